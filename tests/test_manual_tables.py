@@ -19,6 +19,9 @@ SOURCE = ROOT / "src" / "keyturn"
 NO_VARIABLES = {
     "AF_UNIX": "of the module socket",
     "ALL": "an argument of bubblewrap",
+    "NAME": "what the help of a command calls an argument",
+    "PERSON": "what the help of a command calls an argument",
+    "URL": "what the help of a command calls an argument",
     "O_NOFOLLOW": "of the module os",
     "O_NONBLOCK": "of the module os",
     "POST": "a method of HTTP",
@@ -28,7 +31,8 @@ NO_VARIABLES = {
 # Errors that no caller of the public interface meets.
 INSIDE = {
     "BadGlob", "BatchFailed", "Broken", "CallRefused", "CannotTell", "Lost", "LostRace", "NotWritten", "OutcomeUnknown",
-    "SearchFailed", "TooNarrow", "Unclear", "Unfit", "Unreached", "Unreadable", "Unsent",
+    "SearchFailed", "TooNarrow", "Unclear", "Unfit", "Unreached", "Unreadable", "Unsent", "Misplaced",
+    "NoRoom",
 }  # fmt: skip
 
 

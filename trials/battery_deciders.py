@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
+from msgspec.structs import replace
 
 from keyturn import Approval, Conflict, Expired, Inbox, Policy, Runner, RunState, Secret, StateRejected, function_tool
 from keyturn.core import commands as cm
@@ -63,6 +64,35 @@ async def users_are_looked_at(b: Bench) -> None:
     refused_for(pen, pen.word(by="ada"), pen.word(by=""))
     pen.decide(pen.word(by="bob"))
     assert pen.state == "approved"
+
+
+@trial
+async def the_requester_confirms_before_others_decide(b: Bench) -> None:
+    pen = b.pen().asks(terms=Approval(confirm=True, users=["bob"]))
+    refused_for(pen, pen.word(by="bob"), pen.word(by="ada"))
+    pen.decide(pen.word(by="req"))
+    assert pen.state == "asked"
+    pen.decide(pen.word(by="bob"))
+    assert pen.state == "approved"
+
+
+@trial
+async def the_glass_is_broken_by_whom_the_terms_name(b: Bench) -> None:
+    pen = b.pen().asks(terms=Approval(users=["bob"], break_glass="chief"))
+    for roles in ((), ("cooks",)):
+        refused_for(pen, replace(pen.word(by="ada", roles=roles), broke_glass=True, note="so"))
+    pen.decide(replace(pen.word(by="ada", roles=("chief",)), broke_glass=True, note="so"))
+    assert pen.state == "approved"
+
+
+@trial
+async def what_was_taken_back_asks_anew(b: Bench) -> None:
+    pen = b.pen().asks(terms=Approval(users=["bob"]))
+    pen.decide(pen.word(by="bob"))
+    with pytest.raises(NotAllowed):
+        pen(cm.Withdraw("r/1.0", Decider("ada", strength="authenticated")))
+    pen(cm.Withdraw("r/1.0", Decider("bob", strength="authenticated")))
+    assert pen.state == "asked"
 
 
 @trial

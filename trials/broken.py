@@ -5,7 +5,7 @@ Every one must be caught by the battery. A law of the gate without a mutant here
 
 from __future__ import annotations
 
-from keyturn.core import decide, evolve, expiry, gate, people, request, run, seal, strict
+from keyturn.core import beside, decide, evolve, expiry, gate, people, request, run, seal, strict
 from keyturn.core.comparisons import Truth
 from keyturn.core.errors import StorageError
 from keyturn.core.run import call_digest
@@ -161,7 +161,7 @@ MUTANTS: list[Mutant] = [
     mutant(
         "one of two is enough",
         "I1 a quorum",
-        Edit(gate._decided, "< needed(call.terms, decision.verdict)", "< 1"),
+        Edit(gate._decided, "< needed(terms, decision.verdict)", "< 1"),
     ),
     mutant(
         "in doubt, run again",
@@ -298,12 +298,12 @@ MUTANTS: list[Mutant] = [
     mutant(
         "users are ignored",
         "I1 who may decide: people by their ids",
-        Edit(people._named, "who.id in terms.users", "bool(terms.users)"),
+        Edit(people._named, "who.principal in terms.users", "bool(terms.users)"),
     ),
     mutant(
         "the requester decides",
         "I1 who may decide: nobody for themselves",
-        Edit(people.barred, "terms.not_requester and (who.requester or who.id == requester)", "False"),
+        Edit(people._not_among, "terms.not_requester and (who.requester or requester in", "False and (requester in"),
     ),
     mutant(
         "a name is enough",
@@ -313,7 +313,7 @@ MUTANTS: list[Mutant] = [
     mutant(
         "one person is two",
         "I1 a quorum is of people and not of votes",
-        Edit(gate._decided, "len({*votes, by})", "(len(votes) + 1)"),
+        Edit(gate._decided, "voices(words.values())", "(len(votes) + 1)"),
     ),
     mutant(
         "a forged via",
@@ -333,7 +333,34 @@ MUTANTS: list[Mutant] = [
     mutant(
         "a grant covers what its giver could not decide",
         "I1 a standing decision is worth what its giver's word is worth",
-        Edit(gate.covers, "barred(terms, grant.decider, run.requester)", "False"),
+        Edit(gate.covers, "barred_throughout(terms, grant.decider, run.requester)", "False"),
+    ),
+    mutant(
+        "anybody confirms",
+        "I1 who may decide: the person for whom the run acts confirms",
+        Edit(
+            people._unconfirming, "who.requester or (requester and who.id == requester and not who.acting_for)", "True"
+        ),
+    ),
+    mutant(
+        "others need no confirmation",
+        "I1 others decide after the requester confirmed",
+        Edit(gate._decided, "not confirmed(run, call) and", "False and"),
+    ),
+    mutant(
+        "anybody breaks the glass",
+        "I1 the glass is broken by whom the terms name",
+        Edit(gate._check_decider, "if why:", "if why and not decision.broke_glass:"),
+    ),
+    mutant(
+        "an approval is taken back and stands",
+        "I1 what was taken back asks anew",
+        Edit(beside.withdraw, "yield from void(", "yield from () and void("),
+    ),
+    mutant(
+        "anybody takes an approval back",
+        "I1 who may take an approval back",
+        Edit(beside.withdraw, "if why:", "if False:"),
     ),
     mutant(
         "a grant in place of a quorum",
@@ -368,13 +395,13 @@ MUTANTS: list[Mutant] = [
     mutant(
         "the policy is not asked of a decision",
         "I7 every decision is looked at by the newest policy",
-        Edit(screening.screen, "call.recheck and scope.config.policy is None", "call.recheck"),
+        Edit(screening.screen, "call.recheck and not scope.policies", "call.recheck"),
         Edit(before_start.before_start, "if undecided and", "if False and"),
     ),
     mutant(
         "the policy is not asked where a start goes along",
         "I7 every decision is looked at by the newest policy",
-        Edit(fused_steps._passed, "(await drive.enter(call.frame)).config.policy is not None", "False"),
+        Edit(fused_steps._passed, "(await drive.enter(call.frame)).policies", "False"),
     ),
     mutant(
         "cannot tell is a no",

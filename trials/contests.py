@@ -13,7 +13,7 @@ from typing import Any
 from keyturn import App, Conflict, Runner
 from keyturn.audit.checker import Told
 from keyturn.core.errors import Expired
-from keyturn.core.events import CallDecided, CallStarted, RunCancelled
+from keyturn.core.events import ApprovalWithdrawn, CallDecided, CallStarted, RunCancelled
 from keyturn.journal.rows import Query, RequestRow
 from keyturn.sessions.sqlite import SQLiteSession
 
@@ -174,6 +174,32 @@ async def expiries(arena: Arena, dice: random.Random) -> Met:
     return {"conflicts": sum(isinstance(end, Conflict) for end in ended), "expired": late}, broken + await _over(
         arena, run
     )
+
+
+async def withdrawals(arena: Arena, dice: random.Random) -> Met:
+    """An approval is taken back while the run is resumed: the call runs or asks anew, and the loser learns which."""
+    run, request = await arena.paused()
+    await _approve(arena, 0, run, request)
+    state = await arena.state(2, run)
+    ended = await at_once([arena.inbox(1).withdraw(request, by="bob"), arena.resumed(state)], waits(dice, 2))
+    log = await arena.log(run)
+    events = [event for step in log.steps for event in step.events]
+    taken = any(isinstance(event, ApprovalWithdrawn) for event in events)
+    started = sum(isinstance(event, CallStarted) for event in events)
+    broken = list[str]()
+    if taken == bool(started) or arena.by_run[run] != started or started > 1:
+        broken.append(f"taken back: {taken}; started {started} times, the effect happened {arena.by_run[run]} times")
+    if isinstance(ended[0], RequestRow) != taken:
+        broken.append(f"taken back: {taken}, and who did was told {ended[0]!r}")
+    if not taken and not (isinstance(ended[0], Conflict) and ended[0].winner):
+        broken.append(f"who came too late was told {ended[0]!r}")
+    waiting = await arena.journals[0].requests(Query(run=run, state="open"))
+    if bool(waiting) != taken:
+        broken.append(f"taken back: {taken}, and {len(waiting)} wait")
+    for row in waiting:  # so that the run comes to an end
+        await _reject(arena, 3, run, row)
+        await arena.resumed(await arena.state(3, run))
+    return {"conflicts": int(not taken), "withdrawn": int(taken)}, broken
 
 
 async def sessions(arena: Arena, dice: random.Random) -> Met:

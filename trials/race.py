@@ -20,7 +20,7 @@ from typing import Any
 
 from keyturn.testing.postgres import PostgresMissing
 
-from . import contests, contests_apart
+from . import contests, contests_apart, contests_of_limits
 from .arena import Arena
 from .crew import Say, crew
 from .places import Places, places
@@ -49,7 +49,9 @@ KINDS: dict[str, Kind] = {
     "two approvers": Kind(contests.approvers, 36),
     "one click, 2 to 8 times": Kind(contests.clicks, 7),
     "cancel against approve": Kind(contests.cancels, 9),
+    "withdrawal against the start": Kind(contests.withdrawals, 9),
     "expiry against approve": Kind(contests.expiries, 8),
+    "runs race for one budget": Kind(contests_of_limits.budgets, 20),
     "two runs in one session": Kind(contests.sessions, 3),
     "workers and resumers": Kind(None, 6, "workers"),
 }

@@ -18,8 +18,7 @@ from keyturn.audit.checker import Head, heads
 from keyturn.core.people import Decider
 from keyturn.engine.run import open_run
 from keyturn.engine.run.used_states import UsedStates
-from keyturn.journal import generation
-from keyturn.journal import statements as say
+from keyturn.journal import generation, outbox_sql
 from keyturn.journal.rows import Query, RequestRow
 from keyturn.keys import VARIABLE
 from keyturn.testing import ScriptedModel, function_call
@@ -282,7 +281,7 @@ async def filled(store: Any, dice: random.Random) -> Truth:
 def _notices(db: Any) -> None:
     """Have something to be told: no part of the engine does yet."""
     for number in range(3):
-        db.tell(say.TELL, "default", f"run {number}", "request.opened", '{"request":"5e1f"}')
+        db.tell(outbox_sql.TELL, "default", f"run {number}", "request.opened", '{"request":"5e1f"}')
 
 
 # What people and workers do with it ---------------------------------------------------------------------------------

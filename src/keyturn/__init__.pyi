@@ -36,6 +36,7 @@ from .agents.output import AgentOutputSchemaBase as AgentOutputSchemaBase
 from .agents.prompt import DynamicPromptFunction as DynamicPromptFunction
 from .agents.prompt import GenerateDynamicPromptData as GenerateDynamicPromptData
 from .agents.prompt import Prompt as Prompt
+from .agents.reviewer import Reviewer as Reviewer
 from .agents.settings import CallModelData as CallModelData
 from .agents.settings import ModelInputData as ModelInputData
 from .agents.settings import ReasoningItemIdPolicy as ReasoningItemIdPolicy
@@ -186,6 +187,7 @@ from .models.retries import RetryPolicyContext as RetryPolicyContext
 from .models.retries import retry_policies as retry_policies
 from .models.routing import MultiProvider as MultiProvider
 from .models.tool_choice import MCPToolChoice as MCPToolChoice
+from .policies.file import PolicyFile as PolicyFile
 from .policies.grants import Grant as Grant
 from .policies.limits import Budget as Budget
 from .policies.limits import Calls as Calls

@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from types import TracebackType
 from typing import Any, Protocol, Self, Unpack
 
 from .agents.agent import Agent
@@ -19,6 +18,7 @@ from .agents.context_type import checked_type, declared_type
 from .agents.hooks import RunHooks
 from .agents.settings import RunConfig
 from .audit.service import Audit
+from .channels.service import Channels, ChannelService
 from .core import commands as cm
 from .core.codec import Log
 from .core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
@@ -73,7 +73,8 @@ class App:
 
     The app owns the MCP servers of its agents: each is connected when a run first needs it, shared by all runs, and
     closed with the app. `lifespan(app)` is an async context manager for all else: it is entered before the first run
-    is moved and left when the app is closed, and tools find what it yields in `context.resources`.
+    is moved and left when the app is closed, and tools find what it yields in `context.resources`. `channels`, or a
+    `ChannelPlan`, tell people what waits.
 
     >>> import asyncio
     >>> from keyturn import Agent, App
@@ -100,6 +101,7 @@ class App:
         context_type: type[Any] | None = None,
         lifespan: Lifespan | None = None,
         trusted_keys: Sequence[str] = (),
+        channels: Channels = (),
         worker: bool = True,
         slots: int = 100,
         grace: float = 30.0,
@@ -125,10 +127,10 @@ class App:
         self._slots = slots
         self._grace = grace
         self._resources = AppResources(self, lifespan)
+        self._telling = ChannelService(self.journal, channels)
         self._worker: Worker | None = None
         self._working: asyncio.Task[None] | None = None
-        # How many `async with` blocks and calls of `work` need the resources.
-        self._users = 0
+        self._users = 0  # `async with` blocks and calls of `work` that need the resources
 
     async def __aenter__(self) -> Self:
         await self._resources.open()
@@ -136,9 +138,7 @@ class App:
         self._employ()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_raised: object) -> None:
         self._users -= 1
         await self.stop()
 
@@ -313,6 +313,7 @@ class App:
             await self._close_unused()
 
     async def _close_unused(self) -> None:
+        await self._telling.stop()
         if not self._users and (self._working is None or self._working.done()):
             await self._resources.close()
 
@@ -338,6 +339,7 @@ class App:
             self._working = asyncio.ensure_future(self._hire().run())
 
     def _hire(self) -> Worker:
+        self._telling.start()
         settling = partial(settle_whole, self.journal)
         self._worker = Worker(self.journal, self._taken, slots=self._slots, grace=self._grace, settle=settling)
         return self._worker

@@ -18,6 +18,7 @@ from keyturn.core.people import Decider
 from keyturn.core.policy import Approval
 from keyturn.core.strict import parse
 from keyturn.core.usage import NOTHING
+from tests.core.reference_rules import glass, steps, twofold
 
 _WORDS = re.compile("(?<!^)(?=[A-Z])")
 NEVER = ("reject", "expire", "answer", "ran", "did_not_run")
@@ -47,6 +48,7 @@ class Audited:
     since: int = 0
     asking: bool = False
     voices: dict[str, ev.Decision] = field(default_factory=dict[str, ev.Decision])
+    sure: int | None = None
     said: int | None = None
     let: int | None = None
     revoked: bool = False
@@ -66,11 +68,13 @@ class Audited:
         self.place, self.basis, self.question = "open" if self.item is None else "settled", {}, []
         self.unchecked, self.asking, self.voices, self.said = False, False, {}, None
         self.let, self.revoked, self.approved = None, False, False
+        self.sure = None
 
     def ask_again(self, now: int) -> None:
         """What was said before counts no more."""
         self.revoked = True
         self.again, self.since, self.voices = self.again + 1, now, {}
+        self.sure = None
 
 
 @dataclass
@@ -108,7 +112,7 @@ class Auditor:
             for event in step.events:
                 if self.over:
                     allowed = ev.CallFinished | ev.CallLost | ev.SessionWritten | ev.ContextSaved
-                    allowed |= ev.GrantRevoked | ev.GrantLent
+                    allowed |= ev.GrantRevoked | ev.GrantLent | ev.QuotaTaken | ev.QuotaReturned | ev.QuotaClosed
                     assert isinstance(event, allowed), f"a run that is over goes on: {type(event).__name__}"
                 getattr(self, _WORDS.sub("_", type(event).__name__).lower(), self.other)(event)
         return self
@@ -217,6 +221,10 @@ class Auditor:
             assert made.digest == call.digest(self.run), "a voice is for exactly the bytes that were shown"
             self.may(call, made)
             assert made.decider is not None, "a voice is somebody's"
+            if made.confirms:
+                assert twofold(call.terms), "only what others decide then is confirmed first"
+                call.sure = made.at
+                return
             call.voices[made.decider.id] = made
 
     def may(self, call: Audited, made: ev.Decision) -> None:
@@ -240,23 +248,43 @@ class Auditor:
         assert not answered or not call.proposal.elsewhere, "what runs elsewhere is not answered"
         if call.place == "open" and call.terms is not None and call.terms.expires_ms is not None:
             assert self.now <= call.since + call.terms.expires_ms, "nobody decides after the time"
-        assert call.terms is None or self.fits(call.terms, who, proof), f"{who} may not decide on {call.terms}"
+        terms = call.terms
+        if terms is not None and made.broke_glass:
+            assert terms.break_glass, "glass is broken where there is some"
+            assert (made.verdict, bool(made.note)) == ("approve", True), "who breaks it lets a call run, and says why"
+            terms = glass(terms)
+        elif twofold(terms):
+            first = call.place == "open" and not self.confirmed(call)
+            assert not first or made.confirms or made.verdict == "reject", "the requester confirms first"
+            terms = steps(terms)[not first]
+        assert terms is None or self.fits(terms, who, proof), f"{who} may not decide on {call.terms}"
+
+    def confirmed(self, call: Audited) -> bool:
+        """Whether the requester's word is there and not stale."""
+        within = call.terms.execute_by_ms if call.terms is not None else None
+        return call.sure is not None and (within is None or self.now <= call.sure + within)
 
     def fits(self, terms: Approval, who: Decider | None, proof: bool) -> bool:
         named = terms.role is not None or bool(terms.users)
         signed = terms.signed or terms.step_up
-        if not (named or signed or terms.not_requester or max(terms.quorum, terms.deny_quorum) > 1):
+        several = max(terms.quorum, terms.deny_quorum) > 1
+        if not (named or signed or terms.not_requester or terms.confirm or several):
             return True
         known = who is not None and who.strength != "claimed"
         if who is None or not known or (named and terms.role not in who.roles and who.id not in terms.users):
             return False
+        if terms.confirm:
+            theirs = who.requester or (who.id == self.requester and not who.acting_for)
+            return theirs and (not signed or (proof and who.strength == "signed"))
         own = who.requester or self.requester is None or who.id == self.requester
         return not (terms.not_requester and own) and (not signed or (proof and who.strength == "signed"))
 
     def enough(self, call: Audited, made: ev.Decision) -> bool:
         """Whether as many different people as the terms want said the same."""
         fact = made.verdict in ("ran", "did_not_run", "expire") or call.place == "asking"
-        if call.terms is None or fact or made.via == "probe":
+        if call.terms is None or fact or made.via == "probe" or made.broke_glass:
+            return True
+        if made.verdict == "reject" and twofold(call.terms) and not self.confirmed(call) and made.via == "person":
             return True
         most = call.terms.deny_quorum if made.verdict == "reject" else call.terms.quorum
         alike = {

@@ -16,9 +16,23 @@ from keyturn.core import commands as cm
 from keyturn.core.digest import canonical, digest, same
 from keyturn.core.policy import milliseconds
 from keyturn.core.usage import Counts
-from tests.core.reference_asks import Asks
-from tests.core.reference_rules import MOST, Refused, alike, counts, fits, is_json, is_text, is_value, need, word_of
+from tests.core.reference_rules import (
+    MOST,
+    Refused,
+    alike,
+    counts,
+    fits,
+    glass,
+    is_json,
+    is_text,
+    is_value,
+    need,
+    steps,
+    twofold,
+    word_of,
+)
 from tests.core.reference_seen import DEAD, READY
+from tests.core.reference_time import Time
 
 WAITS = ("asked", "in_doubt", "needs")
 MAY = {"asked": "approve edit reject answer", "in_doubt": "ran did_not_run retry", "needs": "answer reject"}
@@ -28,7 +42,7 @@ NOBODY = ("grant", "clock", "probe")
 _WORDS = re.compile("(?<!^)(?=[A-Z])")
 
 
-class Reference(Asks):
+class Reference(Time):
     """What is true of a run, by the book."""
 
     def __init__(self) -> None:
@@ -232,7 +246,8 @@ class Reference(Asks):
     def propose(self, call: Any, proposal: Any) -> None:
         args = call["raw"]["arguments"] if proposal.args is None else proposal.args
         call |= {"proposal": proposal, "args": args, "decision": None, "votes": {}, "terms": None, "recheck": False}
-        call |= {"basis": None, "asks": None, "warned": False, "let": None, "revoked": False, "approved": False}
+        call |= {"basis": None, "asks": None, "warned": False, "let": None, "revoked": False, "marks": {}}
+        call |= {"granted": None, "sure": None, "approved": False}
 
     def enter(self, call: Any) -> None:
         """What a call is as soon as it is proposed."""
@@ -289,6 +304,13 @@ class Reference(Asks):
             return False
         if terms is None or terms == call["terms"]:
             return True
+        if made.broke_glass:
+            return terms.break_glass is not None and fits(glass(terms), made.decider, made.proof, self.requester)
+        if twofold(terms):
+            first, terms = steps(terms)
+            sure = call["sure"]
+            if sure is None or not fits(first, sure.decider, sure.proof, self.requester):
+                return False
         heard = [(vote.decider, vote.proof) for vote in self.agreeing(call, made)]
         giver = self.grants[made.grant]["terms"].decider if made.via == "grant" and self.stands(made) else made.decider
         heard.append((giver, made.proof))
@@ -325,7 +347,7 @@ class Reference(Asks):
         covering = [] if call["voided"] else self.covering(call)
         if covering and covering[-1]["terms"].verdict == "approve":
             covering[-1]["uses"] += 1
-            call["state"] = "allowed"
+            call |= {"state": "allowed", "granted": covering[-1]["terms"].id}
             return
         self.waits += 1
         call |= {"state": "asked", "since": self.now, "order": self.waits, "voided": False, "votes": {}}
@@ -333,21 +355,11 @@ class Reference(Asks):
         if covering:
             self.decide_by(covering[-1], call)
 
-    def ask_again(self, call: Any) -> None:
-        """It starts anew: what was said on it counts no more."""
-        call |= {"since": self.now, "votes": {}, "times": call["times"] + 1, "warned": False}
-        call["revoked"] = True
-
     def doubt(self, call: Any) -> None:
         self.waits += 1
         call["revoked"] |= call["state"] != "started"
         call |= {"state": "in_doubt", "order": self.waits, "times": call["times"] + 1, "votes": {}, "recheck": False}
-        call |= {"since": self.now, "doubted": True}
-
-    def stale(self, call: Any) -> bool:
-        limit = call["terms"].execute_by if call["terms"] else None
-        made = call["decision"] and (call["let"] if call["decision"].via == "probe" else call["decision"])
-        return bool(limit and made and self.now > made.at + milliseconds(limit))
+        call |= {"since": self.now, "marks": {}, "sure": None, "doubted": True}
 
     def start_call(self, c: cm.StartCall) -> None:
         self.alive()
@@ -418,7 +430,7 @@ class Reference(Asks):
         return digest(self.id, call["id"], call["agent"], call["proposal"].tool, args, *seen)
 
     def needed(self, call: Any, verdict: str) -> int:
-        terms = call["terms"]
+        terms = self.asked_now(call)
         if call["state"] == "needs" or verdict in ("ran", "did_not_run"):
             return 1
         return 1 if terms is None else terms.deny_quorum if verdict == "reject" else terms.quorum
@@ -445,6 +457,9 @@ class Reference(Asks):
 
     def repeats(self, made: Any) -> bool:
         before, call = self.decided.get(made.call), self.calls.get(made.call)
+        confirmed = call is not None and call["state"] == "asked" and call["sure"] and self.sure(call)
+        if call is not None and confirmed and self.very(call["sure"], made):
+            return True
         waits = call is not None and call["state"] in WAITS
         return before is not None and alike(before, made) and (not waits or self.very(before, made))
 
@@ -464,7 +479,7 @@ class Reference(Asks):
         )
         need(is_value(made.output) and all(text is None or is_text(text) for text in (made.note, made.message)))
         need(not asked or not self.late(call))
-        need(self.may(call, made))
+        need(self.may(call, made) and self.in_its_way(call, made))
         need(made.verdict != "edit" or not proposal.fixed)
         need(made.verdict != "answer" or not asked or not proposal.elsewhere)
         reason = call["terms"].reason if call["terms"] and asked else "optional"
@@ -477,11 +492,10 @@ class Reference(Asks):
             return False
         if made.via == "probe" and call["state"] == "in_doubt" and call["proposal"].recover == "probe":
             return made.verdict != "retry" or not call["revoked"]
-        return made.via not in NOBODY and fits(call["terms"], made.decider, made.proof, self.requester)
-
-    def late(self, call: Any) -> bool:
-        limit = call["terms"].expires if call["terms"] else None
-        return bool(limit and self.now > call["since"] + milliseconds(limit))
+        if made.broke_glass and (call["terms"] is None or call["terms"].break_glass is None):
+            return False
+        terms = glass(call["terms"]) if made.broke_glass else self.asked_now(call)
+        return made.via not in NOBODY and fits(terms, made.decider, made.proof, self.requester)
 
     def agreeing(self, call: Any, made: Any) -> list[Any]:
         """The votes for the same, that have not gone stale."""
@@ -497,7 +511,10 @@ class Reference(Asks):
 
     def vote(self, call: Any, made: Any) -> None:
         made = replace(made, at=min(made.at or self.now, self.now))  # when it was said, and never of the future
-        most = 1 if made.via == "probe" else self.needed(call, made.verdict)
+        if twofold(call["terms"]) and not self.sure(call) and made.verdict == "approve" and not made.broke_glass:
+            call["sure"] = made
+            return
+        most = 1 if made.via == "probe" or made.broke_glass else self.needed(call, made.verdict)
         if most > 1:
             others = [vote.decider for vote in self.agreeing(call, made) if vote.decider.id != made.decider.id]
             if len({word_of(who) for who in [*others, made.decider]}) < most:
@@ -521,7 +538,7 @@ class Reference(Asks):
         args = call["args"] if made.args is None else made.args
         call |= {"state": state, "decision": made, "args": args, "recheck": recheck}
 
-    # Grants and time -------------------------------------------------------------------------------------------------
+    # Grants -------------------------------------------------------------------------------------------------
 
     def covers(self, grant: Any, call: Any) -> bool:
         terms, params = grant["terms"], json.loads(call["args"] or "{}")
@@ -532,8 +549,9 @@ class Reference(Asks):
             and (terms.uses is None or grant["uses"] < terms.uses)
             and (terms.expires_at is None or self.now < terms.expires_at)
             and all(self.within(params, name, most, terms) for name, most in (terms.where or {}).items())
-            and self.needed(call, terms.verdict) == 1
-            and fits(call["terms"], terms.decider, None, self.requester)
+            and (terms.verdict == "reject" or not twofold(call["terms"]))
+            and (1 if call["terms"] is None else self.several(call["terms"], terms.verdict)) == 1
+            and any(fits(step, terms.decider, None, self.requester) for step in steps(call["terms"]))
         )
 
     def within(self, params: Any, name: str, most: Any, terms: Any) -> bool:
@@ -548,7 +566,9 @@ class Reference(Asks):
         for made in decisions:
             call = self.calls.get(made.call)
             if call is not None and (call["agent"], call["proposal"].tool) == (grant.agent, grant.tool):
-                need(call["state"] != "asked" or self.needed(call, made.verdict) == 1)
+                both = twofold(call["terms"]) and made.verdict != "reject"
+                most = 1 if call["terms"] is None else self.several(call["terms"], made.verdict)
+                need(call["state"] != "asked" or (most == 1 and not both and not made.broke_glass))
                 alike_ = (made.verdict == "reject") == (grant.verdict == "reject")
                 if alike_ and made.via not in NOBODY and made.decider == grant.decider:
                     beside.append(made)
@@ -559,32 +579,3 @@ class Reference(Asks):
         terms = grant["terms"]
         grant["uses"] += 1
         self.decide(call, cm.Decision(call["id"], terms.verdict, self.shown(call), via="grant", grant=terms.id))
-
-    def tick(self, c: cm.Tick) -> None:
-        if self.status not in ("running", "failed"):
-            return
-        for call in self.waiting():
-            if call["state"] == "asked" and call["terms"] and call["terms"].expires:
-                self.pass_time(call, call["terms"])
-        for call in list(self.calls.values()):
-            if call["state"] in READY and self.stale(call):
-                self.take_back(call, call["terms"])
-
-    def pass_time(self, call: Any, terms: Any) -> None:
-        """What the clock does to a request: it warns once, and when time is up asks others, asks again, or ends it."""
-        whole = milliseconds(terms.expires)
-        before = whole // 4 if terms.warn_before is None else milliseconds(terms.warn_before)
-        if not self.late(call):
-            call["warned"] = call["warned"] or self.now >= call["since"] + max(0, whole - before)
-        elif terms.on_expiry == "escalate":
-            names = [name for name in terms.escalate_to if not name.startswith("role:")]
-            roles = [name[5:] for name in terms.escalate_to if name.startswith("role:")]
-            call["terms"] = replace(
-                terms, users=names, role=roles[0] if roles else None, on_expiry="reject", escalate_to=()
-            )
-            self.ask_again(call)
-        elif terms.on_expiry == "ask_again" and call["times"] + 1 < terms.max_asks:
-            self.ask_again(call)
-        else:
-            call["state"] = "expired"
-            self.decided[call["id"]] = cm.Decision(call["id"], "expire", self.shown(call), via="clock")

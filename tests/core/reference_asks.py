@@ -54,6 +54,8 @@ class Asks(Loans):
             "since": self.now,
             "rounds": call["rounds"] + 1,
             "votes": {},
+            "marks": {},
+            "sure": None,
         }
         call["asks"] = [c.requests, c.state, call["rounds"]]
 
@@ -64,6 +66,7 @@ class Asks(Loans):
         call |= {"state": "asked", "order": self.waits, "since": self.now, "votes": {}, "times": call["times"] + 1}
         call |= {"terms": call["terms"] or call["proposal"].terms, "warned": False, "decision": None, "let": None}
         call |= {"asks": None, "basis": None if preview is None else preview.basis, "approved": False}
+        call |= {"marks": {}, "sure": None}
         call["acted"] = call["doubted"] and call["proposal"].recover != "retry"
         if covering:
             self.decide_by(covering[-1], call)

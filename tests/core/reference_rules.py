@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from keyturn.core.digest import same
+from keyturn.core.policy import Approval
 from keyturn.core.usage import Counts
 
 MOST = 2**53
@@ -39,7 +40,10 @@ def is_value(value: Any) -> bool:
 
 def alike(one: Any, other: Any) -> bool:
     """Whether two decisions say the same."""
-    said = [(d.verdict, d.digest, d.message, d.args if d.verdict == "edit" else None) for d in (one, other)]
+    said = [
+        (d.verdict, d.digest, d.message, d.args if d.verdict == "edit" else None, d.broke_glass, d.asks_back)
+        for d in (one, other)
+    ]
     return said[0] == said[1] and same(one.output, other.output)
 
 
@@ -67,12 +71,35 @@ def fits(terms: Any, who: Any, proof: Any, requester: str | None) -> bool:
         return True
     signed = terms.signed or terms.step_up
     several = terms.quorum > 1 or terms.deny_quorum > 1
-    if not (terms.role or terms.users or terms.not_requester or signed or several):
+    if not (terms.role or terms.users or terms.not_requester or signed or several or terms.confirm):
         return True
     if who is None or who.strength not in ("authenticated", "signed"):
         return False
+    if terms.confirm:
+        own = who.requester or (requester and who.id == requester and not who.acting_for)
+        return own and (not signed or (who.strength == "signed" and proof is not None))
     if (terms.role or terms.users) and terms.role not in who.roles and (who.acting_for or who.id) not in terms.users:
         return False
     if terms.not_requester and (who.requester or requester is None or runs_for(requester, who)):
         return False
     return not signed or (who.strength == "signed" and proof is not None)
+
+
+def twofold(terms: Any) -> bool:
+    """Whether the requester says yes first, and then others."""
+    several = terms is not None and (terms.quorum > 1 or terms.deny_quorum > 1)
+    return bool(terms and terms.confirm and (several or terms.role or terms.users or terms.not_requester))
+
+
+def steps(terms: Any) -> list[Any]:
+    """What is asked of the requester, and then of the others; or the one thing that is asked."""
+    if not twofold(terms):
+        return [terms, terms]
+    first = Approval(confirm=True, signed=terms.signed, step_up=terms.step_up)
+    return [first, replace(terms, confirm=False, not_requester=True)]
+
+
+def glass(terms: Any) -> Any:
+    """What is asked of who breaks the glass."""
+    others = terms.not_requester or twofold(terms)
+    return Approval(role=terms.break_glass, not_requester=others, signed=terms.signed, step_up=terms.step_up)

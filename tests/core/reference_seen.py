@@ -42,7 +42,7 @@ class Seen:
                 for name, call in self.calls.items()
             },
             "waits": {
-                call["id"]: (call["terms"], call["since"], sorted(call["votes"]), call["warned"])
+                call["id"]: (call["terms"], call["since"], sorted(call["votes"]), call["warned"], call["marks"])
                 for call in self.waiting()
                 if self.status in ("running", "failed")
             },

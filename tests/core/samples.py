@@ -98,7 +98,7 @@ class Pen:
 
 def everything(run: Run) -> bytes:
     """All that is true of a run, the order of what is open included."""
-    return msgspec.json.encode(run)
+    return msgspec.json.Encoder(enc_hook=str).encode(run)
 
 
 def person(name: str, *roles: str, strength: Any = "authenticated", requester: bool = False) -> Decider:

@@ -148,7 +148,7 @@ def test_each_place_has_its_own(place: tuple[str, str, int]) -> None:
 
 def test_every_recorded_field_is_said_or_is_not() -> None:
     """A new field of what is recorded is a choice: it is signed, or it is listed as not known when they sign."""
-    assert sorted(Decision.__struct_fields__) == sorted(challenge.SAID + challenge.NOT_SAID)
+    assert sorted(Decision.__struct_fields__) == sorted(challenge.SAID + challenge.SAID_ALSO + challenge.NOT_SAID)
     assert sorted(GrantTerms.__struct_fields__) == sorted(challenge.GRANT_SAID + challenge.GRANT_NOT_SAID)
 
 
@@ -224,3 +224,13 @@ def test_enrolling_confirming_and_revoking_are_three_sayings() -> None:
 
 def test_a_word_on_a_key_is_no_decision() -> None:
     assert key_text("a", "b", "c", "d", b"")[:20] != decision_text("a", "b", 1, DECISION)[:20]
+
+
+def test_glass_and_a_question_are_said_and_signed() -> None:
+    """A signature on a plain approval is none on breaking the glass, and one on a rejection none on a question."""
+    for word, verdict in (("broke_glass", "approve"), ("asks_back", "reject")):
+        plain = Decision("r/1.0", verdict, "d1", note="so", message="why?")
+        other = msgspec.structs.replace(plain, **{word: True})
+        assert challenge.decision_challenge("t", "5e1f", 1, plain) != challenge.decision_challenge(
+            "t", "5e1f", 1, other
+        )

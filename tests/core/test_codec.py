@@ -31,9 +31,7 @@ JSON: Any = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=5,
 )
-KINDS: list[type[ev.Event]] = [
-    kind for kind in vars(ev).values() if isinstance(kind, type) and issubclass(kind, ev.Event) and kind is not ev.Event
-]
+KINDS: list[type[Any]] = [*get_args(ev.AnyEvent)]
 
 
 def full_log() -> Pen:
@@ -163,8 +161,11 @@ FIELDS: dict[tuple[type[Any], str], Any] = {
     (ev.CallAskedAgain, "terms"): TERMS,
     (ev.GrantRevoked, "decider"): DECIDER,
     (ev.RunCancelled, "decider"): DECIDER,
+    (ev.CallMarked, "decider"): DECIDER.filter(lambda who: who is not None),
+    (ev.ApprovalWithdrawn, "decider"): DECIDER.filter(lambda who: who is not None),
     (ev.CallScreened, "terms"): TERMS,
     (ev.CallScreened, "preview"): PREVIEW,
+    (ev.CallScreened, "shadow"): st.none() | st.builds(Verdict, st.sampled_from(["allow", "ask", "deny"]), st.text()),
     (ev.CallNeeds, "preview"): PREVIEW,
     (ev.VoteCast, "decision"): DECISION,
     (ev.CallDecided, "decision"): DECISION,

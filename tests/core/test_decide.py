@@ -64,6 +64,11 @@ COMMANDS: list[cm.RunCommand] = [
     cm.Restored("the store was restored"),
     cm.LendGrant("g", ["here"], "other", "r/1.0"),
     cm.BorrowGrant(grant("g@r/1.0", reach="here", call="r/1.0", uses=1), "home"),
+    cm.MarkCall("r/1.0", "5e1f", "claim", person("ada"), 9),
+    cm.Withdraw("r/1.0", person("ada")),
+    cm.TakeQuota("other", "r/1.0", "args", "5"),
+    cm.ReturnQuota("other", "r/1.0", "args"),
+    cm.CloseQuota(),
     cm.Tick(),
 ]
 OF_A_RUN_THAT_IS_OVER = (cm.SaveContext, cm.WroteSession)

@@ -55,7 +55,10 @@ def view(run: Run) -> dict[str, Any]:
 
 
 def seen(call: Call) -> Any:
-    return (call.terms, call.asked_at, sorted(call.votes), call.warned)
+    marks = {("snooze", by): mark.until for by, mark in call.snoozes.items()}
+    if call.claim is not None:
+        marks["claim", call.claim.decider.id] = call.claim.until
+    return (call.terms, call.asked_at, sorted(call.votes), call.warned, marks)
 
 
 def over(run: Run) -> bool:
@@ -90,6 +93,10 @@ TERMS = st.sampled_from(
         Approval(users=("ada", "bob"), not_requester=True),
         Approval(signed=True, quorum=2, expires="50ms", on_expiry="escalate", escalate_to=("cyd", "dan", "role:ops")),
         Approval(expires="90ms", warn_before="30ms", on_expiry="ask_again", max_asks=9),
+        Approval(confirm=True, reason="on_reject"),
+        Approval(confirm=True, quorum=2, execute_by="50ms", break_glass="ops"),
+        Approval(confirm=True, role="ops", signed=True, break_glass="chief"),
+        Approval(users=("bob",), not_requester=True, break_glass="ops"),
     ]
 )
 ARGS = st.sampled_from([None, '{"n":1}', '{"n":2}', '{ "n": 2 }', "{", ""])
@@ -104,6 +111,8 @@ PEOPLE = st.sampled_from(
         person("bob", "ops", strength="signed"),
         person("cyd", strength="signed"),
         person("dan"),
+        person("eve", strength="signed"),
+        person("gus", "chief", strength="signed"),
         person("eve", "ops", strength="signed"),
         person("fay", "ops", requester=True),
         person("ada", "ops", strength="claimed"),
@@ -253,6 +262,17 @@ class Commands(RuleBasedStateMachine):
             for each in made:
                 self.do(cm.Deliver([each]))
 
+    @precondition(lambda self: self.run.groups["wait"])
+    @rule(data=st.data())
+    def confirm_and_decide(self, data: st.DataObject) -> None:
+        """The requester says yes, and others say the same then."""
+        name = data.draw(st.sampled_from([*self.run.groups["wait"]]))
+        said = replace(
+            self.decision(data.draw, name), via="person", verdict="approve", args=None, basis=None, output=None
+        )
+        for by in ("eve", "ada", "bob"):
+            self.do(cm.Deliver([replace(said, decider=person(by, "ops", strength="signed"))]))
+
     @rule(later=st.sampled_from([0, 20, 60, 200]))
     def tick(self, later: int) -> None:
         self.do(cm.Tick(), later)
@@ -301,6 +321,8 @@ class Commands(RuleBasedStateMachine):
         made = ev.Decision(
             name, verdict, shown, at, who, via,
             note=draw(NOTES), args=args, basis=basis, output=output, proof=draw(PROOF),
+            broke_glass=verdict == "approve" and draw(RARELY), confirms=draw(RARELY),
+            asks_back=draw(RARELY) and draw(RARELY), message=draw(st.sampled_from([None, None, "why?"])),
         )  # fmt: skip
         self.said.append(made)
         return made
@@ -332,6 +354,24 @@ class Commands(RuleBasedStateMachine):
             verdict = "reject" if made[0].verdict == "reject" else "approve"
             terms = replace(terms, agent=call.agent, tool=call.proposal.tool, verdict=verdict)
         return cm.Deliver(made if draw(SURE) else [], [terms])
+
+    def digest(self, draw: Draw, name: str) -> str:
+        """What is shown of a call, or was shown of something else."""
+        call = self.run.calls.get(name)
+        known = call is not None and call.proposal.refused is None and draw(SURE)
+        return call_digest(self.run, call) if call is not None and known else "0" * 64
+
+    def mark(self, draw: Draw, name: str) -> cm.RunCommand:
+        """Say that somebody is on it, or puts it off; or that they do not any more."""
+        until = draw(st.sampled_from([None, 1, 40, 0, 32 * 86_400_000]))
+        who = draw(PEOPLE.filter(lambda who: who is not None))
+        kind = draw(st.sampled_from(["claim", "snooze"]))
+        return cm.MarkCall(name, self.digest(draw, name), kind, who, None if until is None else self.pen.now + until)
+
+    def withdraw(self, draw: Draw, name: str) -> cm.RunCommand:
+        """Take an approval back."""
+        who = draw(PEOPLE.filter(lambda who: who is not None))
+        return cm.Withdraw(name, who, self.digest(draw, name) if draw(st.booleans()) else None, draw(NOTES))
 
     def revoke(self, draw: Draw, _name: str) -> cm.RunCommand:
         return cm.Revoke(draw(st.sampled_from([*self.run.grants, "g9"])), OPS)
@@ -454,11 +494,11 @@ FITTING: dict[str, list[Maker]] = {
     "tripped": [Commands.close_frame, Commands.cancel],
     "judge": [Commands.judge_frame],
     "screen": [Commands.screen] * 3 + [Commands.borrow],
-    "run": [Commands.start_call] * 4 + [Commands.void_call, Commands.finish_call],
+    "run": [Commands.start_call] * 4 + [Commands.void_call, Commands.finish_call, Commands.withdraw],
     "settle": [Commands.finish_call],
     "started": [Commands.finish_call, Commands.need_input, Commands.open_frame] * 2
     + [Commands.hand_off, Commands.lose_call],
-    "wait": [Commands.deliver] * 6 + [Commands.give, Commands.void_call],
+    "wait": [Commands.deliver] * 6 + [Commands.give, Commands.void_call, Commands.mark],
 }
 MAKERS: list[Maker] = sorted(
     {make for makes in FITTING.values() for make in makes}

@@ -14,7 +14,7 @@ from keyturn.core.gate import OPENING
 from keyturn.core.policy import Approval, Verdict
 from keyturn.core.preview import REDACTED, Json, Preview, Text
 from keyturn.core.request import Request, request_of, shown_item, waiting_calls
-from keyturn.core.run import call_digest, request_id
+from keyturn.core.run import call_digest, call_shape, request_id
 from tests.core.samples import Pen, asked, nested, person, reply, tool
 
 CALL, HOUR = "r/1.0", 3_600_000
@@ -69,6 +69,7 @@ def test_a_request_says_what_would_run_and_what_may_be_said() -> None:
         verdicts=("approve", "edit", "reject", "answer"),
         requester="eve",
         path="a",
+        shape=call_shape(pen.call()),
     )
 
 
@@ -241,3 +242,15 @@ def test_a_call_is_named_by_where_it_stands() -> None:
     assert (name, frame_of(name), place_of(name)) == ("r/10.2/1.0", "r/10.2", [(10, 2), (1, 0)])
     assert [frame for frame in ("r", "r/10.2", "r/10", "r/1", name) if is_below(name, frame)] == ["r", "r/10.2"]
     assert sorted([name, "r/9.3", "r/10.10", "r/10.2"], key=place_of) == ["r/9.3", "r/10.2", name, "r/10.10"]
+
+
+def test_a_shape_is_of_the_tool_and_the_true_arguments() -> None:
+    """Equal whatever run and call it is; secrets count, and are not to be seen in it."""
+
+    def shape(arguments: str = '{"n":1}', **facts: Any) -> str:
+        return shown(asked(tool("c0", "ask", arguments, **facts))).shape
+
+    assert shape() == shape('{ "n": 1 }') == shape(secrets=("n",))
+    assert len({shape(), shape('{"n":2}'), shape(tool="t2"), shape('{"n":2}', secrets=("n",), tool="t3")}) == 4
+    two = asked(tool("c0", "ask"), tool("c1", "ask"))
+    assert len({request_of(two.run, call).shape for call in two.run.calls.values()}) == 1

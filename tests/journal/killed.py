@@ -25,7 +25,7 @@ from keyturn.journal.rows import Changes, GrantRow, RequestRow, RunRow
 from keyturn.journal.sqlite import SQLiteConnection
 from keyturn.journal.sqlite import prepare as prepare_sqlite
 
-TABLES = ("events", "grants", "outbox", "requests", "runs")
+TABLES = ("deliveries", "events", "grants", "outbox", "requests", "runs")
 ROW = RequestRow("q", "run", "r/1.0", "approval", "pay", "desk", "d", 5)
 CHANGES = Changes(RunRow("run", "desk", "waiting", 5, 5), [ROW], grants=[GrantRow("g", "run", "pay", "desk")])
 

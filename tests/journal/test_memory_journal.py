@@ -15,12 +15,13 @@ from keyturn.journal.base import Journal
 from keyturn.journal.memory import MemoryJournal
 from keyturn.testing.suites.journal_case import seen
 from keyturn.testing.suites.journals import JournalSuite
+from keyturn.testing.suites.outboxes import OutboxSuite
 from keyturn.testing.suites.records import RecordsSuite
 from tests.table import each
 from tests.waiting import turns_of_the_loop
 
 
-class TestMemoryJournal(JournalSuite, RecordsSuite):
+class TestMemoryJournal(JournalSuite, RecordsSuite, OutboxSuite):
     async def make_journal(self) -> MemoryJournal:
         return MemoryJournal(self.clock)
 

@@ -218,7 +218,10 @@ def test_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, target = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
     assert Runner.run_sync(clerk(), "go", journal=source).interruptions
     assert main(["copy", source, target]) == 0
-    assert capsys.readouterr().out == "copied and verified: 1 runs, 2 events, 1 requests, 0 grants, 0 outbox\n"
+    assert (
+        capsys.readouterr().out
+        == "copied and verified: 1 runs, 2 events, 1 requests, 0 grants, 1 outbox, 0 deliveries\n"
+    )
     assert main(["copy", source, target]) == 1
     assert "was moved to another" in capsys.readouterr().err
     assert main(["copy", target, source]) == 1

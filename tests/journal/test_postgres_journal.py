@@ -10,11 +10,12 @@ import pytest
 from keyturn.journal.base import Journal
 from keyturn.journal.postgres import PostgresJournal
 from keyturn.testing.suites.journals import JournalSuite
+from keyturn.testing.suites.outboxes import OutboxSuite
 from keyturn.testing.suites.records import RecordsSuite
 from tests.waiting import turns_of_the_loop
 
 
-class TestPostgresJournal(JournalSuite, RecordsSuite):
+class TestPostgresJournal(JournalSuite, RecordsSuite, OutboxSuite):
     @pytest.fixture(autouse=True)
     def where(self, database: str) -> None:
         self.database = database

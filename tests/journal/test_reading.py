@@ -255,12 +255,12 @@ async def test_l1_a_text_that_is_no_text_takes_no_other_row_with_it(kept: Kept) 
 async def test_l1_a_notice_that_is_none_lets_those_after_it_be_told(kept: Kept, about: str) -> None:
     """L1."""
     journal = kept.tampered(
-        "INSERT INTO outbox (tenant, run, topic, about) VALUES ('default', 'r', 't', '{}'), ('default', 'r', 't', '{}')"
+        "INSERT INTO outbox (tenant, run, topic, about) VALUES ('default', 'r', 'x', '{}'), ('default', 'r', 't', '{}')"
     )
-    await journal.write(lambda db: db.execute(f"UPDATE outbox SET about = {about} WHERE number = 1"))
+    await journal.write(lambda db: db.execute(f"UPDATE outbox SET about = {about} WHERE topic = 'x'"))
     told = await journal.outbox()
-    assert [notice.topic for notice in told if notice.topic != "damaged"] == ["t"]
-    assert [notice.number for notice in told][-1] == 2
+    assert [notice.topic for notice in told[-2:] if notice.topic != "damaged"] == ["t"]
+    assert len({notice.number for notice in told}) == len(told) > 2
     await journal.close()
 
 

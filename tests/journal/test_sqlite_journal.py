@@ -19,11 +19,12 @@ from keyturn.journal import open_journal, opened
 from keyturn.journal.base import Journal
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.testing.suites.journals import JournalSuite
+from keyturn.testing.suites.outboxes import OutboxSuite
 from keyturn.testing.suites.records import RecordsSuite
 from tests.waiting import turns_of_the_loop
 
 
-class TestSQLiteJournal(JournalSuite, RecordsSuite):
+class TestSQLiteJournal(JournalSuite, RecordsSuite, OutboxSuite):
     @pytest.fixture(autouse=True)
     def folder(self, tmp_path: Path) -> None:
         self.path = tmp_path / "runs.db"

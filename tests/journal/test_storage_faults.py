@@ -228,7 +228,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return request.getfixturevalue("database")
 
 
-ALL = ["events", "grants", "outbox", "requests", "runs"]
+ALL = ["deliveries", "events", "grants", "outbox", "requests", "runs"]
 
 
 def test_a17_a_migration_that_is_killed_at_any_statement_is_done_or_not_begun(url: str) -> None:

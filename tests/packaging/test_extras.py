@@ -29,6 +29,10 @@ NO_MEMBER = {"all", "docs"}
 
 # Which extra a file's packages are in, by its path below src/keyturn. A file that members share is in all of theirs.
 OWNERS: dict[str, tuple[str, ...]] = {
+    "channels/apprise.py": ("apprise",),
+    "channels/slack.py": ("slack",),
+    "channels/webhook.py": ("webhooks",),
+    "channels/webpush.py": ("webpush",),
     "chat/": ("chat",),
     "audit/evidence/": ("audit",),
     "cli/migrating/": ("migrate",),
@@ -47,7 +51,8 @@ OWNERS: dict[str, tuple[str, ...]] = {
 }
 # What is imported under another name than that of what is installed.
 MODULES = {"google-genai": "google", "docstring-parser": "docstring_parser", "typing-extensions": "typing_extensions",
-           "pytest-asyncio": "pytest_asyncio", "opentelemetry-api": "opentelemetry"}  # fmt: skip
+           "pytest-asyncio": "pytest_asyncio", "opentelemetry-api": "opentelemetry", "slack-sdk": "slack_sdk",
+           "py-vapid": "py_vapid"}  # fmt: skip
 # Packages that no module of ours imports and an extra names all the same.
 NAMED_FOR_A_REASON = {
     "aiosqlite": "the driver that SQLAlchemy loads for the URL sqlite:///...",
@@ -177,6 +182,10 @@ FIRST_USE = {
     "audit": "asyncio.run(keyturn.App([], 'memory://').audit.checkpoint('x'))",
     "otel": "Runner.run_sync(scripted, 'hi', run_config=keyturn.RunConfig(tracing=Provider()))",
     "migrate": "Path('old.py').write_text('import agents'); main(['migrate', '.'])",
+    "webhooks": "from keyturn.channels.webhook import WebhookChannel",
+    "slack": "from keyturn.channels.slack import SlackChannel",
+    "apprise": "from keyturn.channels.apprise import AppriseChannel",
+    "webpush": "from keyturn.channels.webpush import WebPushChannel",
     "chat": "main(['chat'])",
     "testing": "from keyturn.testing import JournalSuite",
 }

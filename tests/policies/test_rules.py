@@ -242,8 +242,8 @@ def test_an_operators_file(tmp_path: Path) -> None:
         ({"rules": [{"action": "allow"}, {"action": "allow", "tol": "x"}]}, "rule 2: unknown key 'tol'"),
         ({"rules": [{"action": "allow", "when": "x"}]}, "rule 1: unknown key 'when'"),
         ({"rules": [{"action": "ask", "approval": {"quorom": 2}}]}, "rule 1, approval: unknown key 'quorom'"),
-        ({"rules": [{"action": "ask", "approval": {"quorum": 0}}]}, "rule 1: quorum is"),
-        ({"rules": [{"action": "ask", "approval": {"users": "ada"}}]}, "rule 1: users is a list"),
+        ({"rules": [{"action": "ask", "approval": {"quorum": 0}}]}, "rule 1, approval: quorum is"),
+        ({"rules": [{"action": "ask", "approval": {"users": "ada"}}]}, "rule 1, approval: users is a list"),
         ({"rules": [{"action": "ask", "approval": "4h"}]}, "rule 1, approval: this is a table"),
         ({"rules": [{"action": "ask", "approval": None}]}, "rule 1, approval: this is a table"),
         ({"rules": [{"tool": "pay"}]}, "rule 1: action is missing"), ({"rules": ["allow"]}, "rule 1: this is a table"),
@@ -277,7 +277,7 @@ def test_a_file_that_cannot_be_read_is_refused(source: str | Path, says: str) ->
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").write_bytes(b'default = "\xff"')
-    with pytest.raises(UserError, match="not TOML"):
+    with pytest.raises(UserError, match="is not UTF-8"):
         Policy.from_toml(tmp_path / "policy.toml")
 
 

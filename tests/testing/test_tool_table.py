@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "kinds.md").read_text(encoding="utf-8")
 SOURCE = str(Path(keyturn.__file__).resolve().parents[1])
 
+_ON_TOP = ("keyturn.deep.", "keyturn.deferred.")
+
 
 def table_rows() -> list[list[str]]:
     """The rows of the manual's table: the suite in words, the class, and the cells."""
@@ -73,7 +75,8 @@ def test_every_kind_that_is_ours_is_in_the_table() -> None:
     while left:
         found = [kind for kind in left.pop().__subclasses__() if kind.__module__.startswith("keyturn.")]
         left += found
-        ours |= {kind.__name__ for kind in found}
+        # What the rooms on top make are function tools by other words: nothing of how they are decided changes.
+        ours |= {kind.__name__ for kind in found if not kind.__module__.startswith(_ON_TOP)}
     assert ours - {row[1] for row in table_rows()[2:]} == set()
 
 

@@ -22,7 +22,9 @@ CASES = {
     "b6": "cancel against approve",
     "b9": "one click, 2 to 8 times",
     "b11": "16 processes write one file",
+    "withdrawal": "withdrawal against the start",
     "d1": "expiry against approve",
+    "budgets": "runs race for one budget",
     "sessions": "two runs in one session",
     "workers": "workers and resumers",
 }

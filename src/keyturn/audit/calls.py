@@ -88,10 +88,10 @@ class AuditedCall:
     tool. `must_ask` says that it was proposed anew and nobody decided since, `former_tool` is the digest of its tool
     before that. `renewed` is the nonce of the restore that asked anew. `approval` is the decision that let it run, and
     `revoked` says that it does not any more, `acted` that it may have had an effect that is not to be repeated unasked,
-    `started_at` and `started_by` when and by which process it was started last,
-    `supplied` that its tool's question was answered.
-    `screened_in` and `renewed_in` are the lines in which it was screened and asked again,
-    `stricter_in` the one in which the newest policy asked about its decision.
+    `started_at` and `started_by` when and by which process it was started last, `supplied` that its tool's question was
+    answered. `let_by` is what let it run unasked; `confirmed` is its requester's word, after which others decide;
+    `claim` and `snoozes` are the marks that people made on what waits. `screened_in` and `renewed_in` are the lines in
+    which it was screened and asked again, `stricter_in` the one in which the newest policy asked about its decision.
     """
 
     id: str
@@ -124,6 +124,10 @@ class AuditedCall:
     renewed_in: int = 0
     renewed: str = ""
     stricter_in: int = 0
+    let_by: str = ""
+    confirmed: ev.Decision | None = None
+    claim: ev.CallMarked | None = None
+    snoozes: dict[str, ev.CallMarked] = field(default_factory=dict[str, ev.CallMarked])
 
     def propose(self, proposal: ev.Proposal) -> None:
         """Reset the call to what the model, or the changed tool, proposes now; earlier decisions are void."""
@@ -135,10 +139,26 @@ class AuditedCall:
         self.place = "settled" if refused else "new"
         self.recheck = self.revoked = False
         self.warned = False
+        self.unmark()
         self.votes = {}
         self.decision = self.approval = self.preview = self.question = None
         if not refused:
             value_of(self.args)
+
+    def unmark(self) -> None:
+        """Drop the marks of what was asked before, and its confirmation."""
+        self.claim = self.confirmed = None
+        self.snoozes = {}
+
+    def shape(self) -> str:
+        """Return what is equal for calls of one tool with the same arguments, of which people are shown the same."""
+        state = {"doubt": "in_doubt", "asking": "needs"}.get(self.place, self.place)
+        parts = ["shape", self.proposal.tool, state, self._text(value_of(self.args))]
+        if self.preview is not None and self.preview.basis:
+            parts.append(self._text(self.preview.basis))
+        if self.question is not None:
+            parts.append(self._text([self.question.requests, self.question.state]))
+        return sha256(self._text(parts).encode()).hexdigest()
 
     def ask_before_acting(self, event: ev.CallNeeds) -> None:
         """Reset the call, which has done nothing yet, to one that asks; what let it start counts no more."""

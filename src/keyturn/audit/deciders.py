@@ -6,9 +6,10 @@ Only data types are shared with the core. What is not known of somebody counts a
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
 from typing import Any
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from ..core import events as ev
 from ..core.people import Decider, Proof
@@ -33,6 +34,9 @@ def objection(terms: Approval | None, who: Decider | None, requester: str | None
         return "by nobody in particular, and its terms ask for a known person"
     if who.strength not in ("authenticated", "signed"):
         return "by a name that nobody verified"
+    if terms.confirm:
+        own = who.requester or (bool(requester) and who.id == requester and not who.acting_for)
+        return _unsigned(terms, who, proof) if own else "by somebody other than the person for whom the run acts"
     named = terms.role is not None or bool(terms.users)
     if named and (who.acting_for or who.id) not in terms.users and (terms.role is None or terms.role not in who.roles):
         return "by somebody whom its terms do not name"
@@ -40,9 +44,49 @@ def objection(terms: Approval | None, who: Decider | None, requester: str | None
         return "by the person for whom the run acts"
     if terms.not_requester and requester is None:
         return "though its terms exclude the requester and the run does not say who that is"
-    if (terms.signed or terms.step_up) and (who.strength != "signed" or proof is None):
-        return "without the signature that its terms ask for"
-    return ""
+    return _unsigned(terms, who, proof)
+
+
+def _unsigned(terms: Approval, who: Decider, proof: Proof | None) -> str:
+    signed = who.strength == "signed" and proof is not None
+    return "" if signed or not (terms.signed or terms.step_up) else "without the signature that its terms ask for"
+
+
+def two_steps(terms: Approval | None) -> bool:
+    """Return whether the requester confirms first, and others decide then."""
+    if terms is None or not terms.confirm:
+        return False
+    several = terms.quorum > 1 or terms.deny_quorum > 1
+    return several or terms.role is not None or bool(terms.users) or terms.not_requester
+
+
+def of_step(terms: Approval | None, *, confirmed: bool) -> Approval | None:
+    """Return what the step asks for that is due, where there are two."""
+    if terms is None or not two_steps(terms):
+        return terms
+    if confirmed:
+        return replace(terms, confirm=False, not_requester=True)
+    return Approval(confirm=True, signed=terms.signed, step_up=terms.step_up, reason=terms.reason)
+
+
+def behind_glass(terms: Approval | None) -> Approval | None:
+    """Return what is asked of who breaks the glass; None where nobody may."""
+    if terms is None or terms.break_glass is None:
+        return None
+    others = terms.not_requester or two_steps(terms)
+    return Approval(role=terms.break_glass, not_requester=others, signed=terms.signed, step_up=terms.step_up)
+
+
+def outside(terms: Approval | None, who: Decider, requester: str | None) -> str:
+    """Return what the terms of every step have against somebody, whatever they sign; "" where one has nothing."""
+    if terms is None or not takes_people(terms):
+        return ""
+    if who.strength == "claimed":
+        return "by a name that nobody verified"
+    bare = replace(terms, signed=False, step_up=False)
+    steps = [of_step(bare, confirmed=False), of_step(bare, confirmed=True)]
+    whys = [objection(step, who, requester) for step in steps]
+    return "" if "" in whys else whys[-1]
 
 
 def takes_people(terms: Approval | None) -> bool:
@@ -51,7 +95,7 @@ def takes_people(terms: Approval | None) -> bool:
         return False
     several = terms.quorum > 1 or terms.deny_quorum > 1
     named = terms.role is not None or bool(terms.users)
-    return several or named or terms.not_requester or terms.signed or terms.step_up
+    return several or named or terms.not_requester or terms.signed or terms.step_up or terms.confirm
 
 
 def quorum(terms: Approval | None, verdict: str) -> int:
@@ -83,6 +127,14 @@ def _same(requester: str | None, who: Decider) -> bool:
 def _read(name: str | None) -> str:
     """Return an id as it reads: letters of another case or width make no other person."""
     return unicodedata.normalize("NFKC", name or "").casefold()
+
+
+def voices(terms: Approval | None, votes: Mapping[str, ev.Decision], made: ev.Decision, now: int) -> int:
+    """Count the people who have said the same as a decision, its own decider among them."""
+    within = terms.execute_by_ms if terms is not None else None
+    fresh = {by: vote for by, vote in votes.items() if within is None or now <= vote.at + within}
+    agreeing = {by: vote for by, vote in fresh.items() if agree(vote, made)} | {made.by or "": made}
+    return len({whose_word(vote) for vote in agreeing.values()})
 
 
 def lacks_reason(terms: Approval | None, made: ev.Decision) -> bool:

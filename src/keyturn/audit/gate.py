@@ -1,10 +1,6 @@
 """Check the laws of the gate with an automaton of its own: which event a call may meet where, and what lets it run.
 
-It works on the events of a log, asks nothing of the code that folds and decides, and raises `Broken` at the first event
-that no honest gate would have written.
-
-An automaton of its own over the events of a log. It asks the code that folds and decides nothing, and raises `Broken`
-at the first event that no honest gate would have written.
+It asks the code that folds and decides nothing, and raises `Broken` at the first event that no honest gate would write.
 """
 
 from __future__ import annotations
@@ -12,8 +8,18 @@ from __future__ import annotations
 from ..core import events as ev
 from ..core.policy import Approval
 from .calls import WAITING, AuditedCall, Broken, need
-from .deciders import agree, is_escalation, lacks_reason, objection, quorum, takes_people, whose_word
-from .grants import GRANT, Standing
+from .deciders import (
+    behind_glass,
+    is_escalation,
+    lacks_reason,
+    objection,
+    quorum,
+    takes_people,
+    two_steps,
+    voices,
+)
+from .grants import GRANT
+from .steps import Steps
 
 _MAY = {
     "asked": {"approve": "ready", "edit": "ready", "reject": "dead", "answer": "dead", "expire": "dead"},
@@ -33,7 +39,7 @@ _NO_START = {
 }
 
 
-class Gate(Standing):
+class Gate(Steps):
     """Checks the calls of one run; `restoring` says that this line must end with the restoring of the run."""
 
     def __init__(self) -> None:
@@ -47,6 +53,7 @@ class Gate(Standing):
         """Check the verdict of a tool or policy on a call."""
         call = self.at(event.call)
         need(event.action in _SCREENED, "I7", f"call {call.id} got a verdict of an unknown kind")
+        self.counted_in += [(log, call.id, self.line) for log in event.quotas]
         if call.place == "ready" and call.recheck:
             call.recheck = False
             forgotten = event.action == "deny" and call.acted and not call.supplied
@@ -68,6 +75,7 @@ class Gate(Standing):
         call.reason = event.reason
         call.preview = event.preview
         call.screened_in = self.line
+        call.let_by = event.by
 
     def _as_stated(self, event: ev.CallScreened, call: AuditedCall) -> None:
         """Check that a tool which always asks is asked about: on its terms, their escalation or the newest policy's."""
@@ -101,7 +109,12 @@ class Gate(Standing):
         need(votes, "I3", f"call {call.id} got a vote that cannot be cast while it is {call.place}")
         self._check(call, made)
         self._check_edit(call, made)
-        enough = self._voices(call, made) >= quorum(call.terms, made.verdict)
+        if made.confirms:
+            first = two_steps(call.terms) and made.verdict == "approve" and not self.confirmed(call)
+            need(first, "I1", f"call {call.id} was confirmed, and its terms ask for no confirmation now")
+            call.confirmed = made
+            return
+        enough = voices(call.terms, call.votes, made, self.now) >= quorum(self.asked_now(call), made.verdict)
         need(not enough, "I6", f"call {call.id} had the decisions that it takes and was left waiting")
         call.votes[made.by or ""] = made
 
@@ -113,10 +126,12 @@ class Gate(Standing):
         may = _MAY[call.place]
         need(made.verdict in may, "I7", f"call {call.id} got a decision that does not fit: it was {call.place}")
         self._check(call, made)
-        voices, wanted = self._voices(call, made), quorum(call.terms, made.verdict)
-        alone = call.place == "asking" or made.via != "person"
-        enough = alone or voices >= wanted
-        need(enough, "I1", f"call {call.id} takes {wanted} people and was decided by {voices}")
+        wanted = quorum(self.asked_now(call), made.verdict)
+        heard = voices(call.terms, call.votes, made, self.now)
+        alone = call.place == "asking" or made.via != "person" or made.broke_glass
+        self.check_steps(call, made)
+        enough = alone or heard >= wanted
+        need(enough, "I1", f"call {call.id} takes {wanted} people and was decided by {heard}")
         self._check_edit(call, made)
         dropped = call.edited and made.args is None
         need(not dropped, "I4", f"call {call.id} was edited before, and a later decision drops the edit")
@@ -139,6 +154,7 @@ class Gate(Standing):
         """Check what holds for every decision, whether it settles the call or not."""
         need(made.digest == call.digest(self.run), "I4", f"a decision of call {call.id} is for other bytes")
         self._check_via(call, made)
+        self.check_way(call, made)
         if made.via == "clock":
             self._check_expiry(call)
         else:
@@ -156,7 +172,10 @@ class Gate(Standing):
     def _check_via(self, call: AuditedCall, made: ev.Decision) -> None:
         """Check whether what decided may decide this: a person, or what is none."""
         if made.via == "person":
-            why = objection(call.terms, made.decider, self.requester, made.proof)
+            terms = behind_glass(call.terms) if made.broke_glass else self.asked_now(call)
+            whole = made.broke_glass and terms is None
+            need(not whole, "I1", f"the glass was broken for call {call.id}, and its terms have none")
+            why = objection(terms, made.decider, self.requester, made.proof)
             need(not why, "I1", f"call {call.id} was decided {why}")
         else:
             need(made.decider is None, "I1", f"call {call.id} was decided by no person, and a person is named")
@@ -188,13 +207,6 @@ class Gate(Standing):
             )
         else:
             need(made.via == "clock", "I7", f"call {call.id} was decided by something unknown")
-
-    def _voices(self, call: AuditedCall, made: ev.Decision) -> int:
-        """Count the people who have said the same as this decision, its own decider among them."""
-        within = call.terms.execute_by_ms if call.terms is not None else None
-        fresh = {by: vote for by, vote in call.votes.items() if within is None or self.now <= vote.at + within}
-        agreeing = {by: vote for by, vote in fresh.items() if agree(vote, made)} | {made.by or "": made}
-        return len({whose_word(vote) for vote in agreeing.values()})
 
     def _check_edit(self, call: AuditedCall, made: ev.Decision) -> None:
         """Check that what will run is what was shown, or exactly what a person wrote in its place."""
@@ -248,6 +260,7 @@ class Gate(Standing):
         call.asks += 1
         call.asked_at = event.at
         call.warned = False
+        call.unmark()
         call.votes = {}
         call.terms = call.terms if event.terms is None else event.terms
         call.reason = event.reason or call.reason
@@ -333,6 +346,7 @@ class Gate(Standing):
         need(event.at == self.now, "I8", f"call {call.id} asks for an answer with another time than its line has")
         call.asked_at = event.at
         call.reason = ""
+        call.unmark()
         call.votes = {}
         if event.wants == "approval":
             call.ask_before_acting(event)
@@ -362,6 +376,7 @@ class Gate(Standing):
         call.renewed_in = self.line
         call.asks += 1
         call.recheck = False
+        call.unmark()
         call.votes = {}
 
     def _running(self, name: str, what: str) -> AuditedCall:

@@ -8,13 +8,13 @@ from ..core import events as ev
 from ..core.policy import Approval
 from ..core.predicate import holds, may_hold
 from .calls import AuditedCall, Broken, need, value_of
-from .deciders import objection, quorum
-from .frames import Frames
+from .deciders import objection, of_step, quorum, two_steps
+from .quotas import Counting
 
 GRANT = "grant:"
 
 
-class Standing(Frames):
+class Standing(Counting):
     """Tracks the standing decisions of one run.
 
     `now` is the run's time, the latest of its lines, and `line` the number of the line that is read. `owed` is the use
@@ -122,7 +122,10 @@ class Standing(Frames):
             return ended
         if quorum(terms, grant.verdict) > 1:
             return "is of one person, where the call takes several"
-        if objection(terms, grant.decider, self.requester):
+        if two_steps(terms) and grant.verdict == "approve":
+            return "is of one person, where the call takes its requester and others"
+        steps = [of_step(terms, confirmed=False), of_step(terms, confirmed=True)]
+        if all(objection(step, grant.decider, self.requester) for step in steps):
             return "was given by somebody who could not have decided the call"
         # An approval covers what it surely means; "never again" holds where nobody can tell, too.
         means = may_hold if grant.verdict == "reject" else holds

@@ -1,5 +1,7 @@
 """Check what runs borrow of each other: every grant of another run was given there, and lent for that very call.
 
+So with limits that several runs share: a call that a run says was counted in another log was counted there.
+
 One log says only its own side of it. What is borrowed is kept until the log of its home was read; a home that is
 erased, or that cannot be read, can neither bear it out nor deny it. What a fork copied was lent to its origin.
 """
@@ -24,6 +26,15 @@ class _Loan(NamedTuple):
     line: int
 
 
+class _Part(NamedTuple):
+    """Holds which call a run says is counted in another log, and in which line it says so."""
+
+    run: str
+    home: str
+    call: str
+    line: int
+
+
 class Loans:
     """Holds both sides of every loan, until all logs are read.
 
@@ -34,6 +45,8 @@ class Loans:
     def __init__(self) -> None:
         self._lent: dict[tuple[str, str, str], ev.GrantTerms] = {}
         self._borrowed: list[_Loan] = []
+        self._taken: dict[str, set[tuple[str, str]]] = {}
+        self._parts: list[_Part] = []
         self._whose: dict[str, dict[str, Any]] = {}
         self._origins: dict[str, tuple[str, int]] = {}
         self._silent: set[str] = set()
@@ -43,6 +56,7 @@ class Loans:
         run = automaton.run
         self.read_again(automaton)
         self._borrowed += [_Loan(run, home, grant, line) for grant, home, line in automaton.borrowed]
+        self._parts += [_Part(run, home, call, line) for home, call, line in automaton.counted_in]
         names = [(name, automaton.about.get(name)) for name in ("session_id", "conversation_id")]
         session = next((named for named in names if isinstance(named[1], str)), None)
         self._whose[run] = {"requester": automaton.requester, "session": (session, automaton.requester)}
@@ -53,6 +67,8 @@ class Loans:
     def read_again(self, automaton: LogAutomaton) -> None:
         """Take over what a log lent by now."""
         self._lent |= {(automaton.run, *place): grant for place, grant in automaton.lent.items()}
+        if automaton.ever_taken:
+            self._taken[automaton.run] = automaton.ever_taken
 
     def unread(self, run: str) -> None:
         """Note a run whose log says nothing any more, or nothing that can be believed."""
@@ -60,7 +76,8 @@ class Loans:
 
     def denied_by(self) -> list[str]:
         """Return the runs whose logs do not know of what others borrowed of them, as far as those were read."""
-        return sorted({loan.home for loan in self._borrowed if loan.home not in self._silent and not self._given(loan)})
+        loans = {loan.home for loan in self._borrowed if loan.home not in self._silent and not self._given(loan)}
+        return sorted(loans | {part.home for part in self._parts if self._uncounted(part)})
 
     def left(self, report: CheckReport) -> None:
         """Report what was borrowed and not lent, or by a run that the grant does not reach."""
@@ -68,6 +85,17 @@ class Loans:
             fault = "" if loan.home in self._silent else self._fault(loan)
             if fault:
                 report.add("I1", loan.run, None, f"grant {loan.grant.id} {fault}")
+
+        for part in self._parts:
+            if self._uncounted(part):
+                what = f"call {part.call} was let run as counted in {part.home}, which never counted it"
+                report.add("I1", part.run, None, what)
+
+    def _uncounted(self, part: _Part) -> bool:
+        """Return whether a log that was read says nothing of a call that is said to be counted there."""
+        taker = self._taken_by(part)
+        silent = part.home in self._silent or taker in self._silent
+        return not silent and (taker, part.call) not in self._taken.get(part.home, ())
 
     def _fault(self, loan: _Loan) -> str:
         given = self._given(loan)
@@ -86,7 +114,7 @@ class Loans:
         """Return the grant that was lent for this call, as its home says."""
         return self._lent.get((loan.home, self._taken_by(loan), loan.grant.call or ""))
 
-    def _taken_by(self, loan: _Loan) -> str:
+    def _taken_by(self, loan: _Loan | _Part) -> str:
         """Return the run that borrowed: the one of which a fork copied the line, where it is a copy."""
         run, seen = loan.run, set[str]()
         while run in self._origins and run not in seen and loan.line <= self._origins[run][1]:

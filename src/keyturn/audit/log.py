@@ -9,18 +9,18 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core import events as ev
+from .beside import Beside
 from .calls import AuditedCall, Broken, need
 from .frames import AuditedFrame
-from .gate import Gate
 
 # What may still be said of a run that is over: what became of what was in flight, and what is no act of the run.
 _AFTER = (
     *(ev.CallFinished, ev.CallLost, ev.SessionWritten, ev.ContextSaved),
-    *(ev.GrantRevoked, ev.GrantLent, ev.GuardrailReported),
+    *(ev.GrantRevoked, ev.GrantLent, ev.GuardrailReported, ev.QuotaTaken, ev.QuotaReturned, ev.QuotaClosed),
 )
 
 
-class LogAutomaton(Gate):
+class LogAutomaton(Beside):
     """Reads the steps of one run in order; `read` raises `Broken` where the log breaks a promise.
 
     >>> automaton = LogAutomaton("run")
@@ -47,6 +47,7 @@ class LogAutomaton(Gate):
         for event in step.events:
             self._take(event)
         need(self.owed is None, "I1", "a grant decided a call and was not counted")
+        need(self.withdrawn is None, "I1", "an approval was taken back, and its call could still run")
         need(self._answered is None, "I8", "a nested agent ended and its call got no result")
         need(not self.restoring, "I2", "a call was treated as after a restored store, and the run was not restored")
 
@@ -58,6 +59,7 @@ class LogAutomaton(Gate):
         if self.over and not isinstance(event, _AFTER):
             acts = isinstance(event, ev.CallStarted)
             raise Broken("I7" if acts else "I8", f"the run had ended, and {type(event).__name__} was recorded")
+        self.follows(event)
         law = _LAWS.get(type(event))
         if law is not None:
             law(self, event)
@@ -197,6 +199,10 @@ class LogAutomaton(Gate):
             self._answered = None
         self.finished(event)
 
+    def returned(self, event: ev.QuotaReturned) -> None:
+        """Check that a call that did not run is counted no more, in the log that counted it."""
+        self.given_back(event, self.run)
+
     def told_session(self, event: ev.SessionWritten) -> None:
         """Check that what was written to a session is of a frame at work."""
         self.frame(event.frame)
@@ -218,6 +224,8 @@ _LAWS: dict[type[Any], Callable[[LogAutomaton, Any], None]] = {
     ev.VoteCast: LogAutomaton.voted,
     ev.CallDecided: LogAutomaton.decided,
     ev.CallAskedAgain: LogAutomaton.asked_again,
+    ev.CallMarked: LogAutomaton.marked,
+    ev.ApprovalWithdrawn: LogAutomaton.taken_from,
     ev.ExpiryNear: LogAutomaton.warned,
     ev.CallVoided: LogAutomaton.remade,
     ev.CallStarted: LogAutomaton.started,
@@ -229,5 +237,8 @@ _LAWS: dict[type[Any], Callable[[LogAutomaton, Any], None]] = {
     ev.GrantLent: LogAutomaton.lent_out,
     ev.GrantBorrowed: LogAutomaton.taken_over,
     ev.GrantRevoked: LogAutomaton.taken_back,
+    ev.QuotaTaken: LogAutomaton.taken,
+    ev.QuotaReturned: LogAutomaton.returned,
+    ev.QuotaClosed: LogAutomaton.closed_for_new,
     ev.RunRestored: LogAutomaton.restored,
 }

@@ -20,6 +20,7 @@ from ..core.request import ASKED, asked_text
 from ..core.run import Run
 from ..journal.rows import GrantRow, RequestRow, RunRow
 from .calls import WAITING, AuditedCall, Broken, canonical_text, request_name, value_of
+from .deciders import two_steps
 from .log import LogAutomaton
 
 _KINDS = {"asked": "approval", "doubt": "in_doubt", "asking": "external"}
@@ -28,7 +29,7 @@ _VERDICTS = {
     "doubt": ("ran", "did_not_run", "retry"),
     "asking": ("answer", "reject"),
 }
-_OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain)
+_OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain, ev.CallMarked)
 _SWEEPING = (ev.FrameClosed, ev.RunCancelled)
 _COMPARED = ("run", "call", "kind", "tool", "agent", "digest", "asked_at", "expires_at", "reason", "risk")
 _CLOSED = ("state", "closed_at", "by")
@@ -42,6 +43,8 @@ _USUAL: dict[str, Any] = {
     "description": "",
     "path": "",
     "started_by": "",
+    "snoozed": [],
+    "waits_for": "",
 }
 # What the rows of earlier versions do not say, none of it; every later row says at least how its call came about.
 _SINCE = ("description", "path", "started_at", "started_by", "former")
@@ -84,7 +87,7 @@ class DerivedRows:
     def _close(self, event: ev.AnyEvent) -> None:
         if isinstance(event, ev.CallDecided):
             made = event.decision
-            self._end(made.call, made.verdict, made.at, made.by or "")
+            self._end(made.call, "asked_back" if made.asks_back else made.verdict, made.at, made.by or "")
         elif isinstance(event, ev.CallVoided | ev.CallAskedAgain):
             self._end(event.call, "void", self._log.now, "")
 
@@ -121,7 +124,10 @@ class DerivedRows:
         """Return what people are shown of a waiting call beside the columns of its row."""
         made = call.proposal
         params = _hidden(value_of(call.args), made.secrets)
-        without = {"edit": made.fixed, "answer": made.elsewhere} if call.place == "asked" else {}
+        fixed = made.fixed or two_steps(call.terms)
+        first = two_steps(call.terms) and not self._log.confirmed(call)
+        without = {"edit": fixed, "answer": made.elsewhere or first} if call.place == "asked" else {}
+        sure = call.confirmed
         return {
             "revision": 1 + call.asks + call.rounds,
             "tool_kind": made.kind,
@@ -130,6 +136,8 @@ class DerivedRows:
             "params": params,
             "preview": _preview(call, params),
             "terms": None if call.terms is None else msgspec.to_builtins(call.terms),
+            "waits_for": self._log.step_of(call),
+            "confirmed": None if sure is None else _vote(sure.by or "", sure, made.secrets),
             "verdicts": [word for word in _VERDICTS[call.place] if not without.get(word, False)],
             "votes": [_vote(by, vote, made.secrets) for by, vote in call.votes.items()],
             "requests": call.question.requests if call.place == "asking" and call.question is not None else None,
@@ -138,6 +146,9 @@ class DerivedRows:
             "secrets": list(made.secrets),
             "description": str(self._log.tools.get(made.tool, {}).get("description") or ""),
             "path": self._path(call),
+            "claim": None if call.claim is None else _mark(call.claim),
+            "snoozed": [_mark(mark) for mark in call.snoozes.values()],
+            "shape": call.shape(),
             **self._start(call),
         }
 
@@ -277,6 +288,8 @@ def _unlike(body: str, wanted: dict[str, Any], *, older: bool) -> list[str]:
             return ["body"]
         if older and not any(name in told for name in _SINCE):
             wanted = {name: value for name, value in wanted.items() if name not in _SINCE}
+        if "shape" not in told:  # earlier versions did not write it, and nothing is decided by it
+            wanted = {name: value for name, value in wanted.items() if name != "shape"}
         usual = {name: value for name, value in _USUAL.items() if name in wanted}
         shown = dict.fromkeys(wanted) | usual | cast("dict[str, Any]", told)
         if canonical_text(shown) == canonical_text(wanted):
@@ -308,6 +321,10 @@ def _preview(call: AuditedCall, params: Any) -> Any:
     elif call.edited:  # nobody has looked at what a person wrote
         made = None
     return None if made is None or made == plain else msgspec.to_builtins(made)
+
+
+def _mark(event: ev.CallMarked) -> dict[str, Any]:
+    return {"by": event.decider.id, "until": event.until}
 
 
 def _vote(by: str, vote: ev.Decision, secrets: Collection[str]) -> dict[str, Any]:

@@ -24,6 +24,8 @@ COMMANDS: dict[str, str] = {
     "keys": "list the keys that sign and seal, add a new one, retire an old one: keyturn keys rotate",
     "migrate": "rewrite imports of openai-agents, and list what differs: keyturn migrate PATH",
     "people": "list and change who may decide what: keyturn people add bob --role finance",
+    "outbox": "list messages that could not be delivered, and send them again: keyturn outbox sqlite:///keyturn.db",
+    "policy": "check a policy, try it on past calls: keyturn policy test FILE --journal URL",
     "restored": "put in doubt what a store lets run that was brought back from a copy: keyturn restored URL",
     "runs": "list runs, and say why one stopped: keyturn runs sqlite:///keyturn.db [RUN]",
     "takeover": "take over a paused state that openai-agents saved",

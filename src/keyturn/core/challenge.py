@@ -19,10 +19,11 @@ DECISION_TAG = "keyturn decision 1"
 KEY_TAG = "keyturn key 1"
 KeyVerdict = Literal["enrol", "confirm", "revoke"]
 
-# What a person says, by the fields of what is recorded; a field is in one of the two lists, or a test fails.
-SAID = ("digest", "verdict", "args", "basis", "output", "message", "note", "metadata")
-_IF_SAID = ("metadata",)  # in the text only where there is one: what was signed before it could be said stands
-NOT_SAID = ("call", "at", "decider", "via", "grant", "runs", "proof")
+# What a person says, by the fields of what is recorded; a field is in one of the lists, or a test fails.
+SAID = ("digest", "verdict", "args", "basis", "output", "message", "note")
+# These are in the text where they are said: most decisions say nothing of the kind.
+SAID_ALSO = ("broke_glass", "asks_back", "metadata")
+NOT_SAID = ("call", "at", "decider", "via", "grant", "runs", "proof", "confirms")
 GRANT_SAID = ("agent", "tool", "verdict", "where", "expires_at", "uses", "message", "reach")
 GRANT_NOT_SAID = ("id", "decider", "call")
 
@@ -39,7 +40,8 @@ def decision_text(tenant: str, request: str, revision: int, decision: Decision, 
         raise UserError(f"revision counts how often the request was asked, from 1 on; not {revision!r}")
     if not isinstance(cast("object", decision), Decision):
         raise UserError("decision is a Decision")
-    said = {name: value for name in SAID if (value := getattr(decision, name)) is not None or name not in _IF_SAID}
+    said = {name: getattr(decision, name) for name in SAID}
+    said |= {name: getattr(decision, name) for name in SAID_ALSO if getattr(decision, name) not in (None, False)}
     about = {"tenant": tenant, "request": request, "revision": revision}
     return canonical([DECISION_TAG, {**about, **said, "grant": _granted(grant)}])
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from .beside_events import Mark
 from .events import Decision, GrantTerms, Guarded, Proposal, Report, Wants
 from .items import Item
 from .people import Decider
@@ -106,7 +107,8 @@ class RefuseReply(RunCommand, frozen=True):
 class Screen(RunCommand, frozen=True):
     """Record the verdict on a call, what guardrails said where they gave it, and what people will be shown.
 
-    `on_decision` says that it is the newest policy's word on a decision, and no first verdict.
+    `on_decision` says that it is the newest policy's word on a decision, and no first verdict. `quotas` names the logs
+    that count the call as one that runs, `shadow` is what a policy would have said that says nothing.
     """
 
     call: str
@@ -114,6 +116,8 @@ class Screen(RunCommand, frozen=True):
     on_decision: bool = False
     reports: list[Report] = []
     preview: Preview | None = None
+    quotas: tuple[str, ...] = ()
+    shadow: Verdict | None = None
 
 
 class Deliver(RunCommand, frozen=True):
@@ -125,6 +129,25 @@ class Deliver(RunCommand, frozen=True):
     decisions: list[Decision]
     grants: list[GrantTerms] = []
     replaced: list[Decision] = []
+
+
+class MarkCall(RunCommand, frozen=True):
+    """Mark a request, bound to what was shown, until a time; without one, take the mark off."""
+
+    call: str
+    digest: str
+    mark: Mark
+    decider: Decider
+    until: int | None = None
+
+
+class Withdraw(RunCommand, frozen=True):
+    """Take back what lets a call run that has not started; `digest` is of what was shown, where that is known."""
+
+    call: str
+    decider: Decider
+    digest: str | None = None
+    note: str | None = None
 
 
 class Revoke(RunCommand, frozen=True):
@@ -148,6 +171,29 @@ class BorrowGrant(RunCommand, frozen=True):
 
     grant: GrantTerms
     home: str
+
+
+class TakeQuota(RunCommand, frozen=True):
+    """Count a call of another run, where the sum of this log and of what counts `beside` it is at most `most`."""
+
+    run: str
+    call: str
+    of: str
+    amount: str
+    most: str | None = None
+    beside: str = "0"
+
+
+class ReturnQuota(RunCommand, frozen=True):
+    """Count a call no more, since it did not run; to its own run: record that it is counted nowhere any more."""
+
+    run: str
+    call: str
+    of: str
+
+
+class CloseQuota(RunCommand, frozen=True):
+    """Count no new calls in this log."""
 
 
 class StartCall(RunCommand, frozen=True):

@@ -13,6 +13,8 @@ from typing import Any, cast
 
 from . import commands as cm
 from . import events as ev
+from . import quota
+from .beside import mark, withdraw
 from .digest import canonical
 from .effects import comes_next
 from .errors import Conflict, UserError
@@ -296,9 +298,14 @@ _DECIDE: dict[type[cm.RunCommand], Callable[[Run, Any], Events]] = cast(
         cm.RefuseReply: refuse_reply,
         cm.Screen: screen,
         cm.Deliver: deliver,
+        cm.MarkCall: mark,
+        cm.Withdraw: withdraw,
         cm.Revoke: revoke,
         cm.LendGrant: lend,
         cm.BorrowGrant: borrow,
+        cm.TakeQuota: quota.take,
+        cm.ReturnQuota: quota.give_back,
+        cm.CloseQuota: quota.close,
         cm.StartCall: _start_call,
         cm.VoidCall: _void_call,
         cm.NeedInput: _need_input,

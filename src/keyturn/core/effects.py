@@ -14,8 +14,9 @@ from .run import Call, Frame, Run
 class Effect(NamedTuple):
     """Names one thing to be done: `do` on the frame or call `on`.
 
-    `do` is one of: guard, model, exhausted, tripped, judge (on a frame); screen, run, settle (on a call). The engine
-    adds `limited` (on a frame) where a usage limit holds a question back.
+    `do` is one of: guard, model, exhausted, tripped, judge (on a frame); screen, run, settle (on a call); return (what
+    a call took of a limit and did not use). The engine adds `limited` (on a frame) where a usage limit holds a question
+    back.
     """
 
     do: str
@@ -24,9 +25,9 @@ class Effect(NamedTuple):
 
 def pending(run: Run) -> list[Effect]:
     """Return everything the world should be doing for this run now; empty where only people can move it."""
+    effects: list[Effect] = [Effect("return", owed) for owed in run.owed] if run.owed else []
     if run.status in ("new", "finished", "cancelled"):
-        return []
-    effects: list[Effect] = []
+        return effects
     for frame in run.frames.values():
         for do in _of_frame(frame):
             effects.append(Effect(do, frame.id))

@@ -13,16 +13,24 @@ from typing import Any, Literal
 
 import msgspec
 
+from .beside_events import ApprovalWithdrawn as ApprovalWithdrawn
+from .beside_events import CallMarked as CallMarked
 from .call_ids import ROOT as ROOT
 from .items import Item
 from .people import Decider
-from .policy import Action, Approval
+from .policy import Action, Approval, Verdict
 from .preview import Preview
 from .records import Decision as Decision
 from .records import GrantTerms as GrantTerms
 from .records import Proposal as Proposal
 from .records import Report as Report
 from .records import Wants as Wants
+from .shared_events import GrantBorrowed as GrantBorrowed
+from .shared_events import GrantLent as GrantLent
+from .shared_events import GrantRevoked as GrantRevoked
+from .shared_events import QuotaClosed as QuotaClosed
+from .shared_events import QuotaReturned as QuotaReturned
+from .shared_events import QuotaTaken as QuotaTaken
 from .upcasts import VERSION
 from .usage import NOTHING, Counts
 
@@ -31,7 +39,7 @@ Again = Literal["ask_again", "escalate", "restored", "terms"]
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="e", gc=False):
-    """The base of all events."""
+    """The base of the events of a run; those of `beside_events.py` are tagged alike."""
 
 
 class RunStarted(Event, frozen=True):
@@ -121,7 +129,8 @@ class ReplyRefused(Event, frozen=True):
 class CallScreened(Event, frozen=True):
     """A verdict on a call was recorded: allow, ask or deny; it is never asked for again, only made stricter.
 
-    `preview` is what people are shown, where it was made of the world as it was then.
+    `preview` is what people are shown, where it was made of the world as it was then. `quotas` names the logs that
+    count the call as one that runs. `shadow` is what a policy in shadow mode would have said, and changes nothing.
     """
 
     call: str
@@ -131,6 +140,8 @@ class CallScreened(Event, frozen=True):
     terms: Approval | None = None
     at: int = 0
     preview: Preview | None = None
+    quotas: tuple[str, ...] = ()
+    shadow: Verdict | None = None
 
 
 class VoteCast(Event, frozen=True):
@@ -239,28 +250,6 @@ class GrantUsed(Event, frozen=True):
     call: str
 
 
-class GrantLent(Event, frozen=True):
-    """A call of another run used a standing decision of this one."""
-
-    grant: str
-    run: str
-    call: str
-
-
-class GrantBorrowed(Event, frozen=True):
-    """A standing decision of another run, its `home`, was taken over for one call of this one."""
-
-    grant: GrantTerms
-    home: str
-
-
-class GrantRevoked(Event, frozen=True):
-    """A standing decision was revoked."""
-
-    grant: str
-    decider: Decider | None = None
-
-
 class HandedOff(Event, frozen=True):
     """Another agent took over in this frame.
 
@@ -355,6 +344,8 @@ AnyEvent = (
     | VoteCast
     | CallDecided
     | CallAskedAgain
+    | CallMarked
+    | ApprovalWithdrawn
     | ExpiryNear
     | CallVoided
     | CallStarted
@@ -366,6 +357,9 @@ AnyEvent = (
     | GrantLent
     | GrantBorrowed
     | GrantRevoked
+    | QuotaTaken
+    | QuotaReturned
+    | QuotaClosed
     | HandedOff
     | HistoryCompacted
     | ToolsJudged

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import events as ev
+from . import lending, quota
 from .moves import ask_before_acting, drop_below, let_run, move, noted, open_calls, read_in
+from .noting import approval_withdrawn, call_marked, unmarked, vote_cast
 from .records import RUNS
-from .run import RESTORED, Frame, Run, used_by
+from .run import RESTORED, Frame, Run
 from .states import MOVES, READY
 from .usage import NOTHING
 from .view import viewed
@@ -125,6 +127,7 @@ def _count(run: Run, event: ev.ReplyRefused | ev.ReplyRecorded | ev.HistoryCompa
 def _call_screened(run: Run, event: ev.CallScreened) -> None:
     call = run.calls[event.call]
     run.under_policy = run.under_policy or event.by.startswith("policy")
+    call.quotas = event.quotas or call.quotas
     if call.state in READY:
         call.recheck = False
         if event.action != "deny":
@@ -137,12 +140,7 @@ def _call_screened(run: Run, event: ev.CallScreened) -> None:
     call.voided = ""
     call.preview = event.preview
     move(run, call, event.action)
-
-
-def _vote_cast(run: Run, event: ev.VoteCast) -> None:
-    if not event.replaced:
-        call = run.calls[event.decision.call]
-        call.votes = {**call.votes, event.decision.by or "": event.decision}
+    quota.owe_unless_let(run, call)
 
 
 def _call_decided(run: Run, event: ev.CallDecided) -> None:
@@ -163,7 +161,7 @@ def _call_decided(run: Run, event: ev.CallDecided) -> None:
         call.acted = call.doubted = False  # its tool found that it did not run
     if decision.verdict in ("approve", "edit"):
         call.approval = decision
-    if decision.verdict == "reject":
+    if decision.verdict == "reject" and not decision.asks_back:
         run.rejected.append(noted(run, call))
     call.decision = decision
     run.decided[call.id] = decision
@@ -175,6 +173,7 @@ def _call_asked_again(run: Run, event: ev.CallAskedAgain) -> None:
     call.asks += 1
     call.asked_at = event.at
     call.warned = False
+    unmarked(call)
     call.votes = {}
     if event.terms is not None:
         call.terms = event.terms
@@ -196,6 +195,7 @@ def _call_voided(run: Run, event: ev.CallVoided) -> None:
     call.shown = call.proposal.tool
     call.recheck = call.revoked = False
     call.warned = False
+    unmarked(call)
     call.asks += 1
     run.frames[call.frame].last += event.proposal.last - call.proposal.last
     call.proposal = event.proposal
@@ -224,6 +224,7 @@ def _call_needs(run: Run, event: ev.CallNeeds) -> None:
     call.supplied = None
     call.asked_at = event.at
     call.reason = ""
+    unmarked(call)
     call.votes = {}
     if event.wants == "approval":
         ask_before_acting(run, call, event.preview)
@@ -249,6 +250,7 @@ def _call_lost(run: Run, event: ev.CallLost) -> None:
         return
     call.asks += 1
     call.asked_at = run.now
+    unmarked(call)
     call.votes = {}
     call.recheck = False
     call.revoked = call.revoked or call.state != "started"
@@ -264,16 +266,6 @@ def _grant_used(run: Run, event: ev.GrantUsed) -> None:
     run.grant_uses[event.grant] += 1
     if run.grants[event.grant].call is not None:  # borrowed for this one call
         del run.grants[event.grant]
-
-
-def _grant_lent(run: Run, event: ev.GrantLent) -> None:
-    run.grant_uses[event.grant] += 1
-    run.lent[used_by(event.run, event.call)] = event.grant
-
-
-def _grant_borrowed(run: Run, event: ev.GrantBorrowed) -> None:
-    run.grants[event.grant.id] = event.grant
-    run.grant_uses[event.grant.id] = 0
 
 
 def _grant_revoked(run: Run, event: ev.GrantRevoked) -> None:
@@ -351,6 +343,7 @@ def _run_cancelled(run: Run, event: ev.RunCancelled) -> None:
     run.move("cancel")
     run.error = event.why
     run.traceback = ""
+    quota.owe_unused(run)
     for group in run.groups:
         if group != "started":
             run.groups[group] = {}
@@ -374,9 +367,11 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.ReplyRecorded: _reply_recorded,
     ev.ReplyRefused: _count,
     ev.CallScreened: _call_screened,
-    ev.VoteCast: _vote_cast,
+    ev.VoteCast: vote_cast,
     ev.CallDecided: _call_decided,
     ev.CallAskedAgain: _call_asked_again,
+    ev.CallMarked: call_marked,
+    ev.ApprovalWithdrawn: approval_withdrawn,
     ev.ExpiryNear: _expiry_near,
     ev.CallVoided: _call_voided,
     ev.CallStarted: _call_started,
@@ -385,9 +380,12 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.CallLost: _call_lost,
     ev.GrantGiven: _grant_given,
     ev.GrantUsed: _grant_used,
-    ev.GrantLent: _grant_lent,
-    ev.GrantBorrowed: _grant_borrowed,
+    ev.GrantLent: lending.lent,
+    ev.GrantBorrowed: lending.taken_over,
     ev.GrantRevoked: _grant_revoked,
+    ev.QuotaTaken: quota.taken,
+    ev.QuotaReturned: quota.returned,
+    ev.QuotaClosed: quota.closed,
     ev.HandedOff: _handed_off,
     ev.HistoryCompacted: _history_compacted,
     ev.ToolsJudged: _tools_judged,

@@ -15,14 +15,14 @@ from . import commands as cm
 from . import events as ev
 from .digest import canonical, same
 from .errors import Conflict, Expired, NotAllowed, NotPending, UserError
-from .people import barred, plain_text, voices
+from .people import barred, barred_throughout, plain_text, voices
 from .policy import Approval, Verdict
 from .predicate import check_where, holds, may_hold
 from .preview import Preview
 from .records import Word
-from .run import Call, Run, call_digest, edit_digest, let_by, ran_out
+from .run import Call, Run, call_digest, confirmed, edit_digest, let_by, ran_out, terms_now
 from .states import OVER, READY, WAITING
-from .strict import parse
+from .words import check_words, decided_before, in_two_steps, lacks_reason
 
 Events = Iterator[ev.AnyEvent]
 
@@ -32,7 +32,7 @@ OPENING: dict[str, tuple[Word, ...]] = {
     "in_doubt": ("ran", "did_not_run", "retry"),
     "needs": ("answer", "reject"),
 }
-# What decides without being a person; each of them where it stands in this file and the engine, and nowhere else.
+# What decides without being a person, each where it stands in this file and the engine.
 _NO_PERSON = ("grant", "clock", "probe")
 
 
@@ -46,11 +46,12 @@ def screen(run: Run, c: cm.Screen) -> Events:
         return
     if not (call.recheck and call.state in READY) if c.on_decision else call.state != "proposed":
         return  # it was asked of something else: what is shown now has not been judged
-    if c.preview is not None:
-        canonical(c.preview.basis)  # a decision will be bound to it
+    canonical(None if c.preview is None else c.preview.basis)  # a decision will be bound to it
     if c.reports:
         yield ev.GuardrailReported(c.call, c.reports)
-    yield from screened(run, call, c.verdict, c.preview)
+    for place, event in enumerate(screened(run, call, c.verdict, c.preview)):
+        told = place == 0 and isinstance(event, ev.CallScreened)
+        yield replace(event, quotas=c.quotas, shadow=c.shadow) if told else event
 
 
 def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = None) -> Events:
@@ -99,7 +100,9 @@ def covers(run: Run, grant: ev.GrantTerms, call: Call, terms: Approval | None) -
         return False
     if grant.call not in (None, call.id):
         return False
-    if barred(terms, grant.decider, run.requester):
+    if terms is not None and terms.in_two_steps and grant.verdict == "approve":
+        return False
+    if barred_throughout(terms, grant.decider, run.requester):
         return False
     spent = grant.uses is not None and run.grant_uses.get(grant.id, 0) >= grant.uses
     over = grant.expires_at is not None and run.now >= grant.expires_at
@@ -156,7 +159,8 @@ def _goes_with(run: Run, grant: ev.GrantTerms, decision: ev.Decision) -> bool:
     call = run.calls.get(decision.call)
     if call is None or (call.agent, call.proposal.tool) != (grant.agent, grant.tool):
         return False
-    if call.state == "asked" and needed(call.terms, decision.verdict) > 1:
+    several = in_two_steps(call) and decision.verdict != "reject"
+    if call.state == "asked" and (several or decision.broke_glass or needed(call.terms, decision.verdict) > 1):
         raise NotAllowed("this call takes several people, and a standing decision would be of one; decide it alone")
     alike = (decision.verdict == "reject") == (grant.verdict == "reject")
     return alike and decision.via not in _NO_PERSON and decision.decider == grant.decider
@@ -201,6 +205,9 @@ def _standing(run: Run, decision: ev.Decision) -> bool:
     """Return whether this very decision was given before; repeating it is harmless, and never a new one."""
     call = run.calls.get(decision.call)
     before = run.decided.get(decision.call)
+    sure = call.confirmed if call is not None and call.state == "asked" and confirmed(run, call) else None
+    if sure is not None and sure.decider == decision.decider and _alike(sure, decision):
+        return True
     if before is None or not _alike(before, decision):
         return False
     return call is None or call.state not in WAITING or (before.decider, before.via) == (decision.decider, decision.via)
@@ -212,7 +219,8 @@ def _alike(one: ev.Decision, other: ev.Decision) -> bool:
     no_output = one.output is None and other.output is None
     told = one.message == other.message and (no_output or same(one.output, other.output))
     told = told and (one.metadata is other.metadata or same(one.metadata, other.metadata))
-    return (one.verdict, one.digest) == (other.verdict, other.digest) and edits and told
+    same_way = (one.broke_glass, one.asks_back) == (other.broke_glass, other.asks_back)
+    return (one.verdict, one.digest) == (other.verdict, other.digest) and edits and told and same_way
 
 
 def _check_decision(run: Run, decision: ev.Decision) -> None:
@@ -233,13 +241,7 @@ def _check_decision(run: Run, decision: ev.Decision) -> None:
     if call.state == "asked" and ran_out(run, call):
         raise Expired("this request ran out of time before the decision was delivered; the call was not executed")
     _check_decider(run, call, decision)
-    _check_words(call, decision)
-
-
-def decided_before(first: ev.Decision) -> Conflict:
-    """Make the `Conflict` that tells whoever comes second who was first."""
-    words = f"{first.verdict} by {first.by or 'somebody else'}; the first decision stands"
-    return Conflict(f"this call was decided before: {words}", winner=first.by, decision=first.verdict, at=first.at)
+    check_words(run, call, decision)
 
 
 def _check_decider(run: Run, call: Call, decision: ev.Decision) -> None:
@@ -252,37 +254,12 @@ def _check_decider(run: Run, call: Call, decision: ev.Decision) -> None:
         return
     if decision.via in _NO_PERSON:
         raise NotAllowed(f"nobody can decide in the name of the {decision.via}; say who decides")
-    why = barred(call.terms, decision.decider, run.requester, decision.proof)
+    terms = terms_now(run, call) if call.terms is None or not decision.broke_glass else call.terms.behind_glass()
+    if terms is None and decision.broke_glass:
+        raise NotAllowed("the terms of this call let nobody break the glass")
+    why = barred(terms, decision.decider, run.requester, decision.proof)
     if why:
         raise NotAllowed(f"this call cannot be decided by {decision.by or 'nobody in particular'}: {why}")
-
-
-def _check_words(call: Call, decision: ev.Decision) -> None:
-    """Check that what a decision says fits its verdict and what the tool was known to take."""
-    for words, what in ((decision.note, "a note"), (decision.message, "a message")):
-        if words is not None:
-            plain_text(words, what)
-    if (decision.verdict == "edit") != (decision.args is not None):
-        raise UserError("an edit names the arguments that shall run, and no other decision does")
-    if decision.args is not None:
-        parse(decision.args)
-        canonical(decision.basis)
-    if decision.metadata is not None and decision.verdict not in ("approve", "edit"):
-        raise UserError("metadata is for the tool of an approved call, and no other decision has it")
-    canonical(decision.metadata)
-    if decision.verdict == "edit" and call.proposal.fixed:
-        raise UserError("nobody can change the arguments of this call; approve or reject it as it is")
-    if decision.verdict == "answer" and call.state == "asked" and call.proposal.elsewhere:
-        raise UserError("this call runs elsewhere, nobody can answer in its place; approve or reject it")
-    if call.state == "asked" and lacks_reason(call.terms, decision):
-        raise UserError("this decision needs a reason: pass note=, or rejection_message= where it is a rejection")
-
-
-def lacks_reason(terms: Approval | None, decision: ev.Decision) -> bool:
-    """Return whether a decision comes without the reason that the terms ask for."""
-    if terms is None or decision.note or decision.message:
-        return False
-    return terms.reason == "required" or (terms.reason == "on_reject" and decision.verdict == "reject")
 
 
 def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
@@ -292,14 +269,18 @@ def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
     clock and counted back on the run's own time, which never goes back though the clock may have been wrong.
     """
     in_hand = max(0, run.clock - decision.at) if decision.at else 0
-    decision = replace(decision, at=max(0, run.now - in_hand), runs=None)
+    decision = replace(decision, at=max(0, run.now - in_hand), runs=None, confirms=False)
     if decision.args is not None:
         decision = replace(decision, runs=edit_digest(run, call, decision.args, decision.basis))
+    terms = terms_now(run, call)
+    if in_two_steps(call) and not confirmed(run, call) and decision.verdict == "approve" and not decision.broke_glass:
+        yield ev.VoteCast(replace(decision, confirms=True))
+        return
     by = decision.by or ""
-    alone = decision.via in _NO_PERSON or call.state == "needs"
+    alone = decision.via in _NO_PERSON or call.state == "needs" or decision.broke_glass
     votes = _agreeing(run, call, decision)
     words = {vote.by or "": vote.decider for vote in votes.values()} | {by: decision.decider}
-    if not alone and voices(words.values()) < needed(call.terms, decision.verdict):
+    if not alone and voices(words.values()) < needed(terms, decision.verdict):
         before = votes.get(by)  # one that went stale is cast anew
         if before is None or not _alike(before, decision) or before.basis != decision.basis:
             yield ev.VoteCast(decision)
@@ -318,6 +299,15 @@ def _meets(run: Run, call: Call, terms: Approval | None) -> bool:
         return False
     if terms is None or terms == call.terms:
         return True
+    if decision.broke_glass:
+        glass = terms.behind_glass()
+        return glass is not None and not barred(glass, decision.decider, run.requester, decision.proof)
+    if terms.in_two_steps:
+        sure = call.confirmed
+        first = terms.at_step(confirmed=False)
+        if sure is None or barred(first, sure.decider, run.requester, sure.proof):
+            return False
+        terms = terms.at_step(confirmed=True)
     votes = _agreeing(run, call, decision)
     who = run.grants[decision.grant].decider if decision.grant in run.grants else decision.decider
     people = {vote.by: (vote.decider, vote.proof) for vote in votes.values()} | {decision.by: (who, decision.proof)}

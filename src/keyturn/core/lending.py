@@ -56,3 +56,18 @@ def borrow(run: Run, c: cm.BorrowGrant) -> Events:
     if not (grant.call and grant.reach and grant.uses == 1 and grant.verdict == "approve") or c.home in ("", run.id):
         raise UserError("a run borrows an approval of another run, for one call of its own")
     yield ev.GrantBorrowed(grant, c.home)
+
+
+# What is folded -----------------------------------------------------------------------------------------------------
+
+
+def lent(run: Run, event: ev.GrantLent) -> None:
+    """Fold a use of a grant by a call of another run."""
+    run.grant_uses[event.grant] += 1
+    run.lent[used_by(event.run, event.call)] = event.grant
+
+
+def taken_over(run: Run, event: ev.GrantBorrowed) -> None:
+    """Fold a grant that another run lent."""
+    run.grants[event.grant.id] = event.grant
+    run.grant_uses[event.grant.id] = 0

@@ -12,6 +12,7 @@ from .call_ids import call_id, is_below
 from .items import Item, own_copy
 from .policy import Approval
 from .preview import Preview
+from .quota import owe
 from .run import Call, Frame, Let, Run
 from .states import GROUPS, MOVES, READY, SETTLED
 
@@ -80,6 +81,7 @@ def noted(run: Run, call: Call) -> Let:
 def _take_back(run: Run, call: Call) -> None:
     """Count off a call that was let run and did not, in its own place."""
     if call.let is not None:
+        owe(run, call, call.let)
         run.let.append(replace(call.let, sign=-1))
         call.let = None
 

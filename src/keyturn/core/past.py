@@ -8,10 +8,11 @@ costs only what is new.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from fractions import Fraction
+from types import MappingProxyType
 
-from .policy import CallView
+from .policy import CallView, Share
 from .run import Let, Run
 from .strict import parse
 
@@ -92,14 +93,23 @@ Totals = dict[tuple[str, int], "_Sums | _Keys"]
 class RunPast:
     """Holds what was recorded before a call.
 
-    `totals` caches sums from one call to the next; it can be lost at any time.
+    `totals` caches sums from one call to the next; it can be lost at any time. `shared` is what was counted for limits
+    that several runs share.
 
     >>> from .run import new_run
     >>> list(RunPast(new_run(), "r/1.0", str.title).ran())
     []
     """
 
-    def __init__(self, run: Run, call: str, name_of: Callable[[str], str], totals: Totals | None = None) -> None:
+    def __init__(
+        self,
+        run: Run,
+        call: str,
+        name_of: Callable[[str], str],
+        totals: Totals | None = None,
+        shared: Mapping[tuple[str, str, int | None], Fraction] = MappingProxyType({}),
+    ) -> None:
+        self._shared = shared
         self._run = run
         self._call = call
         self._name_of = name_of
@@ -147,6 +157,10 @@ class RunPast:
             keys.add(lets[place], key(self._view(lets[place])))
         return keys.without(self._call, wanted)
 
+    def shared(self, share: Share) -> Fraction | None:
+        """Return what other calls are counted for of a limit that several runs share; None where nobody knows."""
+        return self._shared.get(share.key)
+
     def _view(self, let: Let) -> CallView:
         """Return an entry as a policy sees it, parsed once for all rules that look at it in this screening."""
         seen = self._views.get(id(let))
@@ -164,6 +178,7 @@ class RunPast:
             run_id=self._run.id,
             path=let.agent,
             at=let.at,
+            read_only=made.reads,
         )
         self._room -= len(let.text)
         if self._room >= 0:

@@ -149,6 +149,8 @@ def is_one_of(name: str | None, *others: str) -> bool:
 def barred(terms: Approval | None, who: Decider | None, requester: str | None, proof: Proof | None = None) -> str:
     """Return why these terms do not let somebody decide; "" where they do.
 
+    Where they ask for two steps, it takes those of one of them.
+
     >>> barred(Approval(role="ops"), Decider("ada", strength="authenticated"), None)
     "it takes the role 'ops'"
     >>> barred(Approval(role="ops"), Decider("ada", roles=("ops",), strength="authenticated"), None)
@@ -158,6 +160,33 @@ def barred(terms: Approval | None, who: Decider | None, requester: str | None, p
         return ""
     if who is None or who.strength == "claimed":
         return "it takes a person who logged in, and a name alone proves nothing"
+    why = _unconfirming(who, requester) if terms.confirm else _not_among(terms, who, requester)
+    if why:
+        return why
+    if terms.needs_proof and (who.strength != "signed" or proof is None):
+        return "it takes a decision signed with the person's own key"
+    return ""
+
+
+def barred_throughout(terms: Approval | None, who: Decider | None, requester: str | None) -> str:
+    """Return why somebody may take none of the steps that these terms ask for; "" where they may take one."""
+    if terms is None:
+        return ""
+    whys = [barred(each, who, requester) for each in terms.steps]
+    return "" if "" in whys else whys[-1]
+
+
+def _unconfirming(who: Decider, requester: str | None) -> str:
+    """Return why somebody is not the person for whom the run acts; who acts in their place is not, either."""
+    if who.requester or (requester and who.id == requester and not who.acting_for):
+        return ""
+    if not requester:
+        return "the person for whom the run acts confirms it, and the run does not say who that is (requester=)"
+    return f"{requester} confirms it, the person for whom the run acts"
+
+
+def _not_among(terms: Approval, who: Decider, requester: str | None) -> str:
+    """Return why somebody is none of those whom the terms name."""
     if (terms.role is not None or terms.users) and not _named(terms, who):
         wanted = [*terms.users, *([f"the role {terms.role!r}"] if terms.role is not None else [])]
         return f"it takes {' or '.join(wanted)}"
@@ -165,8 +194,6 @@ def barred(terms: Approval | None, who: Decider | None, requester: str | None, p
         return "it takes somebody other than the requester, and the run does not say who that is (requester=)"
     if terms.not_requester and (who.requester or is_one_of(requester, who.id, who.acting_for)):
         return "it takes somebody other than the person for whom the run acts"
-    if terms.needs_proof and (who.strength != "signed" or proof is None):
-        return "it takes a decision signed with the person's own key"
     return ""
 
 

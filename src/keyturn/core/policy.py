@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterator
 from fractions import Fraction
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import Any, Literal, NamedTuple, Protocol, cast, get_args
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -58,8 +58,10 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
 
     `expires`, `warn_before` and `execute_by` take durations ("4h", seconds). When a request runs out it is rejected, or
     asked again up to `max_asks` times in all, or escalated once to `escalate_to`: user ids, and "role:NAME" for one
-    role. `signed` (and `step_up`) takes a decision signed with the person's own key. Whatever needs to know who people
-    are needs an inbox; on a bare state it is refused.
+    role. `signed` (and `step_up`) takes a decision signed with the person's own key. With `confirm` the person for whom
+    the run acts says yes, and nobody else; with terms for others beside it, first that person and then the others.
+    `break_glass` names a role that may approve alone, with a reason.
+    Whatever needs to know who people are needs an inbox; on a bare state it is refused.
 
     >>> Approval(expires="4h").expires_ms
     14400000
@@ -79,6 +81,8 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
     execute_by: str | float | None = None
     step_up: bool = False
     signed: bool = False
+    confirm: bool = False
+    break_glass: str | None = None
 
     def __post_init__(self) -> None:
         force_setattr(self, "users", _names("users", self.users))
@@ -91,10 +95,17 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
             raise UserError("on_expiry='escalate' needs escalate_to=: nobody would be asked")
         if len([name for name in self.escalate_to if name.startswith(_ROLE)]) > 1:
             raise UserError("escalate_to= names people and at most one role, as 'role:NAME'")
+        self._check_confirm()
         if self.escalate_to:
             self.escalated()  # what those people could never meet is refused now
         if self.warn_before is not None and self.expires is None:
             raise UserError("warn_before= is counted back from expires=, which is missing")
+
+    def _check_confirm(self) -> None:
+        if self.break_glass is not None and not (self.four_eyes or self.confirm):
+            raise UserError("break_glass= gets round role=, users=, quorum= or confirm=, and these terms have none")
+        if self.confirm and not self.four_eyes and self.on_expiry == "escalate":
+            raise UserError("with confirm= alone nobody else can say yes, so there is nobody to escalate to")
 
     @property
     def expires_ms(self) -> int | None:
@@ -119,10 +130,52 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
         return self.signed or self.step_up
 
     @property
+    def four_eyes(self) -> bool:
+        """Return whether it takes somebody in particular, or several, beside whom the run acts for."""
+        who = self.role is not None or bool(self.users)
+        return who or self.quorum > 1 or self.deny_quorum > 1 or self.not_requester
+
+    @property
     def limits_deciders(self) -> bool:
         """Return whether not just anybody may decide: then only people known for sure count."""
-        who = self.role is not None or bool(self.users)
-        return who or self.quorum > 1 or self.deny_quorum > 1 or self.not_requester or self.needs_proof
+        return self.four_eyes or self.needs_proof or self.confirm
+
+    @property
+    def in_two_steps(self) -> bool:
+        """Return whether the requester confirms first, and others decide then."""
+        return self.confirm and self.four_eyes
+
+    def at_step(self, *, confirmed: bool) -> Approval:
+        """Return the terms of the step that is due: those of the confirmation, or of the others after it.
+
+        >>> Approval(confirm=True, role="ops").at_step(confirmed=False).role is None
+        True
+        """
+        if not self.in_two_steps:
+            return self
+        if confirmed:
+            return msgspec.structs.replace(self, confirm=False, not_requester=True)
+        return self._without_others(role=None, not_requester=False)
+
+    @property
+    def steps(self) -> tuple[Approval, ...]:
+        """Return the terms of each step that it takes, the first one first."""
+        return (self.at_step(confirmed=False), self.at_step(confirmed=True)) if self.in_two_steps else (self,)
+
+    def behind_glass(self) -> Approval | None:
+        """Return the terms for who breaks the glass; None where nobody may.
+
+        >>> Approval(users=["ada"], break_glass="chief").behind_glass().role
+        'chief'
+        """
+        if self.break_glass is None:
+            return None
+        others = self.not_requester or self.in_two_steps
+        return self._without_others(role=self.break_glass, not_requester=others, confirm=False, reason="required")
+
+    def _without_others(self, **more: Any) -> Approval:
+        bare: dict[str, Any] = {"users": (), "quorum": 1, "deny_quorum": 1, "break_glass": None}
+        return msgspec.structs.replace(self, **bare, on_expiry="reject", escalate_to=(), **more)
 
     @property
     def needs_people(self) -> bool:
@@ -152,9 +205,11 @@ def _names(field: str, names: object) -> tuple[str, ...]:
 
 def _check_types(approval: Approval) -> None:
     role: object = approval.role
-    if role is not None and not (isinstance(role, str) and role):
-        raise UserError("role is the name of a role, or None")
-    for field in ("not_requester", "step_up", "signed"):
+    glass: object = approval.break_glass
+    for field, name in (("role", role), ("break_glass", glass)):
+        if name is not None and not (isinstance(name, str) and name):
+            raise UserError(f"{field} is the name of a role, or None")
+    for field in ("not_requester", "step_up", "signed", "confirm"):
         if not isinstance(getattr(approval, field), bool):
             raise UserError(f"{field} is True or False")
     for field, choices in (("reason", get_args(Reason)), ("on_expiry", get_args(OnExpiry))):
@@ -219,6 +274,28 @@ class StoppedByPolicy(KeyturnError):
         )
 
 
+class Share(NamedTuple):
+    """Says what a call takes of a limit that several runs share.
+
+    `name` is the limit's; `of` says whose calls it counts: those of one "session", "requester", "agent" or "tenant". No
+    two limits with the same three share a count. `most` is what the sum may come to.
+
+    >>> Share("5e1f", "requester", 3_600_000, Fraction(5), Fraction(100)).key
+    ('5e1f', 'requester', 3600000)
+    """
+
+    name: str
+    of: str
+    per_ms: int | None
+    amount: Fraction
+    most: Fraction
+
+    @property
+    def key(self) -> tuple[str, str, int | None]:
+        """Return what tells this limit from others."""
+        return (self.name, self.of, self.per_ms)
+
+
 class Past(Protocol):
     """What a run recorded before a call: the calls that were let run, and those that were rejected.
 
@@ -244,12 +321,18 @@ class Past(Protocol):
         """Return how many calls of `rejected()` have a key, cached for `of`."""
         ...
 
+    def shared(self, share: Share) -> Fraction | None:
+        """Return what other calls, of all runs that share a limit, are counted for; None where nobody knows."""
+        ...
+
 
 class CallView(msgspec.Struct, frozen=True):
     """Holds what a policy may look at: the call that will run, never a live object of the run.
 
     `agent` is the agent's name and `path` its path from the root agent; `params` are the validated arguments that
-    will run; `at` is the time in milliseconds; `approved` says that a person decided for the call already, so that
+    will run; `at` is the time in milliseconds; `read_only` says
+    that the tool states that it changes nothing, `secrets` which arguments are shown to nobody;
+    `approved` says that a person decided for the call already, so that
     only a denial, or terms that the decision does not meet, change anything. `past` is there for a policy whose
     attribute `counts` is True: its calls are then screened one by one, so that no two see the same room left.
 
@@ -269,3 +352,5 @@ class CallView(msgspec.Struct, frozen=True):
     at: int = 0
     approved: bool = False
     past: Past | None = None
+    read_only: bool = False
+    secrets: tuple[str, ...] = ()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Literal, cast
 
+from .beside_events import CallMarked
 from .call_ids import ROOT, place_of
 from .digest import canonical
 from .encodable import Encodable, moment
@@ -18,8 +19,9 @@ from .items import Item, own_copy
 from .policy import Approval
 from .preview import Json, Preview, redact
 from .records import Decision, Word
-from .run import Call, Kind, Run, call_digest, let_by, request_id
+from .run import Call, Kind, Run, call_digest, call_shape, confirmed, let_by, request_id
 from .strict import parse
+from .words import in_two_steps
 
 _MANY = 2  # of one argument there is one order
 # How much of what an agent was asked stands in the path of a request.
@@ -43,6 +45,18 @@ class Vote(Encodable, frozen=True, omit_defaults=True):
     note: str | None = None
 
 
+class Mark(Encodable, frozen=True, omit_defaults=True):
+    """Says who marked a request, and until when: who is on it, or who does not want to see it for a while.
+
+    >>> from datetime import UTC, datetime
+    >>> Mark("ada", datetime(2026, 11, 2, tzinfo=UTC)).by
+    'ada'
+    """
+
+    by: str
+    until: datetime
+
+
 class Request(Encodable, frozen=True, omit_defaults=True):
     """Describes a call that waits: what would run, why it asks, what people may say, and what was said so far.
 
@@ -54,7 +68,10 @@ class Request(Encodable, frozen=True, omit_defaults=True):
     text; what the tool marked as secret is redacted in both. `verdicts` are the words that can be said, `terms` who may
     say them, `requester` for whom the run acts. `difference` is the tool as it was and as it is, where it changed since
     it was shown. Of a call that was started, `started_at` says when, `started_by` names the process if a journal kept
-    the run, and `former` is the decision that let it run.
+    the run, and `former` is the decision that let it run. `claim` says who is on it and `snoozed` who put it off, each
+    until a time that may have passed. Where its requester is to confirm it, `waits_for` says whether the requester or
+    the others are waited for, and `confirmed` is what the requester said. `shape` is equal for requests of the same
+    tool with the same arguments.
 
     Every time is a datetime in UTC. `dict(request)` is plain data, and pydantic and FastAPI encode a request as it is.
 
@@ -94,6 +111,16 @@ class Request(Encodable, frozen=True, omit_defaults=True):
     started_at: datetime | None = None
     started_by: str = ""
     former: Vote | None = None
+    claim: Mark | None = None
+    snoozed: tuple[Mark, ...] = ()
+    shape: str = ""
+    waits_for: Literal["", "requester", "others"] = ""
+    confirmed: Vote | None = None
+
+    @property
+    def terms_now(self) -> Approval | None:
+        """Return the terms of the step that is due, where it takes two of them."""
+        return None if self.terms is None else self.terms.at_step(confirmed=self.waits_for != "requester")
 
 
 def request_of(run: Run, call: Call) -> Request:
@@ -121,7 +148,7 @@ def request_of(run: Run, call: Call) -> Request:
         params=shown,
         preview=_preview(call, shown),
         terms=call.terms,
-        verdicts=_verdicts(call),
+        verdicts=_verdicts(run, call),
         votes=tuple([_vote(call, by, said) for by, said in call.votes.items()]) if call.votes else (),
         requests=own_copy(call.need.requests) if call.state == "needs" and call.need is not None else None,
         difference=_difference(run, call),
@@ -132,6 +159,11 @@ def request_of(run: Run, call: Call) -> Request:
         started_at=moment(call.started_at) if call.begun else None,
         started_by=call.started_by,
         former=_former(call),
+        claim=None if call.claim is None else _mark(call.claim),
+        snoozed=tuple([_mark(mark) for mark in call.snoozes.values()]),
+        shape=call_shape(call),
+        waits_for=_waits_for(run, call),
+        confirmed=None if call.confirmed is None else _vote(call, call.confirmed.by or "", call.confirmed),
     )
 
 
@@ -147,9 +179,18 @@ def shown_item(call: Call) -> Item:
     return {**call.raw, "arguments": canonical(redact(call.params, call.proposal.secrets))}
 
 
-def _verdicts(call: Call) -> tuple[Word, ...]:
+def _waits_for(run: Run, call: Call) -> Literal["", "requester", "others"]:
+    if call.terms is None or not call.terms.confirm:
+        return ""
+    return "others" if call.terms.four_eyes and confirmed(run, call) else "requester"
+
+
+def _verdicts(run: Run, call: Call) -> tuple[Word, ...]:
     words = OPENING[call.state]
     made = call.proposal
+    if in_two_steps(call):
+        answered = confirmed(run, call) and not made.elsewhere
+        return tuple(word for word in words if word != "edit" and (answered or word != "answer"))
     if call.state != "asked" or not (made.fixed or made.elsewhere):
         return words
     without = {"edit": made.fixed, "answer": made.elsewhere}
@@ -177,6 +218,10 @@ def own_preview(preview: Preview) -> Preview:
 def _vote(call: Call, by: str, said: Decision) -> Vote:
     params = None if said.args is None else redact(parse(said.args), call.proposal.secrets)
     return Vote(by, said.verdict, moment(said.at), params, said.note)
+
+
+def _mark(event: CallMarked) -> Mark:
+    return Mark(event.decider.id, moment(event.until or 0))
 
 
 def _former(call: Call) -> Vote | None:

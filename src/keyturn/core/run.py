@@ -6,6 +6,7 @@ dropped once their turn is over, so that what is open is what costs.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Literal
@@ -43,6 +44,21 @@ class Let(msgspec.Struct, frozen=True, gc=False):
     sign: int = 1
 
 
+class Taken(msgspec.Struct, frozen=True, gc=False):
+    """Holds what a call of another run counts for, and since when."""
+
+    at: int
+    amount: Fraction
+
+
+class Owed(msgspec.Struct, frozen=True, gc=False):
+    """Names a call that did not run, by its arguments, and the logs that still count it."""
+
+    call: str
+    of: str
+    quotas: tuple[str, ...]
+
+
 class Call(msgspec.Struct):
     """Tracks one tool call, from proposal to result."""
 
@@ -72,6 +88,7 @@ class Call(msgspec.Struct):
     supplied: ev.Decision | None = None  # the answer to what its tool asks
     rounds: int = 0  # how many questions its tool has asked
     let: Let | None = None  # its entry in what policies count
+    quotas: tuple[str, ...] = ()  # the logs that count it for several runs
     begun: bool = False  # it was started at least once
     started_at: int = 0  # when it was started last, in milliseconds
     started_by: str = ""  # the process that started it last
@@ -79,6 +96,9 @@ class Call(msgspec.Struct):
     doubted: bool = False  # nobody knows what became of an earlier start of it
     warned: bool = False  # somebody was warned that the request will expire
     renewed: str = ""  # the restore after which it asked anew
+    confirmed: ev.Decision | None = None  # the requester's word, after which others decide
+    claim: ev.CallMarked | None = None  # who said last that they are on it
+    snoozes: dict[str, ev.CallMarked] = {}  # who does not want to see it for a while, by person
 
     @property
     def text(self) -> str:
@@ -177,6 +197,10 @@ class Run(msgspec.Struct):
     grants: dict[str, ev.GrantTerms] = {}  # the standing decisions, by id
     grant_uses: dict[str, int] = {}  # how often each grant was used, revoked ones included
     lent: dict[str, str] = {}  # the grants that calls of other runs used, by run and call
+    taken: dict[str, Taken] = {}  # what calls of other runs count for here
+    spent: Fraction = Fraction(0)  # the sum of that
+    closed: bool = False  # no new calls are counted here
+    owed: dict[str, Owed] = {}  # calls that did not run and are still counted elsewhere
     decided: dict[str, ev.Decision] = {}  # the newest decision on each call
     tools: dict[str, Any] = {}  # what the model was told of tools that may ask, by digest
     usage: Counts = NOTHING  # what all models used
@@ -201,7 +225,7 @@ class Run(msgspec.Struct):
 
 
 def used_by(run: str, call: str) -> str:
-    """Return the key of a call of another run, under which it is known what it was lent."""
+    """Return the key of a call of another run, under which it is known what it was lent, or what it took."""
     return f"{call} {run}"
 
 
@@ -232,6 +256,8 @@ def twin(run: Run) -> Run:
         grants=run.grants.copy(),
         grant_uses=run.grant_uses.copy(),
         lent=run.lent.copy(),
+        taken=run.taken.copy(),
+        owed=run.owed.copy(),
         decided=run.decided.copy(),
         tools=run.tools.copy(),
         replies=run.replies.copy(),
@@ -275,6 +301,16 @@ def _digest_of(*texts: str) -> str:
     return digest(*texts)
 
 
+def call_shape(call: Call) -> str:
+    """Return the digest of what a call would do, whichever call it is: of its tool, and all that a person is shown."""
+    bound = ["shape", call.proposal.tool, call.state, canonical_of(call.text)]
+    if call.preview is not None and call.preview.basis:
+        bound.append(canonical(call.preview.basis))
+    if call.need is not None:
+        bound.append(canonical([call.need.requests, call.need.state]))
+    return digest(*bound)
+
+
 def edit_digest(run: Run, call: Call, args: str, basis: dict[str, str] | None) -> str:
     """Return the digest that an edited call is bound to: the arguments, and what the editor was shown."""
     return digest(run.id, call.id, call.agent, call.proposal.tool, call.asks, canonical_of(args), basis)
@@ -312,6 +348,20 @@ def stale(run: Run, call: Call) -> bool:
     limit = call.terms.execute_by_ms if call.terms is not None else None
     decision = let_by(call)
     return limit is not None and decision is not None and run.now > decision.at + limit
+
+
+def confirmed(run: Run, call: Call) -> bool:
+    """Return whether the requester has confirmed a call, and that is not too long ago."""
+    if call.state != "asked":  # what became of a call is no matter of confirming it
+        return True
+    limit = call.terms.execute_by_ms if call.terms is not None else None
+    return call.confirmed is not None and (limit is None or run.now <= call.confirmed.at + limit)
+
+
+def terms_now(run: Run, call: Call) -> Approval | None:
+    """Return the terms on which a call waits now: where it takes two steps, those of the step that is due."""
+    terms = call.terms
+    return terms.at_step(confirmed=confirmed(run, call)) if terms is not None and terms.confirm else terms
 
 
 def let_by(call: Call) -> ev.Decision | None:

@@ -33,6 +33,7 @@ from .driving.lease import TTL_MS, under_lease
 from .driving.stop import NO_MORE_ROUNDS
 from .effects.fused_steps import deliver
 from .effects.input_guardrails import guarded, input_guardrails
+from .effects.quotas import return_all
 from .effects.recover import recover
 from .facts.proposals import check_terms
 from .logger import error_words, failure_trace, failure_words, logger
@@ -128,6 +129,7 @@ class Execution:
             self._refused()
             raise
         try:
+            await return_all(self.drive)
             if self.run.status == "finished":
                 return self.result()
             with tracing(self.live, self.scope.config) as self.drive.traces:
@@ -177,9 +179,8 @@ class Execution:
         self.drive.publish(log.steps[len(mine) :])
 
     def _check_terms(self, *, inbox: bool) -> None:
-        """Refuse terms that nobody here can meet, before anything is done."""
         self.scope.witness = self.live.witness is not None
-        check_terms(self.live.graph, self.scope.config.policy, inbox=inbox, witness=self.scope.witness)
+        check_terms(self.live, self.scope, inbox=inbox)
 
     async def _told(self) -> RunResult:
         """Move the run; record what stops it before the lease is released, since only the holder may."""

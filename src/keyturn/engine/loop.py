@@ -129,11 +129,11 @@ class Loop:
         drive = self.drive
         do, on = effect
         run = drive.log.run
-        if on not in (run.calls if do in _ON_CALLS else run.frames):
+        if on not in (run.calls if do in _ON_CALLS else run.owed if do == "return" else run.frames):
             drive.begun.pop(on, None)  # settled by somebody else since it was found to be done
             return
         try:
-            if drive.traces is None:
+            if drive.traces is None or do == "return":
                 await PERFORM[do](drive, on)
             else:
                 await drive.traces.around(effect, partial(PERFORM[do], drive, on))

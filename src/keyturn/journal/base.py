@@ -1,4 +1,4 @@
-"""The seams to a store of runs: logs (append, read, lease by claim, watch), and rows about them.
+"""The seams to a store of runs: logs (append, read, lease by claim, watch), rows about them, and the outbox.
 
 A journal keeps lines in order and knows nothing of what they say: their seals are made and verified by whoever writes
 and reads them, with the journal's `keys` where it has such a method, else with this process's, and for its `tenant`. It
@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
+from .rows import ALL, Changes, Delivery, DeliveryQuery, Dispatch, GrantRow, Notice, Query, RequestRow, RunRow
 
 #: How the name of a log begins that is no run: nobody moves it. What it holds is the affair of whoever writes it.
 RESERVED = "@"
@@ -167,5 +167,38 @@ class Records(Protocol):
         ...
 
 
-class Store(Journal, Records, Protocol):
+@runtime_checkable
+class Outbox(Protocol):
+    """Keeps what people are to be told until they were told: notices, then one delivery for each person and channel.
+
+    >>> from keyturn.journal.memory import MemoryJournal
+    >>> isinstance(MemoryJournal(), Outbox)
+    True
+    """
+
+    async def tell(self, notices: Sequence[Notice]) -> None:
+        """Add notices of what no line says, such as that somebody looked at a request."""
+        ...
+
+    async def notified(self, timeout: float | None = None) -> None:
+        """Wait until there are notices, or deliveries that were sent again, or for `timeout` seconds.
+
+        It may return early and never late.
+        """
+        ...
+
+    async def deliveries(self, query: DeliveryQuery) -> list[Delivery]:
+        """Return deliveries, by number unless the query says otherwise."""
+        ...
+
+    async def dispatch(self, claim: Claim, step: Dispatch) -> None:
+        """Apply a dispatcher's step, all or nothing; refused with `Conflict` where its claim was taken over."""
+        ...
+
+    async def send_again(self, numbers: Sequence[int]) -> int:
+        """Let dead deliveries wait anew, due at once and with all their attempts; return how many there were."""
+        ...
+
+
+class Store(Journal, Records, Outbox, Protocol):
     """A journal that keeps rows, too: all that come with Keyturn do."""

@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 DUE = "\x00due"
 # Under this and a run's name wait those who hold it, for what others append.
 SAID = "\x00said:"
+# Under this name waits who delivers notices.
+NOTICES = "\x00notices"
 # However a ring from another process got lost, who waits looks again after so many seconds.
 AT_MOST = 15.0
 

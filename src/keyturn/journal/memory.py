@@ -23,8 +23,8 @@ from ..core.states import OVER
 from ..keys import own_ring
 from .base import Claim, LostRace
 from .memory_rows import MemoryRows
-from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
-from .sealing import askable, check_erasable, check_name, plain
+from .rows import ALL, Changes, Delivery, DeliveryQuery, Dispatch, GrantRow, Notice, Query, RequestRow, RunRow
+from .sealing import askable, check_erasable, check_name, plain, plain_notice
 
 # What is kept here never leaves the process, and neither does the key that seals it: nothing is asked of the disk.
 _RING = own_ring()
@@ -49,6 +49,8 @@ class _Log:
 
 # Under this name wait those who want to know of any run that is due. No run is called like that.
 _DUE = "\x00due"
+# Under this one who delivers notices.
+_NOTICES = "\x00notices"
 
 
 @dataclass(slots=True)
@@ -124,15 +126,16 @@ class MemoryJournal:
                 return
             log.lines.extend(added)
             row = self._mine.rows.runs.get(run)
-            over = changes is not None and row is not None and row.status in OVER and changes.run.status in OVER
+            over = changes is not None and changes.run.status in OVER and (row is None or row.status in OVER)
             if changes is not None:
                 self._mine.rows.apply(plain(changes))
             # Whoever appends under the claim has read all before it; what another appends still wants to be read.
-            # A run that was over and is over has nothing to be moved.
-            if not over:
+            # A run that was over and is over has nothing to be moved, nor has one of which only something was noted.
+            if not over and not (claim is None and changes is not None and changes.quiet):
                 log.due = _earlier(log.due, self._clock()) if claim is None else None
             self._mine.logs[run] = log
             woken = self._mine.waiting.pop(run, []) + ([] if claim else self._mine.waiting.pop(_DUE, []))
+            woken += self._mine.waiting.pop(_NOTICES, []) if changes is not None and changes.notices else []
         _wake_all(woken)
 
     async def read(self, run: str, after: int = 0) -> list[bytes]:
@@ -174,6 +177,41 @@ class MemoryJournal:
     async def outbox(self, limit: int = 100, done: int | None = None) -> list[Notice]:
         with self._lock:
             return self._mine.rows.outbox(limit, done)
+
+    async def tell(self, notices: Sequence[Notice]) -> None:
+        with self._lock:
+            self._mine.rows.tell([plain_notice(notice) for notice in notices])
+            woken = self._mine.waiting.pop(_NOTICES, [])
+        _wake_all(woken)
+
+    async def notified(self, timeout: float | None = None) -> None:
+        with self._lock:
+            if self._mine.rows.notices:
+                return
+            told = self._wait(_NOTICES)
+        try:
+            async with asyncio.timeout(timeout):
+                await told
+        except TimeoutError:
+            return
+        finally:
+            self._leave(_NOTICES, told)
+
+    async def deliveries(self, query: DeliveryQuery) -> list[Delivery]:
+        with self._lock:
+            return self._mine.rows.deliveries(query)
+
+    async def dispatch(self, claim: Claim, step: Dispatch) -> None:
+        with self._lock:
+            self._held(claim.run, claim)
+            self._mine.rows.dispatch(step)
+
+    async def send_again(self, numbers: Sequence[int]) -> int:
+        with self._lock:
+            count = self._mine.rows.send_again(numbers, self._clock())
+            woken = self._mine.waiting.pop(_NOTICES, [])
+        _wake_all(woken)
+        return count
 
     async def head(self, run: str) -> int:
         with self._lock:

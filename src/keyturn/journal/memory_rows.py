@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from .rows import Changes, GrantRow, Notice, Query, RequestRow, RunRow
+from .rows import Changes, Delivery, DeliveryQuery, Dispatch, GrantRow, Notice, Query, RequestRow, RunRow
 
 Row = TypeVar("Row", RunRow, RequestRow, GrantRow)
 # What a query may ask of a row, under the row's own name for it.
@@ -21,13 +21,15 @@ _ASKED = ("run", "agent", "tool", "kind")
 
 @dataclass(slots=True)
 class MemoryRows:
-    """Keeps runs, requests, grants and notices."""
+    """Keeps runs, requests, grants, notices and deliveries."""
 
     runs: dict[str, RunRow] = field(default_factory=dict[str, RunRow])
     requests: dict[str, RequestRow] = field(default_factory=dict[str, RequestRow])
     grants: dict[tuple[str, str], GrantRow] = field(default_factory=dict[tuple[str, str], GrantRow])
     notices: list[Notice] = field(default_factory=list[Notice])
     numbered: int = 0
+    outgoing: dict[int, Delivery] = field(default_factory=dict[int, Delivery])
+    outnumbered: int = 0
 
     def apply(self, changes: Changes) -> None:
         """Apply what an append changes."""
@@ -44,9 +46,54 @@ class MemoryRows:
             key = (changes.run.run, name)
             if key in self.grants:
                 self.grants[key] = replace(self.grants[key], revoked=True)
-        for notice in changes.notices:
+        self.tell(changes.notices)
+
+    def tell(self, notices: Iterable[Notice]) -> None:
+        """Add notices."""
+        for notice in notices:
             self.numbered += 1
             self.notices.append(replace(notice, number=self.numbered))
+
+    def dispatch(self, step: Dispatch) -> None:
+        """Apply a dispatcher's step."""
+        if step.told is not None:
+            self.outbox(0, step.told)
+        for row in step.added:
+            self.outnumbered += 1
+            self.outgoing[self.outnumbered] = replace(row, number=self.outnumbered)
+        for row in step.changed:
+            if row.number in self.outgoing:
+                self.outgoing[row.number] = row
+        for number in step.gone:
+            self.outgoing.pop(number, None)
+
+    def deliveries(self, query: DeliveryQuery) -> list[Delivery]:
+        """Return deliveries, in the order of their numbers or in that in which they are due."""
+        asked = [(name, getattr(query, name)) for name in ("channel", "person", "subject", "state")]
+        wanted = [(name, value) for name, value in asked if value is not None]
+        fits = [
+            row
+            for row in self.outgoing.values()
+            if row.number > query.after
+            and row.person not in query.without
+            and all(getattr(row, name) == value for name, value in wanted)
+        ]
+        if not query.first:
+            return nsmallest(query.limit, fits, key=lambda row: row.number)
+        heads = dict[tuple[str, str, str], int]()
+        for row in self.outgoing.values():  # in the order of their numbers
+            if row.state != "dead":
+                heads.setdefault((row.channel, row.person, row.subject), row.number)
+        first = (row for row in fits if heads.get((row.channel, row.person, row.subject)) == row.number)
+        return nsmallest(query.limit, first, key=lambda row: (row.due_at, row.number))
+
+    def send_again(self, numbers: Iterable[int], now: int) -> int:
+        """Let dead deliveries wait anew; return how many there were."""
+        dead = [row for number in dict.fromkeys(numbers) if (row := self.outgoing.get(number)) is not None]
+        dead = [row for row in dead if row.state == "dead"]
+        for row in dead:
+            self.outgoing[row.number] = replace(row, due_at=now, attempts=0, state="waiting", error="")
+        return len(dead)
 
     def find_runs(self, query: Query) -> list[RunRow]:
         """Return runs, in the order in which they started."""
@@ -86,6 +133,7 @@ class MemoryRows:
         self.requests = {name: row for name, row in self.requests.items() if row.run != run}
         self.grants = {name: row for name, row in self.grants.items() if row.run != run}
         self.notices = [notice for notice in self.notices if notice.run != run]
+        self.outgoing = {number: row for number, row in self.outgoing.items() if row.run != run}
 
 
 def _page(rows: Iterable[Row], query: Query, key: Callable[[Row], tuple[int, str]]) -> list[Row]:

@@ -12,10 +12,12 @@ from ..core.errors import Conflict, StorageError, StoreRestored
 from ..core.seal import Chain, verify
 from ..keys import ring
 from . import statements as say
+from .rows import Delivery
 from .sql_journal import SQLJournal
 from .store_thread import StoreConnection
 
 _PAGE = 500
+_NUMBERED = ("number",)
 
 
 def _others(columns: str, *more: str) -> tuple[str, ...]:
@@ -23,13 +25,14 @@ def _others(columns: str, *more: str) -> tuple[str, ...]:
     return (*more, *columns.split(", ")[1:])
 
 
-# Each table: its key, and its other columns. The outbox gets new numbers, in the same order.
+# Each table: its key, and its other columns. What is numbered gets new numbers, in the same order.
 _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "runs": (("tenant", "run"), _others(say.RUN_COLUMNS, "head", "epoch", "due", "seal")),
     "events": (("tenant", "run", "seq"), ("line",)),
     "requests": (("tenant", "id"), _others(say.REQUEST_COLUMNS, "seal")),
     "grants": (("tenant", "run", "id"), ("tool", "agent", "body", "reach", "uses", "revoked", "seal")),
     "outbox": (("number",), ("tenant", "run", "topic", "about")),
+    "deliveries": (("number",), ("tenant", *(name for name in Delivery.__struct_fields__ if name != "number"))),
 }
 
 
@@ -66,8 +69,8 @@ async def _copied(source: SQLJournal, target: SQLJournal, table: str) -> int:
         page = await source.whole(partial(_page, table=table, after=after))
         if not page:
             return count
-        names = others if table == "outbox" else (*key, *others)
-        rows = [row[len(key) :] if table == "outbox" else row for row in page]
+        names = others if key == _NUMBERED else (*key, *others)
+        rows = [row[len(key) :] if key == _NUMBERED else row for row in page]
         await target.write(partial(_insert, table=table, names=names, rows=rows))
         count, after = count + len(page), tuple(page[-1][: len(key)])
 

@@ -5,8 +5,11 @@ What is not over is never old: a request may wait for weeks, and a run that fail
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..core.codec import Log
 from ..core.errors import Conflict, LogDamaged, UserError
+from ..core.quota import LIMIT
 from ..core.seal import Chain
 from ..core.states import OVER
 from ..keys import ring
@@ -33,7 +36,7 @@ async def _was_over(store: Store, run: str, at: int) -> bool:
         log = Log.opened(await store.read(run), chain)
     except (LogDamaged, UserError):
         return False
-    return log.run.status in OVER and log.run.now < at and not _reaches_on(log, at)
+    return log.run.status in OVER and log.run.now < at and not _reaches_on(log, at) and not _counts_on(log, at)
 
 
 def _reaches_on(log: Log, at: int) -> bool:
@@ -42,6 +45,14 @@ def _reaches_on(log: Log, at: int) -> bool:
     reaching = [grant for grant in log.run.grants.values() if grant.reach and grant.call is None]
     standing = [grant for grant in reaching if grant.uses is None or used[grant.id] < grant.uses]
     return any(grant.expires_at is None or grant.expires_at >= at for grant in standing)
+
+
+def _counts_on(log: Log, at: int) -> bool:
+    """Return whether a log counts for a limit that other runs still share: one without a window counts for ever."""
+    if LIMIT not in log.run.about:
+        return False
+    per: Any = log.run.about.get("per_ms")
+    return not isinstance(per, int) or log.run.now + 2 * per >= at
 
 
 async def erase_ended(store: Store, at: int) -> int:

@@ -119,6 +119,12 @@ def _with_moments(told: dict[str, Any], how: Callable[[Any], Any]) -> dict[str, 
         made["votes"] = [{**vote, "at": how(vote["at"])} for vote in told["votes"]]
     if told.get("former"):
         made["former"] = {**told["former"], "at": how(told["former"]["at"])}
+    if told.get("confirmed"):
+        made["confirmed"] = {**told["confirmed"], "at": how(told["confirmed"]["at"])}
+    if told.get("claim"):
+        made["claim"] = {**told["claim"], "until": how(told["claim"]["until"])}
+    if told.get("snoozed"):
+        made["snoozed"] = [{**mark, "until": how(mark["until"])} for mark in told["snoozed"]]
     return made
 
 
@@ -160,10 +166,71 @@ class Notice(msgspec.Struct, frozen=True, omit_defaults=True):
     number: int = 0
 
 
+class Delivery(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Holds a notice on its way to one person by one channel; `number` is the store's own, in the order of notices.
+
+    `subject` is the request or grant that it is about, `notice` the number that the notice had. It is sent no sooner
+    than `due_at`; one with a `delay` is given up once its person has looked. `state` is waiting, sending, or dead
+    after too many `attempts`, and `error` says why the last one failed.
+
+    >>> Delivery("mail", "ada", "request.created", "run", "5e1f").state
+    'waiting'
+    """
+
+    channel: str
+    person: str
+    topic: str
+    run: str
+    subject: str
+    about: dict[str, Any] = {}
+    notice: int = 0
+    due_at: int = 0
+    delay: int = 0
+    attempts: int = 0
+    state: str = "waiting"
+    error: str = ""
+    number: int = 0
+
+
+class Dispatch(msgspec.Struct, frozen=True):
+    """Holds what one step of a dispatcher changes, all or nothing.
+
+    Notices up to number `told` are deleted, since what became of them is in `added`. `changed` are told by their
+    number; one that is not there any more stays away. `gone` are the numbers of those that were delivered.
+    """
+
+    told: int | None = None
+    added: list[Delivery] = []
+    changed: list[Delivery] = []
+    gone: list[int] = []
+
+
+class DeliveryQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Selects deliveries: all that is given must be equal; pages follow by `after`, a number.
+
+    With `first`, in the order in which they are due, only those before which nothing is to be delivered to the same
+    person, by the same channel, about the same thing; dead ones hold up nothing and are left out. Those of the persons
+    in `without` are left out, too.
+
+    >>> DeliveryQuery(state="dead").limit
+    100
+    """
+
+    channel: str | None = None
+    person: str | None = None
+    subject: str | None = None
+    state: str | None = None
+    first: bool = False
+    without: tuple[str, ...] = ()
+    after: int = 0
+    limit: int = 100
+
+
 class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
     """Holds what one append changes beside the log, all or nothing with it.
 
-    Requests are closed before others are opened: one that asks again is open under the id it had.
+    Requests are closed before others are opened: one that asks again is open under the id it had. `quiet` says that
+    nothing follows from it for the run, which is as due as it was.
     """
 
     run: RunRow
@@ -172,6 +239,7 @@ class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
     grants: list[GrantRow] = []
     revoked: list[str] = []
     notices: list[Notice] = []
+    quiet: bool = False
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):

@@ -144,6 +144,11 @@ def _plain(row: Plain) -> Plain:
     return replace(row, **{name: plain_text(text) for name, text in odd.items()}) if odd else row
 
 
+def plain_notice(notice: Notice) -> Notice:
+    """Return a notice in texts that every store can keep."""
+    return _plain(notice)
+
+
 def plain_text(text: str) -> str:
     """Return a text as every store can keep it.
 

@@ -14,11 +14,12 @@ import msgspec
 from ..core.errors import Conflict, LogDamaged
 from ..core.seal import Keys, Ring, erased, parted
 from ..core.states import OVER
+from . import outbox_sql
 from . import statements as say
 from .base import RESERVED, Claim, LostRace
 from .pages import keyed_rows
-from .rows import Changes, Closing, GrantRow, Notice, Query, RequestRow, RunRow
-from .sealing import DAMAGED, Row, askable, columns, marked, plain, seal_row, verified
+from .rows import Changes, Closing, Delivery, DeliveryQuery, Dispatch, GrantRow, Notice, Query, RequestRow, RunRow
+from .sealing import DAMAGED, Row, askable, columns, marked, plain, plain_notice, seal_row, verified
 from .statements import SqlDialect
 from .store_thread import StoreConnection
 
@@ -75,8 +76,10 @@ class Tenant:
         if not lines:
             return
         # Whoever appends under the claim has read all before it; what another appends still wants to be read.
-        # A run that was over and is over has nothing to be moved: what is said of it is revoked or lent.
-        over = changes is not None and at.status in OVER and changes.run.status in OVER
+        # A run that was over and is over, or never was anything else, has nothing to be moved: what is said of it is
+        # revoked, lent or counted. So has one of which only something was noted.
+        over = changes is not None and (at.status in OVER or not at.head) and changes.run.status in OVER
+        over = over or (changes is not None and changes.quiet and claim is None)
         wanted = at.due if over else None if claim is not None else at.now if at.due is None else min(at.due, at.now)
         for place, line in enumerate(lines, at.head):
             db.tell(say.ADD_LINE, self.name, run, place, line)
@@ -200,9 +203,25 @@ class Tenant:
     def outbox(self, db: StoreConnection, limit: int, done: int | None) -> list[Notice]:
         """Return undelivered notices."""
         if done is not None:
-            db.tell(say.TOLD, self.name, done)
-        found, broken = keyed_rows(db, say.TO_TELL, say.TO_TELL_NUMBERS, self.name, max(limit, 0))
-        return sorted((_notice(*row) for row in found + broken), key=lambda notice: notice.number)
+            outbox_sql.told(db, self.name, done)
+        return outbox_sql.notices(db, self.name, limit)
+
+    def tell(self, db: StoreConnection, notices: list[Notice]) -> None:
+        """Add notices."""
+        outbox_sql.tell(db, self.name, [plain_notice(notice) for notice in notices])
+
+    def deliveries(self, db: StoreConnection, query: DeliveryQuery) -> list[Delivery]:
+        """Return deliveries."""
+        return outbox_sql.deliveries(db, self.name, query)
+
+    def dispatch(self, db: StoreConnection, claim: Claim, step: Dispatch) -> None:
+        """Apply a dispatcher's step, under its claim."""
+        self._held(db, claim.run, claim)
+        outbox_sql.dispatch(db, self.name, step)
+
+    def send_again(self, db: StoreConnection, numbers: list[int]) -> int:
+        """Let dead deliveries wait anew."""
+        return outbox_sql.send_again(db, self.name, numbers)
 
     def erase(self, db: StoreConnection, run: str) -> None:
         """Erase what a run says; the digests of its lines stay."""
@@ -270,8 +289,7 @@ class Tenant:
             db.tell(say.GRANT, self.name, each.run, each.id, *body, seal_row(keys, self.name, each))
         for name in changes.revoked:
             self._revoke(db, changes.run.run, name, keys)
-        for notice in changes.notices:
-            db.tell(say.TELL, self.name, notice.run, notice.topic, msgspec.json.encode(notice.about).decode())
+        outbox_sql.tell(db, self.name, changes.notices)
 
     def _close(self, db: StoreConnection, end: Closing, keys: Ring) -> None:
         """Close a request; one that was altered is not sealed again, since that would make a forgery good."""
@@ -352,12 +370,3 @@ def _fields(kind: type[Any]) -> tuple[str, ...]:
 def _bytes(value: Any) -> bytes:
     """Return what a column of bytes holds; nothing where it holds something else."""
     return value if isinstance(value, bytes) else b""
-
-
-def _notice(topic: Any, run: Any, about: Any, number: int) -> Notice:
-    """Make a notice; where it cannot be read, one that says so, so that those after it are delivered."""
-    try:
-        given = {"topic": topic, "run": run, "about": msgspec.json.decode(about), "number": number}
-        return msgspec.convert(given, Notice)
-    except (msgspec.MsgspecError, TypeError, ValueError):
-        return Notice(DAMAGED, run if isinstance(run, str) else "", number=number)

@@ -16,10 +16,10 @@ from ..core.errors import LogDamaged, UserError
 from ..keys import ring
 from . import statements as say
 from .base import Claim
-from .bell import AT_MOST, DUE, SAID, Bell, waited
+from .bell import AT_MOST, DUE, NOTICES, SAID, Bell, waited
 from .generation import ID, Origin, next_generation, read_meta, set_note
 from .pages import rows_of
-from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
+from .rows import ALL, Changes, Delivery, DeliveryQuery, Dispatch, GrantRow, Notice, Query, RequestRow, RunRow
 from .sealing import check_erasable, check_name, fits_a_store
 from .sql import HeldAhead, Tenant
 from .statements import SqlDialect
@@ -69,6 +69,7 @@ class SQLJournal:
             self._origin.check()
         added = [bytes(line) for line in lines]
         told = [] if claim else [(self.tenant, DUE), (self.tenant, SAID + run)]
+        told += [(self.tenant, NOTICES)] if changes is not None and changes.notices else []
         wrote: list[bytes] = []
 
         def append(db: StoreConnection) -> Any:
@@ -179,6 +180,43 @@ class SQLJournal:
     async def outbox(self, limit: int = 100, done: int | None = None) -> list[Notice]:
         thread = self._reader if done is None else self._writer
         return await thread.ask(lambda db: self._mine.outbox(db, limit, done))
+
+    async def tell(self, notices: Sequence[Notice]) -> None:
+        given = list(notices)
+
+        def tell(db: StoreConnection) -> Rung:
+            self._look(db)
+            self.moved()
+            self._mine.tell(db, given)
+            return Rung([(self.tenant, NOTICES)])
+
+        await self._writer.ask(tell)
+
+    async def notified(self, timeout: float | None = None) -> None:
+        with self._bell.heard(self.tenant, NOTICES) as ring:
+            await self.listening()
+            if not await self.outbox(1):
+                await waited(ring, AT_MOST if timeout is None else min(timeout, AT_MOST))
+
+    async def deliveries(self, query: DeliveryQuery) -> list[Delivery]:
+        return await self._reader.ask(lambda db: self._mine.deliveries(db, query))
+
+    async def dispatch(self, claim: Claim, step: Dispatch) -> None:
+        self._origin.check()
+        # What a machine forgets of this as it loses its power is told once more.
+        run = (self.tenant, claim.run)
+        await self._writer.ask(lambda db: self._mine.dispatch(db, claim, step), firm=False, run=run)
+
+    async def send_again(self, numbers: Sequence[int]) -> int:
+        given, counted = list(numbers), list[int]()
+
+        def again(db: StoreConnection) -> Rung:
+            self.moved()
+            counted[:] = [self._mine.send_again(db, given)]
+            return Rung([(self.tenant, NOTICES)])
+
+        await self._writer.ask(again)
+        return counted[0]
 
     async def hashes(self, run: str) -> list[tuple[str, str]]:
         if not fits_a_store(run):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 # The first version that this Keyturn reads, and the newest.
 FIRST = 2
-SCHEMA = 3
+SCHEMA = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ POSTGRES = SqlDialect(
 
 def migrations(dialect: SqlDialect) -> list[list[str]]:
     """Return the statements of each version of the schema from `FIRST` on; a released one is never changed."""
-    return [_first(dialect), _WIDER_GRANTS]
+    return [_first(dialect), _WIDER_GRANTS, _deliveries(dialect)]
 
 
 def _first(dialect: SqlDialect) -> list[str]:
@@ -122,6 +122,18 @@ _WIDER_GRANTS = [
     "ALTER TABLE grants ADD COLUMN reach TEXT NOT NULL DEFAULT ''",
     "CREATE INDEX grants_reach ON grants (tenant, reach, agent) WHERE reach <> ''",
 ]
+
+
+def _deliveries(dialect: SqlDialect) -> list[str]:
+    return [
+        f"CREATE TABLE deliveries (number {dialect.counter}, tenant TEXT NOT NULL, channel TEXT NOT NULL, "
+        "person TEXT NOT NULL, topic TEXT NOT NULL, run TEXT NOT NULL, subject TEXT NOT NULL, about TEXT NOT NULL, "
+        "notice BIGINT NOT NULL, due_at BIGINT NOT NULL, delay BIGINT NOT NULL, attempts BIGINT NOT NULL, "
+        "state TEXT NOT NULL, error TEXT NOT NULL)",
+        "CREATE INDEX deliveries_due ON deliveries (tenant, channel, due_at, number) WHERE state <> 'dead'",
+        "CREATE INDEX deliveries_subject ON deliveries (tenant, subject, channel, person, number)",
+        "CREATE INDEX deliveries_state ON deliveries (tenant, state, number)",
+    ]
 
 
 RUN_COLUMNS = "run, agent, status, started_at, updated_at, waiting, turns, workflow, error"
@@ -172,10 +184,6 @@ GRANT = (
     "ON CONFLICT (tenant, run, id) DO UPDATE SET tool = excluded.tool, agent = excluded.agent, body = excluded.body, "
     "reach = excluded.reach, uses = excluded.uses, revoked = excluded.revoked, seal = excluded.seal"
 )
-TELL = "INSERT INTO outbox (tenant, run, topic, about) VALUES (?, ?, ?, ?)"
-TOLD = "DELETE FROM outbox WHERE tenant = ? AND number <= ?"
-TO_TELL = "SELECT topic, run, about, number FROM outbox WHERE tenant = ? ORDER BY number LIMIT ?"
-TO_TELL_NUMBERS = "SELECT NULL, NULL, NULL, number FROM outbox WHERE tenant = ? ORDER BY number LIMIT ?"
 ERASE_LINE = "UPDATE events SET line = ? WHERE tenant = ? AND run = ? AND seq = ?"
 RUN = f"SELECT {RUN_COLUMNS}, seal FROM runs WHERE tenant = ? AND run = ?"
 ERASED = (
@@ -186,6 +194,7 @@ ERASE = (
     "DELETE FROM requests WHERE tenant = ? AND run = ?",
     "DELETE FROM grants WHERE tenant = ? AND run = ?",
     "DELETE FROM outbox WHERE tenant = ? AND run = ?",
+    "DELETE FROM deliveries WHERE tenant = ? AND run = ?",
 )
 # A run whose row cannot be read is looked at again after some time, and lets others be looked at meanwhile.
 SHELVE = "UPDATE runs SET holder = NULL, held_until = NULL, due = ? WHERE tenant = ? AND run = ?"
@@ -210,4 +219,6 @@ COUNT_ON = (
 SET_META = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 DROP_META = "DELETE FROM meta WHERE name = ?"
 # Whether a store holds anything at all.
-ANY = tuple(f"SELECT 1 FROM {table} LIMIT 1" for table in ("runs", "events", "requests", "grants", "outbox"))
+ANY = tuple(
+    f"SELECT 1 FROM {table} LIMIT 1" for table in ("runs", "events", "requests", "grants", "outbox", "deliveries")
+)

@@ -1,6 +1,6 @@
-"""Limits of one run: on the number of calls, the sum of an argument, and the number of rejections.
+"""Limits of one run, or of all runs of a session, person, agent or tenant: on calls, on sums, on rejections.
 
-A limit looks only at the call and at what its run recorded before, so that it says the same after a pause, in another
+A limit looks only at the call and at what was recorded before, so that it says the same after a pause, in another
 process, and of calls that one reply made together. What cannot be counted is over every limit.
 """
 
@@ -9,16 +9,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal, Protocol, cast
+from typing import Literal, Protocol, TypeAlias, cast, get_args
 
 from ..core.digest import digest
 from ..core.errors import UserError
-from ..core.policy import CallView, Past, milliseconds
+from ..core.policy import CallView, Past, Share, milliseconds
 from ..core.predicate import number_at
+
+Whose: TypeAlias = Literal["run", "session", "requester", "agent", "tenant"]
 
 
 class About(Protocol):
     """Says which calls a limit counts: those that its rule is about; sums are cached under this very object."""
+
+    @property
+    def about(self) -> str:
+        """Return a digest of which calls those are."""
+        ...
 
     def fits(self, call: CallView) -> bool:
         """Return whether the limit counts this call."""
@@ -29,26 +36,38 @@ class About(Protocol):
 class Calls:
     """Limits the calls in a run, or in any window of its time that is as long as `per`.
 
+    `of` counts those of several runs: of a "session", of a "requester", of an "agent", or of the whole "tenant".
+    Rules with the same `name` share one count; without a name the count is that of the rule as it is written.
+
     >>> Calls(20, per="1h").over
     'over the limit of 20 calls in 1h'
     """
 
     most: int
     per: str | float | None = None
+    of: Whose = "run"
+    name: str | None = None
 
     def __post_init__(self) -> None:
         _check_count("calls", self.most)
-        if self.per is not None:
-            milliseconds(self.per)
+        _check_reach(self)
 
     @property
     def over(self) -> str:
         """Return the reason for a call that is over this limit."""
-        return f"over the limit of {self.most} calls in {_stretch(self.per)}"
+        return f"over the limit of {self.most} calls{_stretch(self)}"
 
     def exceeded(self, call: CallView, past: Past, about: About) -> bool:
         """Return whether one more call is over the limit."""
+        if self.of != "run":
+            shared = past.shared(self.share(call, about))
+            return shared is None or shared >= self.most
         return past.total(about, lambda other: int(about.fits(other)), _begin(call, self.per)) >= self.most
+
+    def share(self, call: CallView, about: About) -> Share:
+        """Return what a call takes of a limit that several runs share."""
+        name = _named(self, "calls", about)
+        return Share(name, self.of, _window(self.per), Fraction(1), Fraction(self.most))
 
 
 @dataclass(frozen=True)
@@ -56,7 +75,8 @@ class Budget:
     """Limits the sum of a numeric argument, summed exactly over a run, or over any window of `per`.
 
     An argument that is missing, negative or no number is over it. Once a call ran whose argument is missing or no
-    number, so is every other: nobody knows what was spent.
+    number, so is every other: nobody knows what was spent. `of` and `name` are those of `Calls`: a name can be shared
+    by rules about different tools and arguments, which then spend of one budget.
 
     >>> Budget("amount", 99.5).over
     "over the budget of 99.5 for 'amount' in this run"
@@ -65,6 +85,8 @@ class Budget:
     argument: str
     most: float | Decimal
     per: str | float | None = None
+    of: Whose = "run"
+    name: str | None = None
 
     def __post_init__(self) -> None:
         argument, most = cast("tuple[object, ...]", (self.argument, self.most))
@@ -76,13 +98,12 @@ class Budget:
             fits = False
         if not fits:
             raise UserError(f"a budget must be a number of 0 or more; not {most!r}")
-        if self.per is not None:
-            milliseconds(self.per)
+        _check_reach(self)
 
     @property
     def over(self) -> str:
         """Return the reason for a call that is over this budget, without an amount: an argument can be secret."""
-        return f"over the budget of {self.most} for {self.argument!r} in {_stretch(self.per)}"
+        return f"over the budget of {self.most} for {self.argument!r}{_stretch(self)}"
 
     def exceeded(self, call: CallView, past: Past, about: About) -> bool:
         """Return whether what was spent and this call are together over the budget."""
@@ -93,7 +114,15 @@ class Budget:
         asked = number_at(call.params, self.argument)
         if asked is None or not 0 <= asked <= self._limit:
             return True
+        if self.of != "run":
+            shared = past.shared(self.share(call, about))
+            return shared is None or shared + asked > self._limit
         return past.total(about, amount, _begin(call, self.per)) + asked > self._limit
+
+    def share(self, call: CallView, about: About) -> Share:
+        """Return what a call takes of a budget that several runs share."""
+        name = _named(self, f"budget:{self.argument}", about)
+        return Share(name, self.of, _window(self.per), Fraction(self._spent(call)), self._limit)
 
     @property
     def _limit(self) -> Fraction:
@@ -152,8 +181,34 @@ def _begin(call: CallView, per: str | float | None) -> int | None:
     return None if per is None else call.at - milliseconds(per) + 1
 
 
-def _stretch(per: str | float | None) -> str:
-    return "this run" if per is None else per if isinstance(per, str) else f"{per:g}s"
+def _window(per: str | float | None) -> int | None:
+    return None if per is None else milliseconds(per)
+
+
+def _stretch(limit: Calls | Budget) -> str:
+    per = limit.per
+    during = "" if per is None else f" in {per}" if isinstance(per, str) else f" in {per:g}s"
+    if limit.of != "run":
+        return f"{during} of this {limit.of}"
+    return during or " in this run"
+
+
+def _check_reach(limit: Calls | Budget) -> None:
+    if limit.per is not None:
+        milliseconds(limit.per)
+    if limit.of not in get_args(Whose):
+        raise UserError(f"of= is whose calls a limit counts: one of {', '.join(get_args(Whose))}; not {limit.of!r}")
+    name: object = limit.name
+    if name is not None and not (isinstance(name, str) and name):
+        raise UserError(f"name= of a limit is a text, or None; not {name!r}")
+    if name is not None and limit.of == "run":
+        raise UserError("name= goes with of=: a limit of one run counts the calls of its own rule")
+
+
+def _named(limit: Calls | Budget, what: str, about: About) -> str:
+    """Return the name of a count: as it was named, so that the rule can be changed, or what its rule is about."""
+    kind = what.partition(":")[0]
+    return digest(kind, "named", limit.name) if limit.name is not None else digest(what, "about", about.about)
 
 
 def _tool(call: CallView) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from fnmatch import fnmatchcase
 from typing import Any, TypedDict, Unpack, cast
 
+from ..core.digest import digest
 from ..core.errors import UserError
 from ..core.policy import Action, Approval, CallView, Verdict
 from ..core.predicate import Finding, Truth, Where, check_where, evaluate, findings
@@ -30,6 +31,7 @@ class Matching(TypedDict, total=False):
     kind: str | None
     where: Where | None
     risk: str | None
+    read_only: bool | None
     over: Limit | None
     when: When | None
     reason: str
@@ -42,7 +44,8 @@ class Rule:
     """Decides on the calls that it matches: all that is given must hold, and what is None matches any call.
 
     `tool` and `agent` are names, or patterns in which `*` stands for any text; an agent is meant by its
-    name, or by its path from the root agent as in "desk/billing". `risk` matches only a tool that states it. `over` is
+    name, or by its path from the root agent as in "desk/billing". `risk` matches only a tool that states it,
+    `read_only` one that states that it changes nothing, or does not. `over` is
     a limit on the calls that the rest of the rule means, and matches a call that is over it: it stands before the rule
     that allows such calls. `when` is asked last, of the call and the run's context; if it raises or answers neither
     True nor False, the call asks. `stop` ends the drive of the run where a call is denied.
@@ -60,6 +63,7 @@ class Rule:
     kind: str | None = None
     where: Where | None = None
     risk: str | None = None
+    read_only: bool | None = None
     over: Limit | None = None
     when: When | None = None
     reason: str = ""
@@ -72,6 +76,8 @@ class Rule:
             name: object = getattr(self, field)
             if name is not None and not (isinstance(name, str) and name):
                 raise UserError(f"{field} is a name, or None for any; not {name!r}")
+        if self.read_only is not None and not isinstance(cast("object", self.read_only), bool):
+            raise UserError(f"read_only is True, False, or None for any; not {self.read_only!r}")
         if self.approval is not None and self.action != "ask":
             raise UserError(f"approval= goes with 'ask': nobody is asked by a rule that says {self.action!r}")
         if self.when is not None and (not callable(self.when) or inspect.iscoroutinefunction(self.when)):
@@ -107,6 +113,18 @@ class Rule:
     def fits(self, call: CallView) -> bool:
         """Return whether the rule is about this call, leaving aside its limit and its condition."""
         return self._means(self._truth(call))
+
+    @property
+    def about(self) -> str:
+        """Return a digest of which calls the rule is about, leaving aside its limit and its condition."""
+        given = cast("dict[str, Any]", self.where or {})
+        where: dict[str, Any] = {name: each if isinstance(each, dict) else {"eq": each} for name, each in given.items()}
+        return digest(self.tool, self.agent, self.kind, self.risk, where, self.read_only)
+
+    @property
+    def shared(self) -> Calls | Budget | None:
+        """Return the rule's limit if several runs share it."""
+        return self.over if isinstance(self.over, Calls | Budget) and self.over.of != "run" else None
 
     def explain(self, call: CallView, context: Any = None, number: int = 1) -> RuleFinding:
         """Explain what this rule says of a call; it quotes no argument.
@@ -146,6 +164,8 @@ class Rule:
             return "it is about another agent"
         if self.kind not in (None, call.kind):
             return "it is about another kind"
+        if self.read_only is not None and self.read_only != call.read_only:
+            return f"it is about tools that {'only read' if self.read_only else 'may change something'}"
         return "" if self.risk in (None, call.risk) else "it is about another risk"
 
     def _answer(self, call: CallView, context: Any) -> bool | str:
@@ -229,7 +249,7 @@ def deny(**matching: Unpack[Matching]) -> Rule:
 
     >>> deny(tool="drop_*", reason="not from here").reason
     'not from here'
-    >>> deny(tool="send_*", over=Calls(20, per="1h")).over
-    Calls(most=20, per='1h')
+    >>> deny(tool="send_*", over=Calls(20, per="1h")).over.over
+    'over the limit of 20 calls in 1h'
     """
     return Rule("deny", **matching)

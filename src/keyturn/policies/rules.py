@@ -6,26 +6,24 @@ The first rule that matches decides; where none does, the tool's own setting hol
 
 from __future__ import annotations
 
-import tomllib
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from os import PathLike
-from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import msgspec
 
 from ..core.errors import UserError
-from ..core.policy import Action, Approval, CallView, Verdict
+from ..core.policy import Action, CallView, Share, Verdict
 from .explain import Explanation, RuleFinding
-from .limits import Budget, Calls, Limit, Rejections
 from .rule import Rule as Rule
 from .rule import allow as allow
 from .rule import ask as ask
 from .rule import deny as deny
 from .rule import is_named
+from .toml_lines import Misplaced, parsed, placed, text_of
+from .toml_rules import PolicyParts, read_policy, written
 
-T = TypeVar("T")
 SHADOWS = 1_000
 
 
@@ -70,16 +68,28 @@ class Policy:
         if self.default is not None and not isinstance(cast("object", self.default), Verdict):
             raise UserError("a policy's default is 'allow', 'ask', 'deny', a Verdict(...), or None for the tool's own")
         self.shadow = shadow
+        self._shared = tuple(rule for rule in rules if rule.shared is not None)
         self.shadowed: deque[Shadowed] = deque(maxlen=SHADOWS)
 
     def __call__(self, call: CallView, context: Any = None) -> Verdict | None:
-        verdict = self._verdict(call, context)
-        if not self.shadow or verdict is None:
-            return verdict
-        self.shadowed.append(Shadowed(call.tool, call.agent, call.run_id, call.call_id, call.digest, verdict))
+        if not self.shadow:
+            return self.judged(call, context)
+        self.in_shadow(call, context)
         return None
 
-    def _verdict(self, call: CallView, context: Any) -> Verdict | None:
+    def in_shadow(self, call: CallView, context: Any = None) -> Verdict | None:
+        """Return what the rules would say of a call, and keep it in `shadowed`; the engine records it with the run."""
+        verdict = self.judged(call, context)
+        if verdict is not None:
+            self.shadowed.append(Shadowed(call.tool, call.agent, call.run_id, call.call_id, call.digest, verdict))
+        return verdict
+
+    def judged(self, call: CallView, context: Any = None) -> Verdict | None:
+        """Return what the rules say of a call, in shadow mode too.
+
+        >>> Policy(deny(), shadow=True).judged(CallView("pay", "function", "desk", {}, digest="5e1f", call_id="c1"))
+        Verdict(action='deny', reason='', terms=None, by='policy:1', stop=False)
+        """
         for number, rule in enumerate(self.rules, 1):
             verdict = rule.verdict(call, context, f"policy:{number}")
             if verdict is not None:
@@ -115,6 +125,23 @@ class Policy:
         """Return whether a rule has a limit: then calls are screened one by one, each after what was let run before."""
         return any(rule.over is not None for rule in self.rules)
 
+    @property
+    def counts_for_several_runs(self) -> bool:
+        """Return whether a rule has a limit that several runs share, which is counted in a journal."""
+        return bool(self._shared)
+
+    def shares(self, call: CallView) -> list[Share]:
+        """Return what a call takes of the limits that several runs share, once it is let run.
+
+        >>> from keyturn import Budget
+        >>> policy = Policy(ask(tool="pay", over=Budget("amount", 100, of="requester")))
+        >>> [share] = policy.shares(CallView("pay", "function", "desk", {"amount": 5}, digest="5e1f", call_id="c1"))
+        >>> int(share.amount), share.of
+        (5, 'requester')
+        """
+        found = [(rule, rule.shared) for rule in self._shared if rule.fits(call)]
+        return [limit.share(call, rule) for rule, limit in found if limit is not None]
+
     @classmethod
     def from_toml(cls, source: str | PathLike[str]) -> Policy:
         """Load a policy from an operator's file, or from the text of one; a text that names a file ends in ".toml".
@@ -138,10 +165,24 @@ class Policy:
         >>> len(policy.rules)
         3
         """
-        try:
-            return cls.from_dict(tomllib.loads(_text(source)))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise UserError(f"the policy is not TOML: {error}") from None
+        text, name = text_of(source)
+        data, lines = parsed(text, name)
+        with placed(lines, name):
+            return cls._of(read_policy(data))
+
+    def to_toml(self) -> str:
+        """Return the policy as an operator's file; `from_toml` makes the same policy of it.
+
+        >>> print(Policy(allow(tool="pay", where={"amount": {"le": 100}}), default="ask").to_toml())
+        default = "ask"
+        <BLANKLINE>
+        [[rules]]
+        action = "allow"
+        tool = "pay"
+        where = { amount = { le = 100 } }
+        <BLANKLINE>
+        """
+        return written(self.rules, self.default, shadow=self.shadow)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Policy:
@@ -150,25 +191,17 @@ class Policy:
         >>> Policy.from_dict({"default": "ask", "rules": [{"action": "allow", "tol": "search"}]})
         Traceback (most recent call last):
         ...
-        keyturn.core.errors.UserError: rule 1: unknown key 'tol'; use action, tool, agent, kind, where, risk, over, \
-reason, approval, stop
+        keyturn.core.errors.UserError: rule 1: unknown key 'tol'; use action, tool, agent, kind, where, risk, \
+read_only, over, reason, approval, stop
         """
-        known = _known(data, ("default", "shadow", "rules"), "the policy")
-        rules: object = known.get("rules", [])
-        if not isinstance(rules, list):
-            raise UserError("the policy: rules must be a list")
-        if not rules and "default" not in known:
-            raise UserError("the policy has neither rules nor a default: it would say nothing of any call")
-        made = [_rule(rule, f"rule {number}") for number, rule in enumerate(cast("list[object]", rules), 1)]
-        return cls(*made, default=known.get("default"), shadow=known.get("shadow", False))
+        try:
+            return cls._of(read_policy(data))
+        except Misplaced as error:
+            raise UserError(str(error)) from None
 
-
-_RULE_KEYS = ("action", "tool", "agent", "kind", "where", "risk", "over", "reason", "approval", "stop")
-_LIMITS: dict[str, tuple[Callable[..., Limit], str, tuple[str, ...]]] = {
-    "calls": (Calls, "most", ("per",)),
-    "budget": (Budget, "argument", ("most", "per")),
-    "rejections": (Rejections, "most", ("same",)),
-}
+    @classmethod
+    def _of(cls, made: PolicyParts) -> Policy:
+        return cls(*made.rules, default=made.default, shadow=made.shadow)
 
 
 def _check_reached(rules: tuple[Rule, ...]) -> None:
@@ -186,54 +219,5 @@ def _covers(above: Rule, rule: Rule) -> bool:
         mine in (None, "*", its) or (its is not None and "*" not in its and is_named(mine, its)) for mine, its in names
     )
     same = above.kind in (None, rule.kind) and above.risk in (None, rule.risk) and above.where in (None, {}, rule.where)
+    same = same and above.read_only in (None, rule.read_only)
     return named and same and above.when is None and above.over is None
-
-
-def _rule(data: object, place: str) -> Rule:
-    known = _known(data, _RULE_KEYS, place)
-    if "action" not in known:
-        raise UserError(f"{place}: action is missing; it is allow, ask or deny")
-    if "approval" in known:
-        terms = _known(known["approval"], Approval.__struct_fields__, f"{place}, approval")
-        known["approval"] = _placed(place, lambda: Approval(**terms))
-    if "over" in known:
-        known["over"] = _limit(known["over"], f"{place}, over")
-    return _placed(place, lambda: Rule(**known))
-
-
-def _limit(data: object, place: str) -> Limit:
-    named = [name for name in _LIMITS if isinstance(data, dict) and name in data]
-    if len(named) != 1:
-        raise UserError(f"{place}: this is a table with one of {', '.join(_LIMITS)}")
-    made, first, others = _LIMITS[named[0]]
-    known = _known(cast("object", data), (named[0], *others), place)
-    known[first] = known.pop(named[0])
-    missing = [name for name in others if name == "most" and name not in known]
-    if missing:
-        raise UserError(f"{place}: most is missing; it is what the budget may come to")
-    return _placed(place, lambda: made(**known))
-
-
-def _known(data: object, keys: tuple[str, ...], place: str) -> dict[str, Any]:
-    if not isinstance(data, Mapping):
-        raise UserError(f"{place}: this is a table of {', '.join(keys)}")
-    for key in cast("Mapping[object, Any]", data):
-        if key not in keys:
-            raise UserError(f"{place}: unknown key {key!r}; use {', '.join(keys)}")
-    return dict(cast("Mapping[str, Any]", data))
-
-
-def _placed(place: str, make: Callable[[], T]) -> T:
-    try:
-        return make()
-    except UserError as error:
-        raise UserError(f"{place}: {error}") from None
-
-
-def _text(source: str | PathLike[str]) -> str:
-    if isinstance(source, str) and not (source.endswith(".toml") and "\n" not in source):
-        return source
-    try:
-        return Path(source).read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"the policy file {str(source)!r} cannot be read: {error.strerror}") from None

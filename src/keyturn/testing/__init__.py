@@ -15,6 +15,7 @@ from typing import Any
 
 _HOMES = {
     "Answer": "testing.crash",
+    "ChannelSuite": "testing.suites.channels",
     "BackendSuite": "testing.suites.backends",
     "InvalidModelStep": "models.scripted.script",
     "JournalSuite": "testing.suites.journals",
@@ -22,6 +23,7 @@ _HOMES = {
     "ModelScriptError": "models.scripted.script",
     "ModelStep": "models.scripted.script",
     "ModelSuite": "testing.suites.models",
+    "OutboxSuite": "testing.suites.outboxes",
     "PolicySuite": "testing.suites.policies",
     "ScriptedModel": "models.scripted.model",
     "SessionSuite": "testing.suites.sessions",

@@ -23,8 +23,10 @@ from .decisions import decide as decide
 from .decisions import drive as drive
 from .decisions import reject_all as reject_all
 from .suites.backends import BackendSuite as BackendSuite
+from .suites.channels import ChannelSuite as ChannelSuite
 from .suites.journals import JournalSuite as JournalSuite
 from .suites.models import ModelSuite as ModelSuite
+from .suites.outboxes import OutboxSuite as OutboxSuite
 from .suites.policies import PolicySuite as PolicySuite
 from .suites.sessions import SessionSuite as SessionSuite
 from .suites.tools import ToolSuite as ToolSuite

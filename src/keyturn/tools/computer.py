@@ -182,7 +182,8 @@ class ComputerTool(Tool):
     async def invoke(self, context: Any, prepared: Prepared) -> Any:
         """Do the actions in order, and take a screenshot."""
         actions, checks = prepared.params["actions"], prepared.params["pending_safety_checks"]
-        if checks and context.approval is None:
+        seen = context.approval is not None and context.approval.via != "grant"  # a standing word saw no check of this
+        if checks and not seen:
             raise ToolProblem("Nothing was done: nobody has acknowledged the safety checks of this call.")
         async with self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
             for place, action in enumerate(actions, 1):

@@ -8,7 +8,9 @@ asked of one call at a time, and each verdict is recorded before the next is ask
 from __future__ import annotations
 
 import inspect
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
@@ -16,7 +18,8 @@ import msgspec
 
 from ...core import commands as cm
 from ...core import events as ev
-from ...core.errors import AgentMissing, Expired, UserError
+from ...core.errors import AgentMissing, Conflict, Expired, UserError
+from ...core.gate import grant_for
 from ...core.past import RunPast
 from ...core.people import barred
 from ...core.policy import ALLOW, STRICTNESS, Approval, CallView, StoppedByPolicy, Verdict
@@ -34,7 +37,10 @@ from .around_tool import rejected_by_input
 from .before_start import asked_otherwise, unsigned
 from .borrowing import borrow_for_call
 from .fused_steps import pass_on
+from .quotas import NoRoom, Quotas
 from .run_tool import ask_anew
+
+_Judge = Callable[[Drive, FrameSettings, Call, Tool, "_Looked"], Awaitable[Verdict]]
 
 # A policy that could not say: such a call asks, and is not let through by a decision alone.
 _UNTOLD = "policy failed"
@@ -49,7 +55,7 @@ async def screen(drive: Drive, call_id: str) -> None:
         return
     counts = _counts(scope)
     async with drive.screening if counts else nullcontext():
-        verdict = await (_screen_again(drive, scope, call, tool) if call.recheck else _screen(drive, scope, call, tool))
+        verdict = await _judged(_screen_again if call.recheck else _screen, drive, scope, call, tool)
     if verdict.stop:
         raise StoppedByPolicy(call.proposal.name, verdict.reason)
     if verdict.action == "ask" and tool.on_approval is not None and call.state == "asked":
@@ -64,20 +70,51 @@ def _counting(policy: Any) -> bool:
     return getattr(policy, "counts", False) is True
 
 
-async def _screen_again(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
-    verdict = await recheck(drive, scope, call, tool)
+@dataclass
+class _Looked:
+    """Holds what comes with a verdict: what the call is counted against, and what a policy said that says nothing."""
+
+    quotas: Quotas
+    shadow: Verdict | None = None
+
+
+async def _judged(judge: _Judge, drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
+    """Judge a call and record the verdict; anew where others took what it would be counted for meanwhile."""
+    looked = _Looked(Quotas(drive, call))
+    while True:
+        try:
+            return await judge(drive, scope, call, tool, looked)
+        except NoRoom:
+            continue
+
+
+async def _counted(drive: Drive, looked: _Looked, runs: bool, screen: cm.Screen, *before: cm.RunCommand) -> None:
+    """Record a verdict, with the call counted before where it is let run."""
+    taken = await looked.quotas.take() if runs else ()
+    screen = msgspec.structs.replace(screen, quotas=taken, shadow=looked.shadow)
+    try:
+        written = await drive.commit(*before, screen)
+    except Conflict:
+        await looked.quotas.back(taken)
+        raise
+    if taken and not any(isinstance(event, ev.CallScreened) for event in written.events):
+        await looked.quotas.back(taken)  # it was decided, cancelled or proposed anew meanwhile
+
+
+async def _screen_again(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, looked: _Looked) -> Verdict:
+    verdict = await _recheck(drive, scope, call, tool, looked)
     if verdict.action == "ask" and verdict.terms is not None:  # the log may say of other terms that people met them
         why = await unsigned(drive, call, [verdict.terms])
         if why:
             await ask_anew(drive, scope, call, tool, why)
             return verdict
-    await drive.commit(cm.Screen(call.id, verdict, on_decision=True))
+    await _counted(drive, looked, verdict.action != "deny", cm.Screen(call.id, verdict, on_decision=True))
     return verdict
 
 
-async def recheck(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
+async def _recheck(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, looked: _Looked) -> Verdict:
     """Ask the newest policy about a decision; where it says nothing, the tool's own terms hold."""
-    verdict = await _policy(drive, scope, call)
+    verdict = await _policy(drive, scope, call, looked)
     if verdict is None:
         return await _own(scope, call, tool) if asked_otherwise(call) else ALLOW
     if verdict.action == "ask" and _untold(verdict):  # fail closed: an approval counts only once the policy has spoken
@@ -85,8 +122,8 @@ async def recheck(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) ->
     return verdict
 
 
-async def _screen(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
-    verdict = await _verdict(drive, scope, call, tool)
+async def _screen(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, looked: _Looked) -> Verdict:
+    verdict = await _verdict(drive, scope, call, tool, looked)
     check_terms_of("the policy", verdict.terms, inbox=scope.inbox, witness=scope.witness)
     early = scope.config.tool_execution is not None and scope.config.tool_execution.pre_approval_tool_input_guardrails
     reports: list[ev.Report] = []
@@ -95,11 +132,13 @@ async def _screen(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) ->
         reports, message = await rejected_by_input(drive, call, tool, context)
         if message is not None:
             verdict = Verdict("deny", reason=message, by="guardrail")
-            await drive.commit(cm.Screen(call.id, verdict, reports=reports))
+            await drive.commit(cm.Screen(call.id, verdict, reports=reports, shadow=looked.shadow))
             return verdict
     grants = await borrow_for_call(drive, call, verdict.terms) if verdict.action == "ask" else []
     shown = await _shown(verdict, call, tool)
-    await drive.commit(*grants, cm.Screen(call.id, verdict, preview=shown, reports=reports))
+    granted = verdict.action == "ask" and (bool(grants) or grant_for(drive.run, call, verdict.terms) is not None)
+    runs = not call.voided and (verdict.action == "allow" or granted)
+    await _counted(drive, looked, runs, cm.Screen(call.id, verdict, preview=shown, reports=reports), *grants)
     return verdict
 
 
@@ -112,11 +151,11 @@ async def _shown(verdict: Verdict, call: Call, tool: Tool) -> Preview | None:
     return None if plain and not tool.looks else made
 
 
-async def _verdict(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
+async def _verdict(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, looked: _Looked) -> Verdict:
     own = await _own(scope, call, tool)
     if not scope.policies:
         return own
-    stated = await _policy(drive, scope, call)
+    stated = await _policy(drive, scope, call, looked)
     if stated is not None and tool.approval is not None and tool.approval.needs_proof:
         return _both(tool.approval, stated)
     if stated is not None and stated.action == "allow" and call.voided:
@@ -136,10 +175,12 @@ def _both(own: Approval, stated: Verdict) -> Verdict:
     named = own if terms.role is None and not terms.users else terms
     people = {"role": named.role, "users": named.users, "not_requester": own.not_requester or terms.not_requester}
     counts = {"quorum": max(own.quorum, terms.quorum), "deny_quorum": max(own.deny_quorum, terms.deny_quorum)}
+    steps = {"confirm": own.confirm or terms.confirm, "break_glass": own.break_glass}
     try:
-        return msgspec.structs.replace(stated, terms=msgspec.structs.replace(terms, signed=True, **people, **counts))
+        both = msgspec.structs.replace(terms, signed=True, **people, **counts, **steps)
     except UserError:  # so many people are not named
-        return msgspec.structs.replace(stated, terms=own)
+        both = own
+    return msgspec.structs.replace(stated, terms=both)
 
 
 async def _own(scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
@@ -157,12 +198,14 @@ async def _own(scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
     return Verdict("ask", terms=tool.approval, by="tool") if answer else ALLOW
 
 
-async def _policy(drive: Drive, scope: FrameSettings, call: Call) -> Verdict | None:
+async def _policy(drive: Drive, scope: FrameSettings, call: Call, looked: _Looked) -> Verdict | None:
     """Ask every policy of this frame; the outermost holds, unless an inner one is stricter."""
     stated: Verdict | None = None
     of_run = drive.scope(ev.ROOT).config.policy
+    view = _view(drive, call)
+    await looked.quotas.look(scope.policies, view)
     for policy in scope.policies:
-        verdict = await _asked_of(policy, drive, scope, call)
+        verdict = await _heard(policy, drive, scope, call, view, looked)
         if verdict is None:
             continue
         if policy is not of_run:  # an agent tool brings it along; the run itself may go on without any
@@ -187,8 +230,8 @@ def _untold(verdict: Verdict) -> bool:
     return _UNTOLD in verdict.by
 
 
-async def _asked_of(policy: Any, drive: Drive, scope: FrameSettings, call: Call) -> Verdict | None:
-    view = CallView(
+def _view(drive: Drive, call: Call) -> CallView:
+    return CallView(
         call.proposal.name,
         call.proposal.kind,
         drive.agent(call.agent).name,
@@ -200,8 +243,26 @@ async def _asked_of(policy: Any, drive: Drive, scope: FrameSettings, call: Call)
         call.agent,
         max(drive.run.now, drive.live.clock()),
         call.decision is not None,
-        RunPast(drive.run, call.id, partial(_name_of, drive), drive.totals) if _counting(policy) else None,
+        read_only=call.proposal.reads,
+        secrets=call.proposal.secrets,
     )
+
+
+async def _heard(
+    policy: Any, drive: Drive, scope: FrameSettings, call: Call, view: CallView, looked: _Looked
+) -> Verdict | None:
+    """Ask one policy; what one says in shadow mode is recorded beside the verdict, and changes nothing."""
+    # Each gets arguments of its own: one that edits them changes what no other sees.
+    past = RunPast(drive.run, call.id, partial(_name_of, drive), drive.totals, looked.quotas.spent)
+    view = msgspec.structs.replace(view, params=call.params, past=past if _counting(policy) else None)
+    in_shadow: Any = getattr(policy, "in_shadow", None) if getattr(policy, "shadow", False) is True else None
+    if in_shadow is None:
+        return await _asked_of(policy, scope, view)
+    looked.shadow = await _asked_of(in_shadow, scope, view) or looked.shadow
+    return None
+
+
+async def _asked_of(policy: Any, scope: FrameSettings, view: CallView) -> Verdict | None:
     try:
         answer: Any = policy(view, scope.context)
         answer = await answer if inspect.isawaitable(answer) else answer

@@ -16,6 +16,10 @@ from .before_start import terms_of, unsigned
 from .result_words import told_of_edit, worded
 
 _NOT_APPROVED = "Tool execution was not approved."
+_ASKED_BACK = (
+    "Not run: a person asks a question before they decide. Answer it, and propose the call again if it is still "
+    "needed. The question: "
+)
 _WORDS = {
     "rejected": _NOT_APPROVED,
     "expired": "Tool execution was not approved in time.",
@@ -64,7 +68,7 @@ async def _value(drive: Drive, call: Call) -> Any:
     if call.state == "denied":
         return call.reason or "Tool execution was denied."
     if decision is not None and decision.message is not None:
-        return decision.message
+        return _ASKED_BACK + decision.message if decision.asks_back else decision.message
     default = _WORDS.get(call.state, "")
     if call.state in ("rejected", "expired"):
         return await worded(drive.scope(call.frame), "approval_rejected", call.proposal, default)

@@ -8,6 +8,7 @@ from typing import Any
 from .ask_model import ask_model, exhausted, limited
 from .input_guardrails import guard, tripped
 from .judge import judge
+from .quotas import return_owed
 from .run_tool import run_tool
 from .screening import screen
 from .settle import settle
@@ -22,4 +23,5 @@ PERFORM: dict[str, Callable[[Any, str], Awaitable[None]]] = {
     "run": run_tool,
     "settle": settle,
     "judge": judge,
+    "return": return_owed,
 }

@@ -10,11 +10,11 @@ from typing import Any, Literal, NamedTuple, TypedDict, Unpack, cast
 
 from ...core import events as ev
 from ...core.errors import NotAllowed, NotPending, UserError
-from ...core.gate import lacks_reason
 from ...core.people import Decider, Proof, barred, plain_text
 from ...core.people import decider as decider_of
 from ...core.records import Via, Word
 from ...core.request import Request
+from ...core.words import lacks_reason
 from ...policies.grants import Grant
 from ..run.open_run import new_id
 from .values import said_output
@@ -57,14 +57,18 @@ def approve(
     edit: Edit | None = None,
     grant: Grant | None = None,
     reach: str = "",
+    broke_glass: bool = False,
     **words: Unpack[Words],
 ) -> MadeDecision:
     """Approve exactly this call, or with other arguments, and later ones that a grant covers.
 
-    `reach` names the other runs for which the grant holds, as `reach_of` does.
+    `reach` names the other runs for which the grant holds, as `reach_of` does. With `broke_glass` somebody approves
+    alone whom the terms let do so in an emergency.
     """
+    if broke_glass and (edit is not None or grant is not None or not (words.get("note") or "").strip()):
+        raise UserError("whoever breaks the glass approves this one call as it is, and says why: pass note=")
     if edit is None:
-        made = _decision(request, "approve", now, words)
+        made = _decision(request, "approve", now, words, broke_glass=broke_glass)
     else:
         made = _decision(request, "edit", now, words, args=edit.args, basis=edit.basis)
     return MadeDecision(made, None if grant is None else _standing(request, grant, made, now, reach))
@@ -76,6 +80,15 @@ def reject(
     """Reject the call, and later calls of its tool by its agent with `always`; the model is told `message`."""
     made = _decision(request, "reject", now, words, message=message)
     return MadeDecision(made, _standing(request, Grant(), made, now) if always else None)
+
+
+def ask_back(request: Request, now: int, question: str, **words: Unpack[Words]) -> MadeDecision:
+    """Reject the call with a question that its agent answers before it proposes the call again."""
+    if request.kind != "approval":
+        raise NotPending(f"the agent is asked back about a call that waits for approval; this {_WAITS[request.kind]}")
+    if not plain_text(question, "a question").strip():
+        raise UserError("say what the agent is asked: question= is not empty")
+    return MadeDecision(_decision(request, "reject", now, words, message=question, asks_back=True))
 
 
 def answer(request: Request, now: int, output: Any, **words: Unpack[Words]) -> MadeDecision:
@@ -93,8 +106,14 @@ def resolve(request: Request, now: int, outcome: Outcome, output: Any = None, **
 def _decision(request: Request, verdict: Word, now: int, words: Words, **facts: Any) -> ev.Decision:
     check_verdict(request, verdict)
     who = decider_of(words.get("by"))
-    why = barred(request.terms, who, request.requester, words.get("proof"))
-    if why and words.get("via") != "probe":  # the gate would say so, too, but later
+    terms = request.terms_now
+    if facts.get("broke_glass"):
+        terms = None if request.terms is None else request.terms.behind_glass()
+        if terms is None:
+            raise NotAllowed(f"the terms of {request.tool!r} let nobody break the glass")
+    why = barred(terms, who, request.requester, words.get("proof"))
+    sure = request.confirmed is not None and who is not None and (request.confirmed.by, verdict) == (who.id, "approve")
+    if why and words.get("via") != "probe" and not sure:  # the gate would say so, too, but later
         raise NotAllowed(
             f"{request.tool!r} cannot be decided by {'nobody in particular' if who is None else who.id}: {why}"
         )
@@ -122,7 +141,13 @@ def check_verdict(request: Request, verdict: Word) -> None:
     if verdict in request.verdicts:
         return
     if verdict == "edit" and "approve" in request.verdicts:
+        if request.waits_for:
+            raise UserError(
+                f"what the requester confirms is what runs: nobody edits {request.tool!r}; reject it instead"
+            )
         raise UserError(f"nobody can change the arguments of {request.tool!r}; approve or reject the call as it is")
+    if verdict == "answer" and request.waits_for == "requester" and "approve" in request.verdicts:
+        raise UserError(f"its requester confirms {request.tool!r} or rejects it; others may answer in its place then")
     if verdict == "answer" and "approve" in request.verdicts:
         raise UserError(f"{request.tool!r} runs elsewhere, nobody can answer in its place; approve() or reject() it")
     raise NotPending(f"this call {_WAITS[request.kind]}")

@@ -18,8 +18,8 @@ from ...core.preview import Preview
 from ...core.records import Gate, Recover
 from ...core.strict import parse
 from ...tools.base import InvalidArguments, Tool, not_blank, plain_preview, tool_digest
-from ..run.agents import AgentGraph
 from ..run.frame_settings import FrameSettings, Toolset
+from ..run.open_run import OpenRun
 from .live_preview import recorded
 
 
@@ -93,6 +93,8 @@ def facts_of(tool: Tool) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     if tool.secrets:
         facts["secrets"] = tool.secrets
+    if tool.read_only:
+        facts["reads"] = True
     if not tool.editable:
         facts["fixed"] = True
     if not tool.answerable:
@@ -135,15 +137,24 @@ def _recovery(tool: Tool) -> Recover:
     return "ask" if tool.check is None else "probe"
 
 
-def check_terms(graph: AgentGraph, policy: Any, *, inbox: bool, witness: bool) -> None:
-    """Refuse at once terms that need people where there is no inbox; the gate refuses them anyway."""
-    for agent in graph.agent_at.values():
+def check_terms(live: OpenRun, scope: FrameSettings, *, inbox: bool) -> None:
+    """Refuse at once terms that need people where there is no inbox, and limits of several runs without a journal.
+
+    The gate refuses those terms anyway, and what cannot be counted is over every limit.
+    """
+    policy: Any = scope.config.policy
+    if live.journal is None and getattr(policy, "counts_for_several_runs", False) is True:
+        raise UserError(
+            "the policy has a limit of a session, requester, agent or tenant, which is counted in a journal: run with "
+            "journal=, or leave out of= to limit each run by itself"
+        )
+    for agent in live.graph.agent_at.values():
         if getattr(agent.own_policy(), "needs_people", False) and not inbox:
             raise no_people(f"agent {agent.name!r}")
         for tool in agent.tools:
             terms = getattr(tool, "approval", None)
             if terms is not None:
-                check_terms_of(f"tool {tool.name!r}", terms, inbox=inbox, witness=witness)
+                check_terms_of(f"tool {tool.name!r}", terms, inbox=inbox, witness=scope.witness)
     if getattr(policy, "needs_people", False) and not inbox:
         raise no_people("the policy")
 

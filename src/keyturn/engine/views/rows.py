@@ -1,4 +1,4 @@
-"""Project a step onto the rows of a store: the run at a glance, requests opened and closed, grants.
+"""Project a step onto the rows of a store: the run at a glance, requests opened and closed, grants, notices.
 
 Derived from the run as it stands after the step and from the step's events; a projection, never a second truth.
 Whoever appends to a journal sends these along, so that they are written in the same transaction.
@@ -21,9 +21,12 @@ from ...core.states import OVER
 from ...journal.base import Journal
 from ...journal.rows import Changes, Closing, GrantRow, RequestRow, RunRow
 from ..run.log_cache import log_in
+from .notices import created_all, notices_of
 
 # After these a call may have begun to wait; after those it waits no longer, and it is named; after these any may not.
-_OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain)
+_OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain, ev.CallMarked)
+# Of these a run hears nothing: they are for people.
+_QUIET = (ev.CallMarked,)
 _SWEEPING = (ev.FrameClosed, ev.RunCancelled)
 
 
@@ -45,11 +48,15 @@ def opened_by(run: Run, events: list[ev.AnyEvent]) -> list[Call]:
 def changes(run: Run, open: Mapping[str, str], events: list[ev.AnyEvent], started_at: int) -> Changes:
     """Return the row changes of a step that was just folded; `open` holds the open requests by call."""
     closed = _closed(run, open, events)
-    opened = [RequestRow.of(request_of(run, call)) for call in opened_by(run, events)]
+    waits = opened_by(run, events)
+    opened = [RequestRow.of(request_of(run, call)) for call in waits]
+    told = notices_of(run, [] if run.status in OVER else waits, closed, events)
     if run.status in OVER:  # what was in flight is in doubt for good: it is shown, and nobody can settle it any more
         opened = [msgspec.structs.replace(row, state="void", closed_at=run.now) for row in opened]
     revoked = [event.grant for event in events if isinstance(event, ev.GrantRevoked)]
-    return Changes(run_row(run, started_at), opened, closed, _grants(run, events), revoked)
+    quiet = all(isinstance(event, _QUIET) for event in events)
+    ended = list(closed.values())
+    return Changes(run_row(run, started_at), opened, ended, _grants(run, events), revoked, told, quiet)
 
 
 def open_after(open: dict[str, str], made: Changes) -> dict[str, str]:
@@ -77,7 +84,8 @@ def replayed(steps: list[ev.Step]) -> Changes:
         grants.update((row.id, row) for row in change.grants)
         for name in grants.keys() & change.revoked:
             grants[name] = msgspec.structs.replace(grants[name], revoked=True)
-    return Changes(run_row(run, steps[0].at), list(requests.values()), grants=list(grants.values()))
+    waits = [] if run.status in OVER else created_all(run, run.groups["wait"].values())
+    return Changes(run_row(run, steps[0].at), list(requests.values()), grants=list(grants.values()), notices=waits)
 
 
 async def rows_in(journal: Journal, run: str) -> Changes:
@@ -88,8 +96,8 @@ async def rows_in(journal: Journal, run: str) -> Changes:
     return replayed(log.steps)
 
 
-def _closed(run: Run, open: Mapping[str, str], events: list[ev.AnyEvent]) -> list[Closing]:
-    """Yield requests that wait no longer, with the verdict that closed them."""
+def _closed(run: Run, open: Mapping[str, str], events: list[ev.AnyEvent]) -> dict[str, Closing]:
+    """Return requests that wait no longer, by call, with the verdict that closed them."""
     closed = dict[str, Closing]()
     for event in events:
         call = event.decision.call if isinstance(event, ev.CallDecided) else getattr(event, "call", None)
@@ -97,14 +105,15 @@ def _closed(run: Run, open: Mapping[str, str], events: list[ev.AnyEvent]) -> lis
             continue
         if isinstance(event, ev.CallDecided):
             decision = event.decision
-            closed[call] = Closing(open[call], decision.verdict, decision.at, decision.by or "")
+            state = "asked_back" if decision.asks_back else decision.verdict
+            closed[call] = Closing(open[call], state, decision.at, decision.by or "")
         elif isinstance(event, ev.CallVoided | ev.CallAskedAgain):
             closed[call] = Closing(open[call], "void", run.now)
     if any(isinstance(event, _SWEEPING) for event in events):
         waiting_still = {} if run.status == "cancelled" else run.groups["wait"]
         gone = [call for call in open if call not in closed and call not in waiting_still]
         closed |= {call: Closing(open[call], "void", run.now) for call in gone}
-    return list(closed.values())
+    return closed
 
 
 def _grants(run: Run, events: list[ev.AnyEvent]) -> list[GrantRow]:

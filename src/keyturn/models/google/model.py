@@ -123,9 +123,13 @@ def _installed() -> bool:
 def _new_client(api_key: str | None, base_url: str | None) -> Any:
     from google.genai import Client
     from google.genai.types import HttpOptions
+    from httpx2 import AsyncHTTPTransport
 
     trusted = certificates()
-    options = HttpOptions(client_args={"verify": trusted}, async_client_args={"verify": trusted, "ssl": trusted})
+    # With a transport of ours it is always the same client, whatever other package happens to be installed beside it.
+    options = HttpOptions(
+        client_args={"verify": trusted}, async_client_args={"transport": AsyncHTTPTransport(verify=trusted)}
+    )
     options.base_url = base_url
     try:
         return Client(api_key=api_key, http_options=options)

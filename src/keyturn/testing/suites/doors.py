@@ -263,6 +263,19 @@ class DecisionDoorSuite:
         unknown = await self.gated(Approval(not_requester=True))
         await self.refused(unknown, NotAllowed, "approve", await unknown.item(), by=BOB)
 
+    async def test_the_requester_confirms_before_others_decide(self) -> None:
+        """With `confirm` the requester says yes first, and nobody in their place; then the others decide."""
+        if not self.knows_people:
+            return
+        case = await self.gated(Approval(confirm=True, role="ops"), requester="eve")
+        await self.refused(case, NotAllowed, "approve", await case.item(), by=ANN)
+        await self.say(case, "approve", await case.item(), by=EVE)
+        item = await case.item()
+        assert (case.done, item.request.waits_for) == ([], "others")
+        await self.say(case, "approve", item, by=ANN)
+        await case.go_on()
+        assert case.done == [("ada", 5)]
+
     async def test_a_quorum_is_of_distinct_people(self) -> None:
         """A quorum counts people, not words: one person twice is one."""
         if not self.knows_people:

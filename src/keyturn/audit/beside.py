@@ -1,0 +1,76 @@
+"""Check the laws of what people say beside their decisions: marks on a request, and an approval taken back."""
+
+from __future__ import annotations
+
+from ..core import events as ev
+from ..core.people import Decider
+from .calls import WAITING, AuditedCall, Broken, need
+from .deciders import outside, two_steps
+from .gate import Gate
+from .grants import GRANT
+
+_LONGEST_MS = 31 * 24 * 3_600_000
+
+
+class Beside(Gate):
+    """Checks what is said beside decisions; `withdrawn` is the call that must ask anew next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.withdrawn: str | None = None
+
+    def follows(self, event: ev.AnyEvent) -> None:
+        """Check that what was taken back asks anew at once, or is in doubt."""
+        if self.withdrawn is None:
+            return
+        again = isinstance(event, ev.CallVoided | ev.CallLost) and event.call == self.withdrawn
+        need(again, "I1", f"the approval of call {self.withdrawn} was taken back, and it could still run")
+        self.withdrawn = None
+
+    def marked(self, event: ev.CallMarked) -> None:
+        """Check a mark: on what waits, by somebody who may decide it, for a while; only one's own is taken off."""
+        call = self.at(event.call)
+        need(call.place in WAITING, "I8", f"call {call.id} was marked while it was {call.place}")
+        need(event.mark in ("claim", "snooze"), "I7", f"call {call.id} got a mark of an unknown kind")
+        why = outside(call.terms, event.decider, self.requester)
+        need(not why, "I8", f"call {call.id} was marked {why}")
+        who = event.decider.id
+        before = call.claim if event.mark == "claim" else call.snoozes.get(who)
+        if event.until is None:
+            own = before is not None and before.decider.id == who
+            need(own, "I8", f"a mark of call {call.id} was taken off that was not there, or somebody else's")
+        else:
+            timely = self.now < event.until <= self.now + _LONGEST_MS
+            need(timely, "I8", f"call {call.id} was marked for another time than a mark may last")
+        kept = None if event.until is None else event
+        if event.mark == "claim":
+            call.claim = kept
+            return
+        others = {by: mark for by, mark in call.snoozes.items() if by != who}
+        call.snoozes = others if kept is None else {**others, who: kept}
+
+    def step_of(self, call: AuditedCall) -> str:
+        """Return for whom a request waits, where its requester has to confirm it."""
+        if call.terms is None or not call.terms.confirm:
+            return ""
+        return "others" if two_steps(call.terms) and self.confirmed(call) else "requester"
+
+    def taken_from(self, event: ev.ApprovalWithdrawn) -> None:
+        """Check that an approval is taken back before it is executed, by somebody who may."""
+        call = self.at(event.call)
+        if call.place != "ready" or call.supplied:
+            raise Broken("I8", f"an approval of call {call.id} was taken back while it was {call.place}")
+        approved = call.decision is not None or call.let_by.startswith(GRANT)
+        need(approved, "I8", f"an approval of call {call.id} was taken back, and nobody had approved it")
+        why = "" if self._let_it_run(call, event.decider) else outside(call.terms, event.decider, self.requester)
+        need(not why, "I8", f"the approval of call {call.id} was taken back {why}")
+        self.withdrawn = call.id
+
+    def _let_it_run(self, call: AuditedCall, who: Decider) -> bool:
+        made = call.decision
+        name = call.let_by.removeprefix(GRANT) if made is None else made.grant or ""
+        given = self.grants.get(name)
+        words = [vote.decider for vote in call.votes.values()]
+        words += [None if made is None else made.decider, None if given is None else given.decider]
+        sure = [one.id for one in words if one is not None and one.strength != "claimed"]
+        return who.strength != "claimed" and who.id in sure

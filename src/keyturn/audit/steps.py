@@ -1,0 +1,40 @@
+"""Check the laws of decisions that take two steps, or are made in a way of their own: glass broken, a question back."""
+
+from __future__ import annotations
+
+from ..core import events as ev
+from ..core.policy import Approval
+from .calls import AuditedCall, need
+from .deciders import of_step, two_steps
+from .grants import Standing
+
+
+class Steps(Standing):
+    """Checks whose turn it is to decide a call."""
+
+    def check_steps(self, call: AuditedCall, made: ev.Decision) -> None:
+        """Check that others decide after the requester confirmed, and nobody instead of them but in an emergency."""
+        second = made.verdict in ("reject", "expire") or made.broke_glass or self.confirmed(call)
+        need(second or not two_steps(call.terms), "I1", f"call {call.id} was decided before its requester confirmed it")
+        need(not made.confirms, "I1", f"call {call.id} was decided by a confirmation")
+
+    def check_way(self, call: AuditedCall, made: ev.Decision) -> None:
+        """Check what is said in a way of its own: glass that is broken, and a question back to the agent."""
+        asked = call.place == "asked" and made.via == "person"
+        alone = asked and made.verdict == "approve" and made.note
+        need(alone or not made.broke_glass, "I1", f"the glass was broken for call {call.id} otherwise than it may be")
+        back = asked and made.verdict == "reject" and made.message
+        need(back or not made.asks_back, "I8", f"call {call.id} was asked back about and not rejected with a question")
+        edited = made.verdict == "edit" and two_steps(call.terms)
+        need(not edited, "I4", f"call {call.id} was edited, and what its requester confirms is what runs")
+
+    def confirmed(self, call: AuditedCall) -> bool:
+        """Return whether the requester's word is there, or matters no more."""
+        if call.place != "asked":
+            return True
+        within = call.terms.execute_by_ms if call.terms is not None else None
+        return call.confirmed is not None and (within is None or self.now <= call.confirmed.at + within)
+
+    def asked_now(self, call: AuditedCall) -> Approval | None:
+        """Return the terms of the step that is due."""
+        return of_step(call.terms, confirmed=self.confirmed(call))

@@ -1,0 +1,50 @@
+"""Telling people that something waits: one file is one way to do so, `base.py` is the seam.
+
+base        a channel, a message, a recipient with their wishes
+plan        what an app says about telling people
+dispatcher  the outbox's one worker, under a lease
+addressing  from notices to deliveries
+lane        the deliveries of one channel
+messages    what a message says
+
+Each name is imported when first used, so that a channel's package is needed only by whoever uses that channel.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "AppriseChannel": "apprise",
+    "Attempts": "plan",
+    "Channel": "base",
+    "ChannelBusy": "base",
+    "ChannelPlan": "plan",
+    "ChannelRefused": "base",
+    "Message": "base",
+    "QuietHours": "base",
+    "Recipient": "base",
+    "SlackChannel": "slack",
+    "SlackClick": "slack_replies",
+    "SlackRefused": "slack_replies",
+    "SlackReplies": "slack_replies",
+    "TerminalChannel": "terminal",
+    "WebPushChannel": "webpush",
+    "WebhookChannel": "webhook",
+}
+
+__all__ = [*_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]  # the table is the list; the stub spells it out
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -1,0 +1,201 @@
+"""The seam to a channel: one way to tell a person that something waits, and what it is given to tell.
+
+A channel sends one message and returns, or raises. It decides nothing, keeps nothing and asks nobody else: when, to
+whom and how often is the dispatcher's affair, and so is what a message says. The text of a message is escaped already;
+a channel escapes what its own medium reads besides.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, time, timedelta
+from typing import Any, ClassVar
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from ..core.errors import KeyturnError, UserError
+from ..core.people import plain_text
+from ..core.request import Request
+
+TOPICS = (
+    "request.created",
+    "request.expiring",
+    "request.escalated",
+    "request.decided",
+    "approval.revoked",
+    "request.glass_broken",
+    "grant.revoked",
+    "drill",
+)
+
+_LONGEST_S = 366 * 86_400
+_LAST_MS = 253_402_300_799_999
+
+
+class ChannelRefused(KeyturnError):
+    """Raised by a channel where the message will never be taken: the address is gone, or what was sent is refused.
+
+    It is not tried again by itself, and is kept as a dead letter.
+
+    >>> issubclass(ChannelRefused, KeyturnError)
+    True
+    """
+
+
+class ChannelBusy(KeyturnError):
+    """Raised by a channel that asks to be left alone for `seconds`; the message is tried again afterwards.
+
+    >>> ChannelBusy("slow down", seconds=30).seconds
+    30
+    """
+
+    def __init__(self, message: str, *, seconds: float) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+class QuietHours(msgspec.Struct, frozen=True):
+    """Says when somebody is not told: from `start` to `end` by the clocks of their time `zone`, across midnight too.
+
+    >>> night = QuietHours("22:00", "07:00", "Europe/Berlin")
+    >>> night.until(datetime(2026, 7, 1, 21, 30, tzinfo=UTC)).isoformat()
+    '2026-07-02T05:00:00+00:00'
+    >>> night.until(datetime(2026, 7, 1, 12, 0, tzinfo=UTC)) is None
+    True
+    """
+
+    start: str
+    end: str
+    zone: str
+
+    def __post_init__(self) -> None:
+        try:
+            times = [time.fromisoformat(text) for text in (self.start, self.end)]
+        except ValueError:
+            raise UserError('quiet hours begin and end at times like "22:00"') from None
+        if any(each.tzinfo is not None for each in times) or times[0] == times[1]:
+            raise UserError("quiet hours begin and end at two different times, without an offset: their zone says it")
+        try:
+            ZoneInfo(self.zone)
+        except (KeyError, ValueError, OSError):  # a name that is unknown, or no name at all
+            raise UserError(f'there is no time zone {self.zone!r}: name one like "Europe/Berlin"') from None
+
+    def until(self, now: datetime) -> datetime | None:
+        """Return when the quiet hours end in which `now` is, later than `now`; None outside of them."""
+        zone = ZoneInfo(self.zone)
+        local = now.astimezone(zone)
+        start = time.fromisoformat(self.start)
+        end = time.fromisoformat(self.end)
+        wall = local.time()
+        inside = start <= wall < end if start < end else wall >= start or wall < end
+        if not inside:
+            return None
+        day = local.date() + timedelta(days=1 if wall >= end else 0)
+        # An hour that the clocks show twice ends twice, and one that they skip ends as they are put forward.
+        ends = [datetime.combine(day, end, zone).replace(fold=fold).astimezone(UTC) for fold in (0, 1)]
+        return min((each for each in ends if each > now), default=None)
+
+
+class Recipient(msgspec.Struct, frozen=True, kw_only=True):
+    """Names a person and the address by which one channel reaches them, with their wishes.
+
+    `after` is how many seconds later than at once, if nothing else reached them by then. `digest` gathers what comes
+    within so many seconds into one message, `rate` is the most messages an hour, `muted_until` a time in milliseconds
+    since 1970. Without `details` a message says that something waits, and nothing of what it is.
+
+    >>> Recipient(person="ada", channel="mail", after=60).digest is None
+    True
+    """
+
+    person: str
+    channel: str
+    address: str = ""
+    topics: frozenset[str] = frozenset(TOPICS)
+    after: float = 0.0
+    quiet: QuietHours | None = None
+    digest: float | None = None
+    rate: int | None = None
+    muted_until: int | None = None
+    details: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.channel:
+            raise UserError("channel= names the channel by which a recipient is told")
+        for text in (self.person, self.channel):
+            plain_text(text, "the person or the channel of a recipient")
+        until: object = self.muted_until
+        if until is not None and not (isinstance(until, int) and 0 <= until <= _LAST_MS):
+            raise UserError("muted_until= is a time in milliseconds since 1970")
+        unknown = sorted(frozenset(self.topics) - frozenset(TOPICS))
+        if unknown:
+            raise UserError(f"topics= has {unknown[0]!r}; there are {', '.join(TOPICS)}")
+        for name, value in (("after", self.after), ("digest", self.digest)):
+            if value is not None and not 0 <= value <= _LONGEST_S:  # which a NaN is not, either
+                raise UserError(f"{name}= is a number of seconds, from 0 to a year")
+        if self.rate is not None and self.rate < 1:
+            raise UserError("rate= is how many messages an hour, 1 or more; muted_until= and topics= are for none")
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """Holds what one recipient is told at once: one notice, or several (`count`) as a digest.
+
+    `id` is the same at each attempt, so that a receiver can drop what it has. `title` is one line and `text` several,
+    both escaped; rows of data in `text` begin with a margin that no word of ours has. `request` and `revision` name
+    what a decision is about, `digest` is what it is bound to, `verdicts` the words that can be said. `facts` are plain
+    data for machines.
+
+    >>> ada = Recipient(person="ada", channel="mail")
+    >>> Message(id="m1", topic="request.created", to=ada, title="desk asks to run pay").count
+    1
+    """
+
+    id: str
+    topic: str
+    to: Recipient
+    title: str
+    text: str = ""
+    at: int = 0
+    run: str = ""
+    request: str = ""
+    revision: int = 0
+    digest: str = ""
+    verdicts: tuple[str, ...] = ()
+    link: str = ""
+    count: int = 1
+    facts: dict[str, Any] = {}
+
+
+# Who is to be told of a request; None stands for what is about no request, such as a grant that was revoked.
+Recipients = Callable[[Request | None], Sequence[Recipient] | Awaitable[Sequence[Recipient]]]
+
+
+class Channel(abc.ABC):
+    """Tells people by one way; subclass it, give it a `name` and `send`.
+
+    `timeout` is how many seconds one message may take, `at_once` how many people are told at the same time. A channel
+    with `every_event` is told of what is over by now as well: it keeps books, where a person wants to know what to do.
+
+    >>> Channel.every_event
+    False
+    """
+
+    name: str
+    timeout: float = 30.0
+    at_once: int = 4
+    every_event: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    async def send(self, message: Message) -> None:
+        """Send a message; raise `ChannelRefused` if it will never be taken, any other error to be asked again."""
+
+    async def close(self) -> None:
+        """Give back what the channel holds, as its app stops; an app that is opened again sends by it again."""
+
+
+def channel_name(name: str) -> str:
+    """Check the name of a channel, by which recipients and stored deliveries refer to it."""
+    if not name or not name.isprintable() or not name.isascii() or name != name.strip():
+        raise UserError(f"a channel's name is plain text such as 'mail', not {name!r}")
+    return name

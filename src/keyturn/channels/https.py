@@ -1,0 +1,130 @@
+"""Post a body to an address that somebody gave: to the address that was checked, no further, and not for long.
+
+It speaks HTTP/1.1 itself, since what matters is what it does not do: no redirect, no proxy, no second look-up between
+check and connection, no more than a few bytes read, no time beyond its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from .addresses import Target, check_addresses, target_of
+from .base import ChannelBusy, ChannelRefused
+
+Resolver = Callable[[str, int], Awaitable[list[str]]]
+
+_HEAD = 16_384  # the most bytes of an answer that are read
+_STATUS = re.compile(rb"HTTP/1\.[01] ([1-5]\d\d)(?: |$)")
+_HEADER = re.compile(r"[A-Za-z0-9-]+")
+_PASSING = frozenset({408, 421, 425, 429})
+_GONE = 410
+_INTERIM = 4
+
+
+class NotTaken(Exception):
+    """Raised where a receiver failed in a way that may pass.
+
+    >>> NotTaken("503").args
+    ('503',)
+    """
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """Return the addresses of a host, as this machine resolves names."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+@dataclass(frozen=True)
+class Poster:
+    """Posts to addresses on the public internet; with `loopback` to this machine as well, over plain http too."""
+
+    loopback: bool = False
+    seconds: float = 10.0
+    resolver: Resolver = resolve
+    tls: ssl.SSLContext = field(default_factory=ssl.create_default_context)
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> None:
+        """Post a body; return where it was taken, and raise where it was not, for good or for now."""
+        target = target_of(url, loopback=self.loopback)
+        head = _head(target, body, headers)
+        async with asyncio.timeout(self.seconds):
+            found = await self.resolver(target.host, target.port)
+            if not found:
+                raise NotTaken("the host has no address")
+            check_addresses(target, found, loopback=self.loopback)
+            status, fields = await self._exchange(target, found, head + body)
+        _judge(status, fields)
+
+    async def _exchange(self, target: Target, found: list[str], sent: bytes) -> tuple[int, Mapping[str, str]]:
+        reader, writer = await self._connect(target, found)
+        try:
+            writer.write(sent)
+            await writer.drain()
+            for _ in range(_INTERIM):
+                status, fields = await _answer(reader)
+                if status >= 200:
+                    return status, fields
+            raise NotTaken("the receiver went on without an answer")
+        finally:
+            writer.transport.abort()  # what it goes on to say is not read
+
+    async def _connect(self, target: Target, found: list[str]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to the first address that answers, by its number, under the host's name."""
+        failed: OSError | None = None
+        secured: dict[str, Any] = {"ssl": self.tls, "server_hostname": target.host.rstrip(".")} if target.secure else {}
+        for address in found:
+            try:
+                return await asyncio.open_connection(address, target.port, limit=_HEAD, **secured)
+            except OSError as error:  # a certificate that is not the host's is one, too
+                failed = error
+        assert failed is not None
+        raise failed
+
+
+def _head(target: Target, body: bytes, headers: Mapping[str, str]) -> bytes:
+    fields = {"Host": target.authority, "Connection": "close", "User-Agent": "keyturn", "Accept": "*/*", **headers}
+    fields["Content-Length"] = str(len(body))
+    for name, value in fields.items():
+        if not _HEADER.fullmatch(name) or not value.isascii() or not value.isprintable():
+            raise ChannelRefused(f"the header {name!r} holds what no header may hold")
+    lines = [f"POST {target.path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
+    return "\r\n".join(lines).encode("ascii") + b"\r\n\r\n"
+
+
+async def _answer(reader: asyncio.StreamReader) -> tuple[int, Mapping[str, str]]:
+    """Read the head of an answer, of a bounded size."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.LimitOverrunError:
+        raise NotTaken("the receiver's answer has too large a head") from None
+    except asyncio.IncompleteReadError:
+        raise NotTaken("the receiver hung up without an answer") from None
+    found = _STATUS.match(head)
+    if found is None:
+        raise NotTaken("the receiver does not speak HTTP")
+    lines = (line.partition(":") for line in head.decode("latin-1").split("\r\n")[1:])
+    return int(found[1]), {name.strip().lower(): value.strip() for name, _, value in lines}
+
+
+def _judge(status: int, fields: Mapping[str, str]) -> None:
+    """Return where an answer takes the message; raise what says whether it may be tried again."""
+    if 200 <= status < 300:
+        return
+    if 300 <= status < 400:
+        raise ChannelRefused(f"the receiver sends elsewhere ({status}), which is not followed: give its new address")
+    if status >= 500 or status in _PASSING:
+        with suppress(KeyError, ValueError):
+            seconds = float(fields["retry-after"])
+            if 0 < seconds < float("inf"):
+                raise ChannelBusy(f"the receiver is busy ({status})", seconds=seconds)
+        raise NotTaken(f"the receiver failed ({status})")
+    gone = "; it is gone" if status == _GONE else ""
+    raise ChannelRefused(f"the receiver refused the message ({status}){gone}")

@@ -1,0 +1,313 @@
+"""Deliver what waits for one channel: in order for each request and person, several people at once, each at most once.
+
+An attempt is written down before it is made, so that a message which ends the process each time is counted, too.
+Whoever cannot be reached is left alone for a while, longer each time, and holds up nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from msgspec.structs import replace
+
+from ..core.encodable import in_milliseconds, moment
+from ..core.errors import Conflict, StorageError, UserError
+from ..journal.base import Claim, Store
+from ..journal.rows import Delivery, DeliveryQuery, Dispatch
+from .addressing import CALLS_FOR_DECISION, Addressing
+from .base import Channel, ChannelBusy, ChannelRefused, Recipient
+from .messages import NoticedRequest, message_of
+from .plan import ChannelPlan
+
+log = logging.getLogger("keyturn.channels")
+
+_PAGE = 20
+# The most that one digest tells of.
+_TOGETHER = 100
+_HOUR_MS = 3_600_000
+# After so many attempts a delivery goes by itself: what spoils a digest spoils no others then.
+_ALONE_AFTER = 2
+# How long a receiver may ask to be left alone, in seconds.
+_LONGEST_BUSY = 86_400.0
+
+
+@dataclass(slots=True)
+class Desk:
+    """Holds what all lanes of a dispatcher share."""
+
+    store: Store
+    plan: ChannelPlan
+    claim: Claim
+    addressing: Addressing
+    dice: Random
+    #: Held by a suspect alone: what may end the process is tried while nothing else is under way.
+    alone: Shared = field(default_factory=lambda: Shared())
+
+    async def apply(self, step: Dispatch) -> None:
+        """Apply a step under the dispatcher's claim as it is now."""
+        await self.store.dispatch(self.claim, step)
+
+
+class Shared:
+    """A lock that many share, or one has alone.
+
+    >>> async def both():
+    ...     lock = Shared()
+    ...     async with lock.together():
+    ...         return lock.count
+    >>> asyncio.run(both())
+    1
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._changed = asyncio.Condition()
+        self._alone = False
+
+    def together(self) -> _Held:
+        """Hold it beside others, once nobody has it alone."""
+        return _Held(self, alone=False)
+
+    def exclusively(self) -> _Held:
+        """Hold it alone, once the others are done."""
+        return _Held(self, alone=True)
+
+    async def take(self, *, alone: bool) -> None:
+        """Wait until it can be held."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: not self._alone)
+            if not alone:
+                self.count += 1
+                return
+            self._alone = True
+            try:
+                await self._changed.wait_for(lambda: not self.count)
+            except BaseException:
+                self._alone = False
+                self._changed.notify_all()
+                raise
+
+    async def drop(self, *, alone: bool) -> None:
+        """Let go of it."""
+        async with self._changed:
+            self._alone = self._alone and not alone
+            self.count -= 0 if alone else 1
+            self._changed.notify_all()
+
+
+class _Held:
+    """Holds a shared lock for the time of a block."""
+
+    def __init__(self, lock: Shared, *, alone: bool) -> None:
+        self._lock, self._how = lock, alone
+
+    async def __aenter__(self) -> None:
+        await self._lock.take(alone=self._how)
+
+    async def __aexit__(self, *_raised: object) -> None:
+        await asyncio.shield(self._lock.drop(alone=self._how))
+
+
+class Lane:
+    """Delivers by one channel, until it is cancelled."""
+
+    def __init__(self, channel: Channel, desk: Desk) -> None:
+        self._channel, self._desk = channel, desk
+        self._busy = dict[str, asyncio.Task[None]]()
+        # Until when each person is left alone, and how often in a row they could not be reached.
+        self._held = dict[str, tuple[int, int]]()
+        self._sent = dict[str, deque[int]]()
+        self._woken = asyncio.Event()
+        self._leaving = False
+
+    @property
+    def name(self) -> str:
+        """Return the name of its channel."""
+        return self._channel.name
+
+    async def leave(self, seconds: float) -> None:
+        """Begin nothing more, and let what was begun end for some seconds."""
+        self._leaving = True
+        if self._busy:
+            await asyncio.wait([*self._busy.values()], timeout=seconds)
+
+    def wake(self) -> None:
+        """Look again: there may be more to deliver."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Deliver what is due, and wait for more."""
+        try:
+            while True:
+                self._woken.clear()
+                wait = await self._fill()
+                await self._rest(wait)
+        finally:
+            for task in self._busy.values():
+                task.cancel()
+            if self._busy:
+                await asyncio.wait(self._busy.values())
+
+    async def _fill(self) -> float | None:
+        """Begin what is due as far as there is room; return after how many seconds there is more, if that is known."""
+        now = await self._desk.store.now()
+        self._held = {person: held for person, held in self._held.items() if held[0] > now - _HOUR_MS}
+        waits = [until for until, _ in self._held.values() if until > now]
+        if self._leaving or len(self._busy) >= self._channel.at_once:
+            return None
+        left_alone = tuple({*self._busy, *(person for person, (until, _) in self._held.items() if until > now)})
+        query = DeliveryQuery(channel=self._channel.name, state="waiting", first=True, without=left_alone, limit=_PAGE)
+        for row in await self._desk.store.deliveries(query):
+            if row.due_at > now:
+                waits.append(row.due_at)
+                break
+            if row.person in self._busy or len(self._busy) >= self._channel.at_once:
+                continue
+            self._busy[row.person] = asyncio.ensure_future(self._turn(row))
+        return (min(waits) - now) / 1_000 if waits else None
+
+    async def _rest(self, wait: float | None) -> None:
+        """Wait until something is done, somebody wakes the lane, or the time has come."""
+        woken = asyncio.ensure_future(self._woken.wait())
+        try:
+            ends = [woken, *self._busy.values()]
+            await asyncio.wait(ends, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            woken.cancel()
+        for person, task in list(self._busy.items()):
+            if task.done():
+                del self._busy[person]
+                task.result()
+
+    async def _turn(self, row: Delivery) -> None:
+        async with self._desk.alone.together():
+            await self.deliver(row)
+
+    async def deliver(self, row: Delivery) -> None:
+        """Try one delivery once, and write down what came of it."""
+        desk, attempts = self._desk, self._desk.plan.attempts
+        now, tried = await desk.store.now(), row.attempts + 1
+        wait = attempts.wait(tried) * desk.dice.uniform(0.5, 1.5)
+        begun = replace(row, state="sending", attempts=tried, due_at=now + int(wait * 1_000))
+        await desk.apply(Dispatch(changed=[begun]))
+        rows = [begun]
+        try:
+            outcome = await self._tried(row, rows, now)
+        except (Conflict, StorageError):
+            raise
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():  # it did not end its process, and is no suspect
+                with suppress(Conflict, StorageError):
+                    await asyncio.shield(desk.apply(Dispatch(changed=[_waits(each) for each in rows])))
+                raise
+            outcome = await self._failed(rows, RuntimeError("cancelled"), wait)
+        except (Exception, SystemExit) as error:
+            outcome = await self._failed(rows, error, wait)
+        await desk.apply(outcome)
+
+    async def _tried(self, row: Delivery, rows: list[Delivery], now: int) -> Dispatch:
+        """Send a delivery, together with what else waits for its recipient; or put it off, or give it up."""
+        noticed = await self._noticed(row)
+        if noticed is None:
+            return Dispatch(gone=[row.number])
+        request = None if noticed.row is None else noticed.row.request
+        who = (await self._desk.plan.who(request)).get((row.channel, row.person))
+        if who is None or row.topic not in who.topics:
+            return Dispatch(gone=[row.number])
+        until = self._put_off(who, now)
+        if until is not None:
+            return Dispatch(changed=[replace(row, state="waiting", due_at=until)])
+        told = [noticed]
+        if who.digest is not None or who.quiet is not None or who.rate is not None:
+            told += await self._others(row, now)
+        if len(told) > 1:
+            rows[1:] = [replace(rows[0], **_counted(each.delivery)) for each in told[1:]]
+            await self._desk.apply(Dispatch(changed=rows[1:]))
+        tenant = getattr(self._desk.store, "tenant", "default")
+        message = await asyncio.to_thread(message_of, told, who, tenant, self._desk.plan.link)
+        async with asyncio.timeout(self._channel.timeout):
+            await self._channel.send(message)
+        self._held.pop(row.person, None)
+        self._sent.setdefault(row.person, deque(maxlen=10_000)).append(now)
+        return Dispatch(gone=[each.number for each in rows])
+
+    async def _noticed(self, row: Delivery) -> NoticedRequest | None:
+        """Return a delivery with its request as it is now; None where it is no news any more."""
+        found = await self._desk.addressing.row_of(row)
+        if found is None:
+            return NoticedRequest(row) if row.topic == "grant.revoked" else None
+        over = found.state != "open" and row.topic in CALLS_FOR_DECISION
+        return None if over and not self._channel.every_event else NoticedRequest(row, found)
+
+    async def _others(self, row: Delivery, now: int) -> list[NoticedRequest]:
+        """Return what else is due for the same recipient, unless this one was tried too often already."""
+        if row.attempts >= _ALONE_AFTER:
+            return []
+        query = DeliveryQuery(channel=row.channel, person=row.person, state="waiting", first=True, limit=_TOGETHER)
+        due = [each for each in await self._desk.store.deliveries(query) if each.due_at <= now and not each.attempts]
+        found = [await self._noticed(each) for each in due if each.number != row.number]
+        return [each for each in found if each is not None]
+
+    def _put_off(self, who: Recipient, now: int) -> int | None:
+        """Return until when a recipient does not want to be told; None if they do."""
+        if who.muted_until is not None and who.muted_until > now:
+            return who.muted_until
+        quiet = None if who.quiet is None else who.quiet.until(moment(now))
+        if quiet is not None:
+            return in_milliseconds(quiet)
+        sent = self._sent.setdefault(who.person, deque(maxlen=10_000))
+        while sent and sent[0] <= now - _HOUR_MS:
+            sent.popleft()
+        return sent[0] + _HOUR_MS if who.rate is not None and len(sent) >= who.rate else None
+
+    async def _failed(self, rows: list[Delivery], error: BaseException, wait: float) -> Dispatch:
+        """Say what becomes of deliveries that failed: later, or dead; leave their recipient alone meanwhile."""
+        now, most = await self._desk.store.now(), self._desk.plan.attempts.most
+        if isinstance(error, ChannelBusy):
+            wait = max(wait, min(error.seconds, _LONGEST_BUSY))
+        changed = list[Delivery]()
+        for row in rows:
+            dead = isinstance(error, ChannelRefused) or row.attempts >= most
+            state = "dead" if dead else "waiting"
+            changed.append(replace(row, state=state, due_at=now + int(wait * 1_000), error=_words(error)))
+            if dead:
+                said = "%s was not told %s by %r, which is kept (`keyturn outbox`): %s"
+                log.warning(said, row.person or "nobody", row.topic, row.channel, _words(error))
+        if not isinstance(error, ChannelRefused):
+            self._leave_alone(rows[0].person, now, wait)
+        return Dispatch(changed=changed)
+
+    def _leave_alone(self, person: str, now: int, wait: float) -> None:
+        failures = self._held.get(person, (0, 0))[1] + 1
+        pause = max(wait, self._desk.plan.attempts.wait(failures) * self._desk.dice.uniform(0.5, 1.5))
+        self._held[person] = (now + int(pause * 1_000), failures)
+
+
+def _waits(row: Delivery) -> Delivery:
+    return replace(row, state="waiting")
+
+
+def _counted(other: Delivery) -> dict[str, Any]:
+    """Return what of a delivery is its own, where all else is that of the one it goes with."""
+    return {
+        "number": other.number,
+        "topic": other.topic,
+        "run": other.run,
+        "subject": other.subject,
+        "about": other.about,
+        "notice": other.notice,
+        "attempts": other.attempts + 1,
+    }
+
+
+def _words(error: BaseException) -> str:
+    """Return why an attempt failed: in our own words, else by its kind alone, since others quote addresses."""
+    words = f": {error}" if isinstance(error, ChannelRefused | ChannelBusy | UserError) else ""
+    return f"{type(error).__name__}{words}"[:300].encode("ascii", "backslashreplace").decode().replace("\0", "?")

@@ -1,0 +1,218 @@
+"""Make the message that a person gets of a notice: the one place that words it, for every channel.
+
+What it shows is read from the request as it is now, with secrets redacted, and is escaped here once. Rows of data
+begin with a margin, ours never do. Whatever is cut is cut with a mark that data cannot write, and the request's whole
+digest stands below it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from ..core.encodable import in_milliseconds, moment
+from ..core.request import Request
+from ..journal.rows import Delivery, RequestRow
+from ..render.arguments import request_lines
+from ..render.escape import clip, quote
+from ..render.layout import LayoutLine
+from ..render.names import mixed_script
+from ..render.terminal import drawn
+from .base import Message, Recipient
+
+# How many characters a name, a text of a request and a whole message may have.
+NAME = 60
+TEXT = 1_500
+MOST = 2_600
+# What is larger than this, in characters of its JSON text, is not laid out at all.
+LARGEST = 262_144
+# How many requests a digest names.
+_NAMED = 10
+
+_KINDS = {"approval": "asks to run", "external": "needs an answer for", "in_doubt": "lost track of"}
+_VERDICTS = {
+    "approve": "approved",
+    "edit": "approved with changes",
+    "reject": "rejected",
+    "answer": "answered",
+    "expire": "expired",
+    "void": "withdrawn",
+}
+
+
+class NoticedRequest(msgspec.Struct, frozen=True):
+    """Holds a delivery, and the row of the request that it is about, if it is about one that is still known."""
+
+    delivery: Delivery
+    row: RequestRow | None = None
+
+
+def message_of(told: Sequence[NoticedRequest], to: Recipient, tenant: str, link: str | None = None) -> Message:
+    """Return what one recipient is told of one notice, or of several; `link` has `{request}` in it.
+
+    >>> from keyturn.journal.rows import Delivery
+    >>> gone = Delivery("mail", "ada", "grant.revoked", "run", "g1", {"by": "bob"}, 7)
+    >>> message_of([NoticedRequest(gone)], Recipient(person="ada", channel="mail"), "default").title
+    'bob revoked grant g1'
+    """
+    return _single(told[0], to, tenant, link) if len(told) == 1 else _digest(told, to, tenant, link)
+
+
+def message_id(told: Sequence[NoticedRequest], tenant: str) -> str:
+    """Return the id of a message, the same whenever the same is told to the same recipient."""
+    named = [[tenant, each.delivery.channel, each.delivery.person, each.delivery.number] for each in told]
+    return "msg_" + hashlib.sha256(msgspec.json.encode(named)).hexdigest()[:32]
+
+
+def _single(told: NoticedRequest, to: Recipient, tenant: str, link: str | None) -> Message:
+    note, row = told.delivery, told.row
+    common: dict[str, Any] = {
+        "id": message_id([told], tenant),
+        "topic": note.topic,
+        "to": to,
+        "at": _number(note.about.get("at")),
+        "run": note.run,
+        "title": title_of(note, row, details=to.details),
+    }
+    if row is None:
+        return Message(**common, facts=_facts(note, None, details=to.details))
+    request = row.request
+    opens = _opens(link, row.id)
+    return Message(
+        **common,
+        request=row.id,
+        revision=request.revision,
+        digest=row.digest,
+        verdicts=tuple(request.verdicts) if row.state == "open" else (),
+        link=opens,
+        text=_text(note, row, request, opens, details=to.details),
+        facts=_facts(note, request, details=to.details),
+    )
+
+
+def _digest(told: Sequence[NoticedRequest], to: Recipient, tenant: str, link: str | None) -> Message:
+    """Say several notices in one message: how many wait, and a line of each."""
+    waits = len({each.row.id for each in told if each.row is not None and each.row.state == "open"})
+    title = f"{waits} wait for a decision" if waits != 1 else "1 waits for a decision"
+    lines = [title_of(each.delivery, each.row, details=to.details) for each in told[:_NAMED]]
+    more = len(told) - len(lines)
+    text = "\n".join([*(f"- {line}" for line in lines), *([f"and {more} more"] if more else [])])
+    return Message(
+        id=message_id(told, tenant),
+        topic="digest",
+        to=to,
+        title=title if waits else f"{len(told)} notices",
+        text=text,
+        at=max(_number(each.delivery.about.get("at")) for each in told),
+        link=_opens(link, ""),
+        count=len(told),
+        facts={"notices": [_facts(each.delivery, None, details=False) for each in told]},
+    )
+
+
+def title_of(note: Delivery, row: RequestRow | None, *, details: bool = True) -> str:
+    """Say a notice in one escaped line."""
+    by = _name(note.about.get("by")) or "somebody"
+    if note.topic == "grant.revoked":
+        return f"{by} revoked grant {_name(note.subject)}"
+    what = _what(row, details=details)
+    if note.topic == "request.decided":
+        verdict = str(note.about.get("verdict", ""))
+        said = _VERDICTS.get(verdict, "settled")
+        return f"{said}{'' if verdict in ('expire', 'void') else f' by {by}'}: {what}"
+    lead = {
+        "request.expiring": "expires soon: ",
+        "request.escalated": "escalated to you: ",
+        "approval.revoked": f"approval revoked by {by}: ",
+        "request.glass_broken": f"{by} broke the glass and approved alone: ",
+        "drill": "this was a drill, nothing would have run: ",
+    }
+    return lead.get(note.topic, "") + what
+
+
+def _what(row: RequestRow | None, *, details: bool) -> str:
+    if row is None:
+        return "a request"
+    if not details:
+        return "a request waits" if row.state == "open" else "a request"
+    return f"{_name(row.agent)} {_KINDS.get(row.kind, 'asks to run')} {_name(row.tool)}"
+
+
+def _text(note: Delivery, row: RequestRow, request: Request, link: str, *, details: bool) -> str:
+    head = list[str]()
+    if request.expires_at is not None and row.state == "open":
+        head.append(f"until {_moment(request.expires_at)}")
+    if row.reason and details:
+        head.append(f"reason: {clip(row.reason, TEXT, keep='')}")
+    if row.risk and details:
+        head.append(f"risk: {_name(row.risk)}")
+    odd = mixed_script(row.tool)
+    if odd is not None:
+        head.append(f"note: the tool's name {odd}")
+    tail = [f"digest {row.digest}", *([link] if link else [])]
+    shown = _shown(row, request) if details and note.topic != "request.decided" else []
+    return "\n".join([*head, *shown, *tail])
+
+
+def _shown(row: RequestRow, request: Request) -> list[str]:
+    """Return the rows of what would run, as many as fit, and a mark where not all do."""
+    if len(row.body) > LARGEST:
+        whole = hashlib.sha256(row.body.encode("utf-8", "surrogatepass")).hexdigest()
+        return [f"\\[not shown here: {len(row.body)} characters, sha256 {whole}; open the request to see all of it]"]
+    kept, room = list[str](), MOST
+    groups = request_lines(request.preview, request.params, limit=TEXT)
+    for line in drawn(_bounded(groups), width=200):
+        room -= len(line) + 1
+        if room < 0:
+            return [*kept, "\\[cut here: open the request to see all of it; its digest is below]"]
+        kept.append(line)
+    return kept
+
+
+def _bounded(groups: Any) -> Any:
+    """Pass on no more lines than a message could hold: most of a huge request is never drawn."""
+    left = MOST
+    for group in groups:
+        lines: list[LayoutLine] = group[:left]
+        left -= len(lines)
+        yield lines
+        if left <= 0:
+            return
+
+
+def _facts(note: Delivery, request: Request | None, *, details: bool) -> dict[str, Any]:
+    """Return what a program is told: ids and plain facts, the tool's arguments never."""
+    facts: dict[str, Any] = {"topic": note.topic, "run": note.run, "subject": note.subject, **note.about}
+    if request is not None:
+        facts |= {"revision": request.revision, "digest": request.digest, "kind": request.kind}
+        facts |= {"tool": request.tool, "agent": request.agent, "risk": request.risk} if details else {}
+        facts["asked_at"] = in_milliseconds(request.asked_at)
+    return facts
+
+
+def _opens(link: str | None, request: str) -> str:
+    return "" if not link else link.replace("{request}", request)
+
+
+def _moment(at: datetime) -> str:
+    return at.strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _number(given: object) -> int:
+    return given if isinstance(given, int) else 0
+
+
+def _name(given: object) -> str:
+    """Return a name as it may stand within a line of ours: escaped, short, and quoted unless it is a plain word."""
+    text = given if isinstance(given, str) else ""
+    plain = text.replace("_", "").replace("-", "").replace(".", "").replace("/", "")
+    return text if len(text) <= NAME and plain.isascii() and plain.isalnum() else quote(text, NAME) if text else ""
+
+
+def asked_at(note: Delivery) -> datetime:
+    """Return when it happened of which a notice tells."""
+    return moment(_number(note.about.get("at")))

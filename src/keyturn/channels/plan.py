@@ -1,0 +1,100 @@
+"""What an app says about telling people: its channels, who is told, and how often a message is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from inspect import isawaitable
+from urllib.parse import urlsplit
+
+from ..core.errors import UserError
+from ..core.request import Request
+from .base import Channel, Recipient, Recipients, channel_name
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """Says how often a message is tried: `most` times, `first` seconds apart, twice as long each time, to `longest`.
+
+    >>> [Attempts(first=1.0, longest=5.0).wait(tried) for tried in (1, 2, 3, 4, 5_000)]
+    [1.0, 2.0, 4.0, 5.0, 5.0]
+    """
+
+    most: int = 12
+    first: float = 2.0
+    longest: float = 3600.0
+
+    def __post_init__(self) -> None:
+        if self.most < 1 or not 0 < self.first <= self.longest:
+            raise UserError("attempts are 1 or more, and first= is more than 0 seconds and no more than longest=")
+
+    def wait(self, tried: int) -> float:
+        """Return how many seconds after an attempt the next one is made, before chance moves it."""
+        return min(self.longest, self.first * 2.0 ** min(max(tried, 1) - 1, 62))
+
+
+@dataclass(frozen=True)
+class ChannelPlan:
+    """Holds the channels of an app, and who is told by them: `App(channels=ChannelPlan(...))`.
+
+    `recipients` says who is told of a request; without it each channel is told once, at its own address. `link` is
+    where a request is opened, with `{request}` in place of its id. Notices of what is over, and older than `forget`
+    seconds, are told to nobody.
+
+    >>> from keyturn.channels.terminal import TerminalChannel
+    >>> [who.channel for who in ChannelPlan([TerminalChannel()]).everybody(None)]
+    ['terminal']
+    """
+
+    channels: Sequence[Channel]
+    recipients: Recipients | None = None
+    link: str | None = None
+    attempts: Attempts = field(default_factory=Attempts)
+    forget: float = 86_400.0
+
+    def __post_init__(self) -> None:
+        for channel in self.channels:
+            if not isinstance(channel, Channel):
+                raise UserError(f"channels= is a list of Channel objects, not of {type(channel).__name__}")
+        names = [channel_name(channel.name) for channel in self.channels]
+        if len({*names}) != len(names):
+            raise UserError("two channels have the same name; give one another name=")
+        if self.recipients is not None and not callable(self.recipients):
+            raise UserError("recipients= is a function of a request that returns a list of Recipient")
+        if self.link is not None and not _is_link(self.link):
+            raise UserError('link= is where a request is opened, such as "https://inbox.example/requests/{request}"')
+
+    @classmethod
+    def of(cls, given: ChannelPlan | Sequence[Channel]) -> ChannelPlan:
+        """Return a plan, made of a list of channels where that is all there is."""
+        if isinstance(given, ChannelPlan):
+            return given
+        if isinstance(given, Channel) or not isinstance(given, Sequence):
+            raise UserError("channels= is a list of channels, or a ChannelPlan")
+        return cls(given)
+
+    @property
+    def by_name(self) -> dict[str, Channel]:
+        """Return the channels by their names."""
+        return {channel.name: channel for channel in self.channels}
+
+    def everybody(self, _request: Request | None) -> list[Recipient]:
+        """Return one recipient for each channel, at the channel's own address."""
+        return [Recipient(person="", channel=channel.name) for channel in self.channels]
+
+    async def who(self, request: Request | None) -> dict[tuple[str, str], Recipient]:
+        """Return who is told of a request, by channel and person; of two that are the same, the first."""
+        found = (self.recipients or self.everybody)(request)
+        named = await found if isawaitable(found) else found
+        known, told = self.by_name, dict[tuple[str, str], Recipient]()
+        for each in named:
+            if not isinstance(each, Recipient):
+                raise UserError(f"recipients= returns a list of Recipient, not of {type(each).__name__}")
+            if each.channel in known:
+                told.setdefault((each.channel, each.person), each)
+        return told
+
+
+def _is_link(link: str) -> bool:
+    parts = urlsplit(link)
+    return parts.scheme in ("https", "http") and bool(parts.netloc) and link.isprintable() and " " not in link

@@ -1,0 +1,137 @@
+"""Count calls of many runs against one limit, in a log that they share.
+
+As with a grant that is lent (`lending.py`), a use is recorded at home first, here in the log of the quota, and then in
+the run whose call it is. Two calls that want the last room race for one log, and one of them loses. What a run recorded
+as taken it owes back once its call is known not to have run; what it took and never recorded stays taken, which is the
+safe side, and the same call with the same arguments takes it once.
+
+A limit in a window of time has one log for each stretch as long as its window, so that none grows for ever. A new one
+counts only once the one before it is closed: then that one's sum can only get smaller.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from hashlib import blake2b
+from typing import Any
+
+from . import commands as cm
+from . import events as ev
+from .errors import Conflict, NotPending, UserError
+from .gate import Events
+from .run import Call, Let, Owed, Run, Taken, used_by
+
+#: What a log says of itself that counts calls of other runs: `{"limit": NAME, "per_ms": NUMBER or None}`.
+LIMIT = "quota"
+#: What wins against a call that would be counted where nothing new is.
+CLOSED = "closed"
+
+
+def take(run: Run, c: cm.TakeQuota) -> Events:
+    """Count a call, once for the same arguments; refuse it where that would be more than the limit."""
+    _check_quota(run, c.run)
+    amount = Fraction(c.amount)
+    if amount < 0 or Fraction(c.beside) < 0:
+        raise UserError("a call takes no less than nothing of a limit")
+    if _place(c.run, c.call, c.of) in run.taken:
+        return
+    if run.closed:
+        raise Conflict("this log counts no new calls; take it of the next one", winner=CLOSED)
+    if c.most is not None and run.spent + Fraction(c.beside) + amount > Fraction(c.most):
+        raise NotPending("the limit has no room for this call any more")
+    yield ev.QuotaTaken(c.run, c.call, c.of, c.amount, c.most, c.beside)
+
+
+def give_back(run: Run, c: cm.ReturnQuota) -> Events:
+    """Count a call no more; asked for a second time, this does nothing."""
+    place = owed_as(c.call, c.of) if c.run == run.id else _place(c.run, c.call, c.of)
+    if place in (run.owed if c.run == run.id else run.taken):
+        yield ev.QuotaReturned(c.run, c.call, c.of)
+
+
+def close(run: Run, _c: cm.CloseQuota) -> Events:
+    """Count no new calls from now on."""
+    _check_quota(run, "")
+    if not run.closed:
+        yield ev.QuotaClosed()
+
+
+def _check_quota(run: Run, taker: str) -> None:
+    if LIMIT not in run.about or run.id == taker:
+        raise UserError("this is the log of a run, which counts nothing for other runs")
+
+
+def spent_since(run: Run, since: int | None) -> Fraction:
+    """Return what is counted here, from a time on."""
+    if since is None or not run.taken:
+        return run.spent
+    total = run.spent
+    for taken in run.taken.values():  # in the order of time
+        if taken.at >= since:
+            break
+        total -= taken.amount
+    return total
+
+
+def counted_for(run: Run, taker: str, call: str, of: str) -> Taken | None:
+    """Return what a call is counted for here; None where it is not."""
+    return run.taken.get(_place(taker, call, of))
+
+
+def arguments_key(run: Run, text: str) -> str:
+    """Return a name for a call's arguments, by which it is counted once; without the run's salt it tells nothing."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), key=run.salt.encode()[:64], digest_size=16).hexdigest()
+
+
+def _place(run: str, call: str, of: str) -> str:
+    return f"{used_by(run, call)} {of}"
+
+
+# What is folded -----------------------------------------------------------------------------------------------------
+
+
+def taken(run: Run, event: ev.QuotaTaken) -> None:
+    """Fold a call that is counted."""
+    made = Taken(run.now, Fraction(event.amount))
+    run.taken[_place(event.run, event.call, event.of)] = made
+    run.spent += made.amount
+
+
+def returned(run: Run, event: ev.QuotaReturned) -> None:
+    """Fold a call that is counted no more."""
+    if event.run == run.id:
+        run.owed.pop(owed_as(event.call, event.of), None)
+        return
+    gone = run.taken.pop(_place(event.run, event.call, event.of), None)
+    run.spent -= gone.amount if gone is not None else 0
+
+
+def closed(run: Run, _event: Any) -> None:
+    """Fold the end of a stretch of time."""
+    run.closed = True
+
+
+def owed_as(call: str, of: str) -> str:
+    """Return the key of what is owed for a call."""
+    return f"{call} {of}"
+
+
+def owe(run: Run, call: Call, let: Let | None) -> None:
+    """Owe back what a call took that does not run."""
+    if call.quotas:
+        of = arguments_key(run, call.text if let is None else let.text)
+        run.owed[owed_as(call.id, of)] = Owed(call.id, of, call.quotas)
+        call.quotas = ()
+
+
+def owe_unless_let(run: Run, call: Call) -> None:
+    """Owe back what a call took that was counted as one that runs, and is not let run."""
+    if call.let is None:
+        owe(run, call, None)
+
+
+def owe_unused(run: Run) -> None:
+    """Owe back what was taken for calls that never began, in a run that is cancelled."""
+    for call in run.groups["run"].values():
+        if not call.begun:
+            owe(run, call, call.let)

@@ -1,0 +1,64 @@
+"""The events by which one run has to do with others: what it lends, borrows, and counts for all of them.
+
+`events.py` names them among the events of a run.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from .people import Decider
+from .records import GrantTerms
+
+
+class SharedEvent(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="e", gc=False):
+    """The base of these events, alike to that of all others."""
+
+
+class GrantLent(SharedEvent, frozen=True):
+    """A call of another run used a standing decision of this one."""
+
+    grant: str
+    run: str
+    call: str
+
+
+class GrantBorrowed(SharedEvent, frozen=True):
+    """A standing decision of another run, its `home`, was taken over for one call of this one."""
+
+    grant: GrantTerms
+    home: str
+
+
+class GrantRevoked(SharedEvent, frozen=True):
+    """A standing decision was revoked."""
+
+    grant: str
+    decider: Decider | None = None
+
+
+class QuotaTaken(SharedEvent, frozen=True):
+    """A call of another run took part of what this log counts; `of` is the digest of its arguments.
+
+    `amount` is an exact number as a text. `most` is what the sum was held to, None where the call was let run whatever
+    the sum: somebody approved it over the limit. `beside` is what the log before this one still counted then.
+    """
+
+    run: str
+    call: str
+    of: str
+    amount: str
+    most: str | None = None
+    beside: str = "0"
+
+
+class QuotaReturned(SharedEvent, frozen=True):
+    """A call did not run, and what it took counts no more: in the log that counts, and in the log of its own run."""
+
+    run: str
+    call: str
+    of: str
+
+
+class QuotaClosed(SharedEvent, frozen=True):
+    """The log counts no new calls: its time is over, and they are counted in the next one."""

@@ -1,0 +1,58 @@
+"""Check the words of a decision: that they fit its verdict, its call, and what every store can hold."""
+
+from __future__ import annotations
+
+from . import events as ev
+from .digest import canonical
+from .errors import Conflict, UserError
+from .people import plain_text
+from .policy import Approval
+from .run import Call, Run, confirmed
+from .strict import parse
+
+
+def decided_before(first: ev.Decision) -> Conflict:
+    """Make the `Conflict` that tells whoever comes second who was first."""
+    words = f"{first.verdict} by {first.by or 'somebody else'}; the first decision stands"
+    return Conflict(f"this call was decided before: {words}", winner=first.by, decision=first.verdict, at=first.at)
+
+
+def check_words(run: Run, call: Call, decision: ev.Decision) -> None:
+    """Check that what a decision says fits its verdict and what the tool was known to take."""
+    for words, what in ((decision.note, "a note"), (decision.message, "a message")):
+        if words is not None:
+            plain_text(words, what)
+    if (decision.verdict == "edit") != (decision.args is not None):
+        raise UserError("an edit names the arguments that shall run, and no other decision does")
+    if decision.args is not None:
+        parse(decision.args)
+        canonical(decision.basis)
+    if decision.metadata is not None and decision.verdict not in ("approve", "edit"):
+        raise UserError("metadata is for the tool of an approved call, and no other decision has it")
+    canonical(decision.metadata)
+    if decision.verdict == "edit" and call.proposal.fixed:
+        raise UserError("nobody can change the arguments of this call; approve or reject it as it is")
+    if decision.verdict == "edit" and in_two_steps(call):
+        raise UserError("what its requester confirms is what runs, so nobody edits this call; reject it, or ask back")
+    if decision.verdict == "answer" and in_two_steps(call) and not confirmed(run, call):
+        raise UserError("the requester confirms this call or rejects it; others may answer in its place then")
+    if decision.verdict == "answer" and call.state == "asked" and call.proposal.elsewhere:
+        raise UserError("this call runs elsewhere, nobody can answer in its place; approve or reject it")
+    if decision.broke_glass and not (call.state == "asked" and decision.verdict == "approve" and decision.note):
+        raise UserError("whoever breaks the glass approves a call as it is, and says why: pass note=")
+    if decision.asks_back and not (call.state == "asked" and decision.verdict == "reject" and decision.message):
+        raise UserError("whoever asks the agent back rejects the call with a question, and decides nothing else")
+    if call.state == "asked" and lacks_reason(call.terms, decision):
+        raise UserError("this decision needs a reason: pass note=, or rejection_message= where it is a rejection")
+
+
+def lacks_reason(terms: Approval | None, decision: ev.Decision) -> bool:
+    """Return whether a decision comes without the reason that the terms ask for."""
+    if terms is None or decision.note or decision.message:
+        return False
+    return terms.reason == "required" or (terms.reason == "on_reject" and decision.verdict == "reject")
+
+
+def in_two_steps(call: Call) -> bool:
+    """Return whether a request takes its requester's confirmation and then others' word."""
+    return call.state == "asked" and call.terms is not None and call.terms.in_two_steps

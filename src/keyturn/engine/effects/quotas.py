@@ -1,0 +1,169 @@
+"""Count a call against limits that several runs share: before it is let run, and back where it did not run.
+
+What others were counted for is read before a policy is asked, and the call is counted before its verdict is recorded.
+If somebody else took the last room in between, the policy is asked again. What cannot be counted is over every limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from ...core import commands as cm
+from ...core.digest import digest
+from ...core.errors import Conflict, LogDamaged, NotPending
+from ...core.policy import CallView, Share
+from ...core.quota import arguments_key
+from ...core.run import Call, Run
+from ...core.states import OVER
+from ..driving.drive import Drive
+from ..driving.quota_logs import Taker, give_back, quota_count
+from ..logger import error_words, logger
+
+Key = tuple[str, str, int | None]
+
+
+class NoRoom(Exception):
+    """Raised where a call was within a limit when it was judged, and others took the room since."""
+
+
+@dataclass
+class _Wanted:
+    """Holds what a call takes of one limit, under the name of the count of those that share it."""
+
+    share: Share
+    count: str
+    shadow: bool
+    spent: Fraction
+
+    @property
+    def most(self) -> Fraction | None:
+        """Return what the sum is held to; None where the call was over the limit, and is let run all the same."""
+        over = self.spent + self.share.amount > self.share.most
+        return None if over or self.shadow else self.share.most
+
+
+class Quotas:
+    """Holds the limits that a call is counted against, and what others were counted for when it was judged."""
+
+    def __init__(self, drive: Drive, call: Call) -> None:
+        self._drive = drive
+        self._taker = Taker(drive.run.id, call.id, arguments_key(drive.run, call.text))
+        self._agent = call.agent
+        self._wanted: dict[Key, _Wanted] = {}
+        self._before = set(call.quotas)
+        self._lost = set[Key]()
+
+    @property
+    def spent(self) -> dict[Key, Fraction]:
+        """Return what others were counted for, by limit."""
+        return {key: wanted.spent for key, wanted in self._wanted.items()}
+
+    async def look(self, policies: tuple[Any, ...], view: CallView) -> None:
+        """Read what others were counted for, of each limit that the call is about."""
+        self._wanted = {}
+        for owed in [key for key, made in self._drive.run.owed.items() if made.call == self._taker.call]:
+            await _return(self._drive, owed)  # else it would be taken out after it was counted anew
+        for policy in policies:
+            if getattr(policy, "counts_for_several_runs", False) is True:
+                for share in policy.shares(view):
+                    await self._look(share, getattr(policy, "shadow", False) is True)
+
+    async def _look(self, share: Share, shadow: bool) -> None:
+        drive, known = self._drive, self._wanted.get(share.key)
+        if known is not None:  # several rules share one count: the call is counted once, and the strictest holds
+            amount, most = max(known.share.amount, share.amount), min(known.share.most, share.most)
+            known.share = share._replace(amount=amount, most=most)
+            known.shadow = known.shadow and shadow
+            return
+        name = count_of(drive.run, self._agent, share)
+        if name is None or drive.journal is None or share.key in self._lost:
+            return
+        try:
+            count = quota_count(drive.journal, name, share.per_ms)
+            spent = await count.spent(drive.journal, self._taker, drive.clock)
+        except (LogDamaged, Conflict) as error:
+            self._unknown(share, error)
+            return
+        self._wanted[share.key] = _Wanted(share, name, shadow, spent)
+
+    async def take(self) -> tuple[str, ...]:
+        """Count the call, and return the logs that do; `NoRoom` where it would be over a limit now."""
+        taken = list[str]()
+        for wanted in sorted(self._wanted.values(), key=lambda each: each.count):  # in one order, for all who count
+            try:
+                log = await self._take(wanted)
+            except NotPending:
+                await self.back(taken)
+                raise NoRoom from None
+            taken += [] if log is None else [log]
+        return tuple(taken)
+
+    async def _take(self, wanted: _Wanted) -> str | None:
+        """Count the call against one limit; None where nobody can, and it is let run all the same."""
+        journal = self._drive.journal
+        assert journal is not None
+        count = quota_count(journal, wanted.count, wanted.share.per_ms)
+        try:
+            return await count.take(journal, self._taker, self._drive.clock, wanted.share.amount, wanted.most)
+        except (LogDamaged, Conflict) as error:
+            self._unknown(wanted.share, error)
+            if wanted.most is not None:
+                raise NotPending("nobody can count this limit any more") from None
+            return None
+
+    def _unknown(self, share: Share, error: Exception) -> None:
+        """Take every call as over a limit that nobody can count."""
+        logger.warning("a limit cannot be counted, every call is over it: %s", error_words(error))
+        self._lost.add(share.key)
+
+    async def back(self, taken: list[str] | tuple[str, ...]) -> None:
+        """Count the call no more where it was counted now, and not before."""
+        for log in taken:
+            if log not in self._before and self._drive.journal is not None:
+                await give_back(self._drive.journal, self._taker, log, self._drive.clock)
+
+
+def count_of(run: Run, agent: str, share: Share) -> str | None:
+    """Name the count of those that share a limit; None where the run does not say whose it is.
+
+    >>> from keyturn.core.run import new_run
+    >>> count_of(new_run(), "desk", Share("5e1f", "requester", None, Fraction(1), Fraction(9))) is None
+    True
+    """
+    if share.of == "requester":
+        return None if run.requester is None else digest(share.name, share.of, run.requester)
+    if share.of == "session":
+        names = [[name, run.about.get(name)] for name in ("session_id", "conversation_id")]
+        session = next((named for named in names if isinstance(named[1], str)), None)
+        return None if session is None else digest(share.name, share.of, session, run.requester)
+    return digest(share.name, share.of, agent if share.of == "agent" else "")
+
+
+async def return_all(drive: Drive) -> None:
+    """Count no more what a run that is over was counted for and did not do."""
+    for owed in list(drive.run.owed) if drive.run.status in OVER else ():
+        await return_owed(drive, owed)
+
+
+async def return_owed(drive: Drive, owed: str) -> None:
+    """Count a call no more that was counted and did not run, and record that; not while it is counted anew."""
+    async with drive.screening:
+        await _return(drive, owed)
+
+
+async def _return(drive: Drive, owed: str) -> None:
+    made = drive.run.owed.get(owed)
+    if made is None:
+        return
+    taker = Taker(drive.run.id, made.call, made.of)
+    journal = drive.journal
+    for log in made.quotas:
+        if journal is None:
+            break
+        try:
+            await give_back(journal, taker, log, drive.clock)
+        except (LogDamaged, Conflict) as error:  # it stays counted, which is the safe side
+            logger.warning("a call that did not run stays counted in %s: %s", log, error_words(error))
+    await drive.commit(cm.ReturnQuota(*taker))

@@ -1,0 +1,64 @@
+"""Make the notices of a step: what people may have to be told, written in the append of what it is about.
+
+A notice has ids and plain facts only, never what a model or a tool wrote: what somebody is shown is read from the
+request when they are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ...core import events as ev
+from ...core.run import Call, Run, request_id
+from ...journal.rows import Closing, Notice
+
+
+def notices_of(run: Run, opened: list[Call], closed: dict[str, Closing], events: list[ev.AnyEvent]) -> list[Notice]:
+    """Return the notices of a step that was just folded; `opened` and `closed` are its requests, by call."""
+    again = {event.call: event.why for event in events if isinstance(event, ev.CallAskedAgain)}
+    voted = {event.decision.call for event in events if isinstance(event, ev.VoteCast)}
+    voted |= {event.call for event in events if isinstance(event, ev.CallMarked)}
+    waits = {call.id for call in opened}
+    told = [ended(run, closing) for call, closing in closed.items() if call not in waits]
+    told += [created(run, call, again.get(call.id)) for call in opened if call.id not in voted or call.id in again]
+    for event in events:
+        if isinstance(event, ev.ExpiryNear) and event.call in run.groups["wait"]:
+            told.append(_of_call(run, run.groups["wait"][event.call], "request.expiring"))
+        elif isinstance(event, ev.GrantRevoked):
+            by = event.decider.id if event.decider is not None else ""
+            told.append(Notice("grant.revoked", run.id, {"at": run.now, "grant": event.grant, "by": by}))
+        elif isinstance(event, ev.ApprovalWithdrawn):
+            about = {"at": run.now, "request": request_id(run, event.call), "by": event.decider.id}
+            told.append(Notice("approval.revoked", run.id, about))
+        elif isinstance(event, ev.CallDecided) and event.decision.broke_glass:
+            made = event.decision
+            about = {"at": run.now, "request": request_id(run, made.call), "by": made.by or ""}
+            told.append(Notice("request.glass_broken", run.id, about))
+    return told
+
+
+def created(run: Run, call: Call, again: str | None = None) -> Notice:
+    """Return the notice that a request waits, or that it was escalated; `again` says why it asks anew."""
+    made = _of_call(run, call, "request.escalated" if again == "escalate" else "request.created")
+    if again is not None:
+        made.about["again"] = again
+    return made
+
+
+def created_all(run: Run, calls: Iterable[Call]) -> list[Notice]:
+    """Return the notices of a log that no store had yet, where requests wait."""
+    return [created(run, call) for call in calls]
+
+
+def ended(run: Run, closing: Closing) -> Notice:
+    """Return the notice that a request waits no longer: it was decided, ran out, or is void."""
+    about = {"at": closing.at, "request": closing.id, "verdict": closing.state, "by": closing.by}
+    return Notice("request.decided", run.id, about)
+
+
+def _of_call(run: Run, call: Call, topic: str) -> Notice:
+    about: dict[str, Any] = {"at": run.now, "request": request_id(run, call.id), "revision": call.revision}
+    if call.expires_at is not None:
+        about["expires_at"] = call.expires_at
+    return Notice(topic, run.id, about)

@@ -1,0 +1,183 @@
+"""Replay past calls of a journal against another policy, and list what a policy in shadow mode said.
+
+Runs are read one by one, verified, and folded: each call is judged as it stood when it was first judged, with the past
+of its run as it was then. Nothing is written. What cannot be known is said to be so, and counted as no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from ..core import events as ev
+from ..core.errors import LogDamaged
+from ..core.evolve import evolve
+from ..core.past import RunPast
+from ..core.policy import CallView, Verdict
+from ..core.preview import redact
+from ..core.quota import LIMIT
+from ..core.run import Call, Run, new_run
+from ..engine.run.log_cache import log_in
+from ..journal.base import Store
+from ..journal.rows import Query, RunRow
+from ..policies.rules import Policy
+
+Said = Literal["allow", "ask", "deny", "unknown"]
+
+
+class Replayed(msgspec.Struct, frozen=True):
+    """Tells of one call what was said of it, and what would be; `arguments` come with secrets redacted.
+
+    >>> Replayed("r", "r/1.0", 5, "pay", "desk", {}, "allow", "ask").changed
+    True
+    """
+
+    run: str
+    call: str
+    at: int
+    tool: str
+    agent: str
+    arguments: Any
+    was: Said
+    would: Said
+    reason: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """Return whether the call would surely be treated in another way."""
+        return "unknown" not in (self.was, self.would) and self.was != self.would
+
+
+class Unread(msgspec.Struct, frozen=True):
+    """Names a run that could not be read, and why."""
+
+    run: str
+    why: str
+
+
+async def replay(store: Store, policy: Policy | None, since: int = 0) -> AsyncGenerator[Replayed | Unread, None]:
+    """Yield the calls of a store that were judged since a time, as a policy would judge them.
+
+    Without a policy, those of which one in shadow mode said something, as it said it.
+
+    >>> import asyncio
+    >>> from keyturn import MemoryJournal
+    >>> async def all_of(journal):
+    ...     return [each async for each in replay(journal, Policy(default="ask"))]
+    >>> asyncio.run(all_of(MemoryJournal()))
+    []
+    """
+    query = Query(limit=100)
+    while page := await store.runs(query):
+        for row in page:
+            steps = await _read(store, row, since)
+            if isinstance(steps, Unread):
+                yield steps
+                continue
+            for each in _of_run(steps, policy, since):
+                yield each
+        query = Query(limit=100, after=(page[-1].started_at, page[-1].run))
+
+
+async def _read(store: Store, row: RunRow, since: int) -> list[ev.Step] | Unread:
+    if row.status == "erased":
+        return Unread(row.run, "it was erased")
+    if row.updated_at < since:
+        return []
+    try:
+        log = await log_in(store, row.run)
+    except LogDamaged as error:
+        return Unread(row.run, str(error))
+    return [] if LIMIT in log.run.about else log.steps
+
+
+def _of_run(steps: list[ev.Step], policy: Policy | None, since: int) -> Iterator[Replayed]:
+    run = new_run()
+    first: Any = steps[0].events[0] if steps else None
+    copied = 0 if first is None else int(first.about.get("forked_from", {}).get("at", 0))
+    for number, step in enumerate(steps):
+        run.now = max(run.now, step.at)
+        told = number >= copied and step.at >= since
+        for event in step.events:
+            if told:
+                yield from _screened(run, event, policy)
+            evolve(run, event)
+            if told and policy is not None and isinstance(event, ev.ReplyRecorded):
+                yield from _let_by_their_tools(run, event, policy)
+        run.seq += 1
+
+
+def _let_by_their_tools(run: Run, event: ev.ReplyRecorded, policy: Policy) -> Iterator[Replayed]:
+    """Yield the calls of a reply that ran without being screened."""
+    let = [run.calls[name] for name in run.frames[event.frame].calls if name in run.calls]
+    yield from (_judged(run, call, "allow", policy) for call in let if call.proposal.gate == "allow")
+
+
+def _screened(run: Run, event: ev.AnyEvent, policy: Policy | None) -> Iterator[Replayed]:
+    call = run.calls.get(event.call) if isinstance(event, ev.CallScreened) else None
+    if not isinstance(event, ev.CallScreened) or call is None or call.state != "proposed" or call.voided:
+        return
+    if policy is not None:
+        yield _judged(run, call, event.action, policy, event.by)
+    elif event.shadow is not None:
+        yield _told(run, call, event.action, event.shadow.action, event.shadow.reason)
+
+
+def _judged(run: Run, call: Call, was: Said, policy: Policy, by: str = "") -> Replayed:
+    view = CallView(
+        call.proposal.name,
+        call.proposal.kind,
+        call.agent.rpartition("/")[2],
+        call.params,
+        "",
+        call.proposal.label,
+        call.proposal.risk,
+        run.id,
+        call.agent,
+        run.now,
+        past=RunPast(run, call.id, lambda path: path.rpartition("/")[2]),
+        read_only=call.proposal.reads,
+    )
+    would, reason = _would(policy, view, own=_own(call, was, by))
+    return _told(run, call, was, would, reason)
+
+
+def _own(call: Call, was: Said, by: str) -> Said:
+    """Return what the tool's own setting says of a call, as far as its log tells."""
+    if call.proposal.gate:
+        return "ask" if call.proposal.gate == "ask" else "allow"
+    if call.proposal.terms is not None:
+        return "ask"
+    return was if by == "tool" or not by else "unknown"
+
+
+def _would(policy: Policy, view: CallView, own: Said) -> tuple[Said, str]:
+    """Return what a policy would say; unknown where that hangs on a limit of several runs, or on a live context."""
+    maybe = dict[str, None]()
+    for number, rule in enumerate(policy.rules, 1):
+        if rule.shared is not None or rule.when is not None:
+            if rule.fits(view):
+                maybe[rule.action] = None
+            continue
+        verdict = rule.verdict(view, None, f"policy:{number}")
+        if verdict is not None:
+            return _settled(maybe, verdict.action, verdict)
+    if policy.default is not None:
+        return _settled(maybe, policy.default.action, policy.default)
+    return _settled(maybe, own, None)
+
+
+def _settled(maybe: dict[str, None], said: Said, verdict: Verdict | None) -> tuple[Said, str]:
+    if set(maybe) <= {said}:
+        reason = "" if verdict is None else verdict.reason or verdict.by
+        return said, "the tool's own setting" if verdict is None else reason
+    words = " or ".join([*maybe, said])
+    return "unknown", f"{words}: it hangs on other runs, or on the run's context"
+
+
+def _told(run: Run, call: Call, was: Said, would: Said, reason: str) -> Replayed:
+    shown = redact(call.params, call.proposal.secrets)
+    agent = call.agent.rpartition("/")[2]
+    return Replayed(run.id, call.id, run.now, call.proposal.name, agent, shown, was, would, reason)

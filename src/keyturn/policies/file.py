@@ -1,0 +1,114 @@
+"""A policy in a file that is read again when it changes; one that is wrong is refused, and the one before holds."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from os import PathLike, stat
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import UserError
+from ..core.policy import CallView, Share, Verdict
+from .rules import Policy
+
+logger = logging.getLogger("keyturn")
+EVERY = 1.0
+
+# What is looked at to see whether a file changed: when, how long, which one.
+_Stamp = tuple[int, int, int]
+
+
+class PolicyFile:
+    """Decides by an operator's file, which it looks at again at most once a second.
+
+    A file that is wrong when it is first read is refused. One that becomes wrong, or goes away, is logged once and told
+    by `error`; until it is mended the rules that were read before hold. Keep it where no tool can write.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "policy.toml"
+    >>> _ = path.write_text('default = "ask"')
+    >>> policy = PolicyFile(path)
+    >>> _ = path.write_text('default = "alow"')
+    >>> policy.look()
+    >>> policy(CallView("pay", "function", "desk", {}, digest="5e1f", call_id="c1"), None).action
+    'ask'
+    >>> print(policy.error.partition(": ")[2])
+    the policy: default is 'allow', 'ask' or 'deny', not 'alow'
+    """
+
+    def __init__(self, path: str | PathLike[str], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.path = Path(path)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._stamp = self._stat()
+        self._policy = Policy.from_toml(self.path)
+        self._looked = clock()
+        self.error: str | None = None
+
+    @property
+    def policy(self) -> Policy:
+        """Return the policy that holds now."""
+        if self._clock() - self._looked >= EVERY:
+            self.look()
+        return self._policy
+
+    def look(self) -> None:
+        """Look at the file at once, and take it over if it changed and is right."""
+        with self._lock:
+            self._looked = self._clock()
+            stamp = self._stat()
+            if stamp == self._stamp:
+                return
+            self._stamp = stamp
+            try:
+                self._policy = Policy.from_toml(self.path)
+            except UserError as error:
+                self.error = str(error)
+                logger.error("%s; the policy that was read before it holds", error)
+                return
+            self.error = None
+            logger.info("the policy file %s was read again", self.path)
+
+    def _stat(self) -> _Stamp | None:
+        try:
+            found = stat(self.path)
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+    def __call__(self, call: CallView, context: Any = None) -> Verdict | None:
+        return self._policy(call, context)
+
+    # What the engine asks first, of the same rules that then judge the call -------------------------------------------
+
+    @property
+    def counts(self) -> bool:
+        """Return whether a rule has a limit; the file is looked at here, which is asked once before each call."""
+        return self.policy.counts
+
+    @property
+    def shadow(self) -> bool:
+        """Return whether the file says nothing, and is only recorded."""
+        return self._policy.shadow
+
+    @property
+    def in_shadow(self) -> Callable[[CallView, Any], Verdict | None]:
+        """Return what a policy in shadow mode would say."""
+        return self._policy.in_shadow
+
+    @property
+    def needs_people(self) -> bool:
+        """Return whether a rule's terms need an inbox with authenticated people."""
+        return self._policy.needs_people
+
+    @property
+    def counts_for_several_runs(self) -> bool:
+        """Return whether a rule has a limit that several runs share."""
+        return self._policy.counts_for_several_runs
+
+    def shares(self, call: CallView) -> list[Share]:
+        """Return what a call takes of limits that several runs share."""
+        return self._policy.shares(call)

@@ -1,0 +1,133 @@
+"""Say on which line of an operator's file something is wrong.
+
+The parser says what a file holds and not where, so the lines are found a second time by a scanner that knows only where
+texts and comments begin and end. It names a line only if it found as many rules as the parser did.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Generator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any, cast
+
+from ..core.errors import UserError
+
+_RULE = re.compile(r"\s*\[\[\s*(?:rules|\"rules\"|'rules')\s*\]\]")
+_KEY = re.compile(r"(?:^|[{,.\[]|\s)\s*(?:\"([^\"]+)\"|'([^']+)'|([A-Za-z0-9_-]+))(?=\s*(?:=|\.|\]))")
+_AT = re.compile(r" \(at line (\d+), column (\d+)\)$")
+_NEWLINE = re.compile(r"\r?\n")
+
+
+class Misplaced(UserError):
+    """Says what is wrong in a policy: in which rule, 0 for none, inside of what, and under which key where known."""
+
+    def __init__(self, what: str, rule: int = 0, key: str = "", inside: str = "") -> None:
+        place = f"rule {rule}" if rule else "the policy"
+        super().__init__(f"{place}, {inside}: {what}" if inside else f"{place}: {what}")
+        self.rule = rule
+        self.key = key
+
+
+class Lines:
+    """Knows on which lines the rules of a file and their keys stand."""
+
+    def __init__(self, text: str, rules: int) -> None:
+        self._lines = _NEWLINE.split(_without_texts(text))
+        heads = [number for number, line in enumerate(self._lines, 1) if _RULE.match(line)]
+        self._heads = heads if len(heads) == rules else []
+
+    def of(self, rule: int, key: str) -> int | None:
+        """Return the line of a key of a rule, or of a rule; of the file's own keys for rule 0; None if not known."""
+        if rule and not self._heads:
+            return self._key(1, len(self._lines) + 1, "rules")
+        first = self._heads[rule - 1] if rule else 1
+        after = [head for head in self._heads if head > first or not rule]
+        last = after[0] if after else len(self._lines) + 1
+        return self._key(first, last, key) or (first if rule else None)
+
+    def _key(self, first: int, last: int, key: str) -> int | None:
+        for number in range(first, last):
+            found = _KEY.finditer(self._lines[number - 1])
+            if key and any(key in match.groups() for match in found):
+                return number
+        return None
+
+
+def _without_texts(text: str) -> str:
+    """Return a file with its comments and texts of several lines blanked, and all its lines where they were."""
+    kept, place = list[str](), 0
+    while place < len(text):
+        mark = next((m for m in ('"""', "'''", '"', "'", "#") if text.startswith(m, place)), None)
+        if mark is None:
+            kept.append(text[place])
+            place += 1
+            continue
+        end = _end_of(text, place, mark)
+        piece = text[place:end]
+        blank = mark in ("#", '"""', "'''")
+        kept.append(re.sub(r"[^\r\n]", " ", piece) if blank else piece)
+        place = end
+    return "".join(kept)
+
+
+def _end_of(text: str, place: int, mark: str) -> int:
+    if mark == "#":
+        found = text.find("\n", place)
+        return len(text) if found < 0 else found
+    at = place + len(mark)
+    while at < len(text):
+        if text[at] == "\\" and '"' in mark:
+            at += 2
+        elif text.startswith(mark, at):
+            at += len(mark)
+            while len(mark) == 3 and at < len(text) and text[at] == mark[0]:  # a text may end in quotes of its own
+                at += 1
+            return at
+        else:
+            at += 1
+    return len(text)
+
+
+def text_of(source: str | PathLike[str]) -> tuple[str, str]:
+    """Return the text of a policy, and the name of the file that holds it; "" where it was given as a text."""
+    if isinstance(source, str) and not (source.endswith(".toml") and "\n" not in source):
+        return source, ""
+    try:
+        return Path(source).read_text(encoding="utf-8"), str(source)
+    except OSError as error:
+        raise UserError(f"the policy file {str(source)!r} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"the policy file {str(source)!r} cannot be read: it is not UTF-8") from None
+
+
+def parsed(text: str, name: str) -> tuple[dict[str, Any], Lines]:
+    """Parse a file, and find its lines; what is not TOML is refused with its place."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = _AT.search(str(error))
+        what = f"this is not TOML: {_AT.sub('', str(error))}"
+        raise UserError(_at(name, None if found is None else int(found[1]), what)) from None
+    rules: object = data.get("rules")
+    return data, Lines(text, len(cast("list[object]", rules)) if isinstance(rules, list) else 0)
+
+
+@contextmanager
+def placed(lines: Lines, name: str) -> Generator[None]:
+    """Name the file and the line in what is refused."""
+    try:
+        yield
+    except Misplaced as error:
+        raise UserError(_at(name, lines.of(error.rule, error.key), str(error))) from None
+    except UserError as error:
+        raise UserError(_at(name, None, str(error))) from None
+
+
+def _at(name: str, line: int | None, what: str) -> str:
+    if line is None:
+        return f"{name}: {what}" if name else what
+    return f"{name}:{line}: {what}" if name else f"line {line}: {what}"

@@ -1,0 +1,61 @@
+"""What time does to a run, by the book: requests run out, are asked again and escalated; approvals go stale."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from keyturn.core import commands as cm
+from keyturn.core.policy import milliseconds
+from tests.core.reference_beside import Beside
+from tests.core.reference_seen import READY
+
+
+class Time(Beside):
+    """A run and the clock."""
+
+    decided: dict[str, Any]
+
+    def ask_again(self, call: Any) -> None:
+        """It starts anew: what was said on it counts no more."""
+        call |= {"since": self.now, "votes": {}, "times": call["times"] + 1, "warned": False}
+        call |= {"revoked": True, "marks": {}, "sure": None}
+
+    def late(self, call: Any) -> bool:
+        limit = call["terms"].expires if call["terms"] else None
+        return bool(limit and self.now > call["since"] + milliseconds(limit))
+
+    def stale(self, call: Any) -> bool:
+        limit = call["terms"].execute_by if call["terms"] else None
+        made = call["decision"] and (call["let"] if call["decision"].via == "probe" else call["decision"])
+        return bool(limit and made and self.now > made.at + milliseconds(limit))
+
+    def tick(self, c: cm.Tick) -> None:
+        if self.status not in ("running", "failed"):
+            return
+        for call in self.waiting():
+            if call["state"] == "asked" and call["terms"] and call["terms"].expires:
+                self.pass_time(call, call["terms"])
+        for call in list(self.calls.values()):
+            if call["state"] in READY and self.stale(call):
+                self.take_back(call, call["terms"])
+
+    def pass_time(self, call: Any, terms: Any) -> None:
+        """What the clock does to a request: it warns once, and when time is up asks others, asks again, or ends it."""
+        whole = milliseconds(terms.expires)
+        before = whole // 4 if terms.warn_before is None else milliseconds(terms.warn_before)
+        if not self.late(call):
+            call["warned"] = call["warned"] or self.now >= call["since"] + max(0, whole - before)
+        elif terms.on_expiry == "escalate":
+            names = [name for name in terms.escalate_to if not name.startswith("role:")]
+            roles = [name[5:] for name in terms.escalate_to if name.startswith("role:")]
+            call["terms"] = replace(
+                terms, users=names, role=roles[0] if roles else None, on_expiry="reject", escalate_to=()
+            )
+            self.ask_again(call)
+        elif terms.on_expiry == "ask_again" and call["times"] + 1 < terms.max_asks:
+            self.ask_again(call)
+        else:
+            call["state"] = "expired"
+            self.decided[call["id"]] = cm.Decision(call["id"], "expire", self.shown(call), via="clock")

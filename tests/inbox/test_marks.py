@@ -1,0 +1,235 @@
+"""What people say beside a decision: they are on it, they put it off, they take an approval back; on every store."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from keyturn import (
+    Agent,
+    Approval,
+    Conflict,
+    Decider,
+    Grant,
+    Inbox,
+    MemoryJournal,
+    NotAllowed,
+    NotPending,
+    Runner,
+    RunState,
+    UserError,
+    function_tool,
+)
+from keyturn.audit.checker import check
+from keyturn.models.scripted.model import ScriptedModel, function_call
+
+ANN = Decider("ann", roles=("ops",), strength="authenticated")
+BOB = Decider("bob", roles=("ops",), strength="authenticated")
+EVE = Decider("eve", strength="authenticated")
+paid: list[int] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_was_paid() -> None:
+    paid.clear()
+
+
+def clerk(*amounts: int, **terms: Any) -> Agent[Any]:
+    def pay(amount: int) -> str:
+        """Pay."""
+        paid.append(amount)
+        return "paid"
+
+    tool = function_tool(pay, needs_approval=True, approval=Approval(**terms) if terms else None)
+    calls = [function_call("pay", {"amount": amount}, call_id=f"c{amount}") for amount in amounts or (5,)]
+    return Agent("clerk", model=ScriptedModel([calls, "done", "done"]), tools=[tool])
+
+
+async def paused(store: Any, agent: Agent[Any]) -> str:
+    return (await Runner.run(agent, "go", journal=store)).run_id
+
+
+async def gone_on(store: Any, run: str, agent: Agent[Any], streamed: bool = False) -> Any:
+    state = await RunState.load(store, run, agent)
+    if not streamed:
+        return await Runner.run(agent, state)
+    result = Runner.run_streamed(agent, state)
+    async for _ in result.stream_events():
+        pass
+    return result
+
+
+async def test_a_claim_is_shown_and_restricts_nobody(store: Any) -> None:
+    inbox = Inbox(store)
+    await paused(store, clerk())
+    [row] = await inbox.list()
+    due = await store.due()
+    row = await inbox.take(row, by="ann")
+    claim = row.request.claim
+    assert claim is not None
+    assert claim.by == "ann"
+    assert timedelta(minutes=14) < claim.until - datetime.fromtimestamp(await store.now() / 1000, UTC)
+    assert (await inbox.get(row.id)).request.claim == claim
+    assert await inbox.list(unclaimed=True) == []
+    assert await inbox.list(for_="ann", unclaimed=True) == [row]
+    with pytest.raises(Conflict, match="ann is on it") as told:
+        await inbox.let_go(row, by="bob")
+    assert told.value.winner == "ann"
+    taken = (await inbox.take(row, by="bob", lasts="1h")).request.claim
+    assert taken is not None
+    assert taken.by == "bob"
+    assert (await inbox.let_go(row, by="bob")).request.claim is None
+    assert await store.due() == due, "a mark makes no run due"
+    assert (await inbox.approve(await inbox.take(row, by="ann"), by="eve")).state == "approve"
+    assert (await check(store)).ok
+
+
+async def test_what_somebody_put_off_is_left_out_for_them_alone() -> None:
+    time = [1_000_000]
+    store = MemoryJournal(lambda: time[0])
+    inbox = Inbox(store)
+    await paused(store, clerk())
+    [row] = await inbox.list()
+    row = await inbox.snooze(row, by="ann", lasts="2h")
+    assert [mark.by for mark in row.request.snoozed] == ["ann"]
+    assert await inbox.list(for_="ann") == []
+    assert await inbox.list(for_="bob") == await inbox.list() == [row]
+    time[0] += 2 * 3_600_000 + 1
+    assert await inbox.list(for_="ann") == [row]
+    later = datetime.fromtimestamp(time[0] / 1_000 + 60, UTC)
+    row = await inbox.snooze(row, by="ann", until=later)
+    assert await inbox.list(for_="ann") == []
+    row = await inbox.wake(row, by="ann")
+    assert await inbox.list(for_="ann") == [row]
+    assert (await check(store)).ok
+
+
+async def test_a_mark_says_until_when_and_is_of_somebody_who_may_decide(store: Any) -> None:
+    inbox = Inbox(store)
+    await paused(store, clerk(role="ops"))
+    [row] = await inbox.list()
+    for wrong in ({}, {"lasts": "1h", "until": datetime.now(UTC)}, {"until": datetime(2026, 1, 1)}, {"lasts": "60d"}):
+        with pytest.raises(UserError, match="until"):
+            await inbox.snooze(row, by=ANN, **wrong)
+    for stranger in ("ann", EVE):
+        with pytest.raises(NotAllowed):
+            await inbox.take(row, by=stranger)
+        assert await inbox.list(for_=stranger) == []
+        with pytest.raises(NotPending, match="no such request"):
+            await inbox.get(row.id, for_=stranger)
+    assert (await inbox.get(row.id, for_=ANN)).id == row.id
+    await inbox.take(row, by=ANN)
+    with pytest.raises(UserError, match="name what was shown"):
+        await inbox.take(row.id, by=ANN)
+    assert (await check(store)).ok
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_an_approval_is_taken_back_before_it_is_executed(store: Any, streamed: bool) -> None:
+    agent, inbox = clerk(), Inbox(store)
+    run = await paused(store, agent)
+    [row] = await inbox.list()
+    await inbox.approve(row, by="ann")
+    row = await inbox.withdraw(row, by="bob", note="wrong account")
+    assert (row.state, row.request.revision, row.reason) == ("open", 2, "bob took the approval back: wrong account")
+    result = await gone_on(store, run, agent, streamed)
+    assert (paid, [item.revision for item in result.interruptions]) == ([], [2])
+    await inbox.approve(result.interruptions[0].request, by="ann")
+    assert (await gone_on(store, run, agent, streamed)).final_output == "done"
+    assert paid == [5]
+    with pytest.raises(Conflict, match="was started at"):
+        await inbox.withdraw(row, by="ann")
+    assert (await check(store)).ok
+
+
+async def test_an_edit_taken_back_shows_what_the_editor_wrote(store: Any) -> None:
+    agent = clerk()
+    inbox = Inbox(store, {"clerk": agent})
+    await paused(store, agent)
+    [row] = await inbox.list()
+    await inbox.approve(row, by="ann", edit={"amount": 3})
+    row = await inbox.withdraw(row, by="ann")
+    assert row.params == {"amount": 3}
+    assert (await check(store)).ok
+
+
+async def test_who_may_take_an_approval_back(store: Any) -> None:
+    agent, inbox = clerk(role="ops"), Inbox(store)
+    await paused(store, agent)
+    [row] = await inbox.list()
+    with pytest.raises(NotPending, match="was not approved"):
+        await inbox.withdraw(row, by=ANN)
+    await inbox.approve(row, by=ANN)
+    for stranger in (EVE, "ann"):
+        with pytest.raises(NotAllowed, match="cannot take this approval back"):
+            await inbox.withdraw(row, by=stranger)
+    no_role_any_more = Decider("ann", strength="authenticated")
+    assert (await inbox.withdraw(row, by=no_role_any_more)).state == "open"
+    with pytest.raises(NotPending, match="was not approved"):
+        await inbox.withdraw(row, by=BOB)
+    with pytest.raises(NotPending, match="no such request"):
+        await inbox.withdraw("5e1f", by=BOB)
+    assert (await check(store)).ok
+
+
+async def test_what_a_grant_let_run_is_taken_back_too(store: Any) -> None:
+    agent, inbox = clerk(1, 2), Inbox(store)
+    run = await paused(store, agent)
+    first, second = sorted(await inbox.list(), key=lambda row: row.call)
+    await inbox.approve(first, by="ann", grant=Grant())
+    assert (await inbox.withdraw(second, by="ann")).state == "open"
+    result = await gone_on(store, run, agent)
+    assert (paid, len(result.interruptions)) == ([1], 1)
+    assert (await check(store)).ok
+
+
+async def test_what_is_begun_is_not_taken_back(store: Any) -> None:
+    """The loser learns who started it, and when."""
+    agent, inbox = clerk(), Inbox(store)
+    run = await paused(store, agent)
+    [row] = await inbox.list()
+    told: list[Conflict] = []
+
+    def pay(amount: int) -> str:
+        """Pay."""
+        paid.append(amount)
+        return "paid"
+
+    async def slow(amount: int) -> str:
+        """Pay."""
+        with pytest.raises(Conflict) as refused:
+            await inbox.withdraw(row, by="ann")
+        told.append(refused.value)
+        return pay(amount)
+
+    agent.tools = [function_tool(slow, name_override="pay", needs_approval=True)]
+    await inbox.approve(row, by="ann")
+    await gone_on(store, run, agent)
+    [error] = told
+    assert "was started at" in str(error)
+    assert (error.decision, bool(error.winner), bool(error.at), paid) == ("start", True, True, [5])
+
+
+async def test_a_batch_is_of_the_same_shape_and_each_is_decided_by_itself(store: Any) -> None:
+    agents = [clerk(5), clerk(5), clerk(6), clerk(5)]
+    runs = [await paused(store, agent) for agent in agents]
+    inbox = Inbox(store)
+    rows = await inbox.list()
+    alike = await inbox.alike(next(row for row in rows if row.run == runs[0]))
+    assert {row.run for row in alike} == {runs[0], runs[1], runs[3]}
+    await inbox.reject(alike[1], by="zoe")
+    outcomes = await inbox.approve_all(alike, by="ann", note="seen")
+    assert [(outcome.request, outcome.ok) for outcome in outcomes] == [
+        (alike[0].id, True), (alike[1].id, False), (alike[2].id, True)
+    ]  # fmt: skip
+    assert isinstance(outcomes[1].error, Conflict)
+    assert outcomes[1].error.winner == "zoe"
+    assert [row.params for row in await inbox.list()] == [{"amount": 6}]
+    [outcome] = await inbox.reject_all(await inbox.list(), by="ann", message="no")
+    assert outcome.row is not None
+    assert outcome.row.state == "reject"
+    with pytest.raises(UserError, match="name what was shown"):
+        await inbox.approve_all([rows[0].id], by="ann")  # type: ignore[list-item]  # it is wrong on purpose
+    assert (await check(store)).ok

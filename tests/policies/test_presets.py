@@ -1,0 +1,86 @@
+"""Presets, tried on the tools that come with Keyturn by what those state of themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keyturn import Agent, Policy, function_tool
+from keyturn.core.policy import CallView
+from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
+from keyturn.policies import presets
+from keyturn.tools.files import filesystem_tools
+from tests.playing import play
+from tests.table import each
+
+
+def said(rules: Any, tool: str, *, kind: str = "function", **facts: Any) -> str | None:
+    verdict = Policy(*rules, default=None).judged(CallView(tool, kind, "a", facts.pop("params", {}), "", "c", **facts))
+    return None if verdict is None else verdict.action
+
+
+@each(
+    ("tool", "facts", "careful", "reads_run", "read_only", "no_deletes"),
+    [
+        ("read_file", {"read_only": True}, "allow", "allow", "allow", None),
+        ("write_file", {}, "ask", None, "deny", None),
+        ("shell", {"kind": "shell"}, "ask", None, "deny", None),
+        ("apply_patch", {"kind": "apply_patch"}, "ask", None, "deny", None),
+        ("transfer_to_b", {"kind": "handoff"}, "allow", None, "allow", None),
+        ("read_vault", {"read_only": True, "risk": "high"}, "ask", "allow", "allow", None),
+        ("delete_user", {}, "ask", None, "deny", "deny"),
+        ("db_drop_table", {}, "ask", None, "deny", "deny"),
+        ("rm", {}, "ask", None, "deny", "deny"),
+        ("list_deleted", {"read_only": True}, "allow", "allow", "allow", None),
+        ("farm", {}, "ask", None, "deny", None),
+    ],
+)
+def test_what_each_lets_run(
+    tool: str, facts: dict[str, Any], careful: str, reads_run: Any, read_only: str, no_deletes: Any
+) -> None:
+    given = [said(rules, tool, **facts) for rules in _PRESETS]
+    assert given == [careful, reads_run, read_only, no_deletes]
+
+
+_PRESETS = (presets.careful, presets.reads_run, presets.read_only, presets.no_deletes)
+
+
+@pytest.mark.parametrize("name", presets.NAMED)
+def test_each_can_be_extended_by_its_name(name: str) -> None:
+    assert Policy.from_toml(f'extends = "{name}"').rules == presets.NAMED[name][0]
+
+
+def test_money_runs_up_to_a_sum() -> None:
+    policy = Policy(*presets.money(100, tool="pay*", of="tenant"))
+    assert [rule.action for rule in policy.rules] == ["ask", "allow"]
+    assert policy.counts_for_several_runs
+
+
+async def test_tools_tell_what_they_state(tmp_path: Path, streamed: bool) -> None:
+    """The read-only tools of a folder run under a careful policy, and what writes asks."""
+    (tmp_path / "a.txt").write_text("hello")
+    made: list[str] = []
+
+    @function_tool(read_only=True)
+    def look() -> str:
+        made.append("look")
+        return "seen"
+
+    @function_tool
+    def change() -> str:
+        made.append("change")
+        return "done"
+
+    calls = [
+        function_call("look", {}, call_id="c1"),
+        function_call("change", {}, call_id="c2"),
+        function_call("read_file", {"path": "a.txt"}, call_id="c3"),
+        function_call("write_file", {"path": "b.txt", "content": "x"}, call_id="c4"),
+    ]
+    model = ScriptedModel(lambda asked: "done" if tool_outputs(asked) else calls)
+    agent = Agent("a", model=model, tools=[look, change, *filesystem_tools(str(tmp_path))])
+    result = await play(agent, "go", streamed, policy=Policy(*presets.careful))
+    assert [item.call_id for item in result.interruptions] == ["c2", "c4"]
+    assert made == ["look"]
