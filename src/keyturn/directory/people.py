@@ -111,12 +111,14 @@ class People:
         login: Login,
         strength: Strength = "authenticated",
         *,
+        scopes: Iterable[str] = (DECIDE,),
         terms: Approval | None = None,
         requester: str | None = None,
     ) -> Decider:
         """Return who logged in as they decide, or refuse a login that is not good for it, or not any more."""
         now, directory = await self._store.now(), await self._book.read()
-        decide.let_in(directory, login.person, login.token, login.scopes, DECIDE, now)
+        for scope in scopes:
+            decide.let_in(directory, login.person, login.token, login.scopes, scope, now)
         if decide.present(directory, login.person).kind == "machine":
             raise NotAllowed(f"{login.person!r} is a machine, and no machine decides")
         found = directory.decider(login.person, now, strength, terms, requester)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ..core.challenge import decision_challenge, key_challenge
 from ..core.digest import same
 from ..core.errors import BadJson, UserError
-from ..core.people import Decider, Proof, ProofRefused, barred, reads_as
+from ..core.people import Proof, ProofRefused, barred, reads_as
 from ..core.policy import Approval
 from ..core.records import Decision
 from ..core.run import Call, Run, call_digest, let_by, request_id
@@ -23,6 +23,7 @@ from ..proofs.base import Checked, PublicKey
 from .state import Directory, Key
 
 # What one person can report, and what is said to a call that was started.
+_APPROVES = ("approve", "edit")
 _ALONE = ("ran", "did_not_run")
 _COUNTS = ("approve", "edit", "retry", "answer", "ran", "did_not_run")
 
@@ -111,29 +112,37 @@ def unsigned(
     """
     trusted = trusted_keys(directory, tenant, roots)
     asked = (request_id(run, call.id), call.revision)
+    made = let_by(call)
     signed = set[str]()
-    for decision in letting(call):
+
+    def wrong(decision: Decision, due: Sequence[Approval | None]) -> str:
         who = decision.decider
         try:
             check_decision(directory, tenant, asked, decision, trusted=trusted)
             _check_bound(run, call, decision)
-            assert who is not None
-            if not (past or {}).get(_place(who), directory).vouches(who, decision.at):
-                raise ProofRefused(f"the directory does not say of {who.id!r} what the decision says")
         except ProofRefused as refused:
-            return f"the decision of {decision.by or 'nobody in particular'} does not count: {refused}"
-        why = next(filter(None, (barred(each, who, run.requester, decision.proof) for each in terms)), "")
-        if why:
-            return f"the decision of {decision.by} does not count: {why}"
-        signed.add(reads_as(who.principal))
+            return str(refused)
+        assert who is not None
+        if not (past or {}).get(-1 if who.place is None else who.place, directory).vouches(who, decision.at):
+            return f"the directory does not say of {who.id!r} what the decision says"
+        if None in due:
+            return "the terms let nobody break the glass"
+        return next(filter(None, (barred(each, who, run.requester, decision.proof) for each in due)), "")
+
+    for decision in letting(call):
+        due = [each.behind_glass() if decision.broke_glass else each.at_step(confirmed=True) for each in terms]
+        if why := wrong(decision, due):
+            return f"the decision of {decision.by or 'nobody in particular'} does not count: {why}"
+        assert decision.decider is not None
+        signed.add(reads_as(decision.decider.principal))
+    if made is not None and made.verdict in _APPROVES and not made.broke_glass:
+        for each in terms:
+            if each.in_two_steps and (call.confirmed is None or wrong(call.confirmed, [each.at_step(confirmed=False)])):
+                return "the person for whom the run acts did not confirm it with a signature"
     wanted = _needed(call, terms)
     if len(signed) < wanted:
         return f"it takes the signatures of {wanted}, and {len(signed)} signed"
     return ""
-
-
-def _place(who: Decider) -> int:
-    return -1 if who.place is None else who.place
 
 
 def _check_bound(run: Run, call: Call, decision: Decision) -> None:
@@ -149,7 +158,7 @@ def _check_bound(run: Run, call: Call, decision: Decision) -> None:
 
 def _needed(call: Call, terms: Sequence[Approval]) -> int:
     made = let_by(call)
-    if made is None or made.verdict in _ALONE or call.need is not None:
+    if made is None or made.verdict in _ALONE or call.need is not None or made.broke_glass:
         return 1
     return max([1, *(each.quorum for each in terms)])
 

@@ -18,7 +18,7 @@ from ..core.errors import Conflict, NotAllowed, NotPending
 from ..core.request import request_of
 from ..core.run import request_id
 from ..core.states import WAITING
-from ..directory.people import Login
+from ..directory.login import Login
 from ..journal.rows import Notice, Query, RequestRow
 from .counter import NO_SUCH, Counter
 from .naming import By, Naming, Shown, ends_at, person_of, shown_of
@@ -174,7 +174,7 @@ class Beside(Counter):
         """Return whether somebody may decide a request, a signature aside."""
         shown = row.request
         try:
-            who = await self._seeing(for_, shown)
+            who = await self._who(for_, shown.terms, shown.requester, scopes=())
         except NotAllowed:
             return False
         return not kept_out(shown.terms, who, shown.requester)

@@ -18,7 +18,7 @@ from ..core.request import Request, request_of
 from ..core.run import Call, Run, request_id
 from ..core.states import WAITING
 from ..core.words import decided_before
-from ..directory.login import Login
+from ..directory.login import DECIDE, Login
 from ..directory.people import People
 from ..engine.driving.writer import Written, write_to
 from ..engine.facts import decisions
@@ -102,19 +102,13 @@ class Counter:
         by: By,
         terms: Approval | None = None,
         requester: str | None = None,
+        scopes: tuple[str, ...] = (DECIDE,),
         strength: Strength = "authenticated",
     ) -> Decider:
         """Return who decides: who logged in has the roles of now, and a name is no more than that."""
         if not isinstance(by, Login):
             return person_of(by)
-        return await self.people.admitted(by, strength, terms=terms, requester=requester)
-
-    async def _seeing(self, by: By, shown: Request) -> Decider:
-        """Return who looks: to look takes no scope of deciding."""
-        if not isinstance(by, Login):
-            return person_of(by)
-        terms, requester = shown.terms, shown.requester
-        return await self.people.decider(by.person, "authenticated", terms=terms, requester=requester)
+        return await self.people.admitted(by, strength, scopes=scopes, terms=terms, requester=requester)
 
     async def _waiting(self, shown: Named) -> tuple[Log, Request]:
         """Return the run and the open request of that name, else what was shown, which the gate refuses."""

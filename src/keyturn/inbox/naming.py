@@ -10,7 +10,7 @@ from ..core.errors import KeyturnError, UserError
 from ..core.people import Decider, Proof, decider
 from ..core.policy import milliseconds
 from ..core.request import Request
-from ..directory.people import Login
+from ..directory.login import Login
 from ..engine.views.items import ToolApprovalItem
 from ..journal.rows import RequestRow
 

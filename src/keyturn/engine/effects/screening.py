@@ -175,10 +175,12 @@ def _both(own: Approval, stated: Verdict) -> Verdict:
     named = own if terms.role is None and not terms.users else terms
     people = {"role": named.role, "users": named.users, "not_requester": own.not_requester or terms.not_requester}
     counts = {"quorum": max(own.quorum, terms.quorum), "deny_quorum": max(own.deny_quorum, terms.deny_quorum)}
+    steps = {"confirm": own.confirm or terms.confirm, "break_glass": own.break_glass}
     try:
-        return msgspec.structs.replace(stated, terms=msgspec.structs.replace(terms, signed=True, **people, **counts))
+        both = msgspec.structs.replace(terms, signed=True, **people, **counts, **steps)
     except UserError:  # so many people are not named
-        return msgspec.structs.replace(stated, terms=own)
+        both = own
+    return msgspec.structs.replace(stated, terms=both)
 
 
 async def _own(scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
