@@ -19,6 +19,7 @@ SOURCE = ROOT / "src" / "keyturn"
 NO_VARIABLES = {
     "AF_UNIX": "of the module socket",
     "ALL": "an argument of bubblewrap",
+    "FILE": "what the help of a command calls an argument",
     "NAME": "what the help of a command calls an argument",
     "PERSON": "what the help of a command calls an argument",
     "URL": "what the help of a command calls an argument",
