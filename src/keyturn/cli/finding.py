@@ -11,7 +11,6 @@ from ..core.errors import NotPending, RunMissing, UserError
 from ..inbox.desk import Inbox
 from ..journal.base import Store
 from ..journal.rows import GrantRow, Query, RequestRow, RunRow
-from ..render.escape import quote
 
 SHORTEST = 6
 SHORT = 8  # characters of an id that lists show
@@ -30,7 +29,7 @@ async def find_request(inbox: Inbox, given: str) -> RequestRow:
         found = await _fitting(given, inbox.list, query, lambda row: (row.asked_at, row.id))
         if found:
             return await inbox.get(_only(given, found, "requests").id)
-    raise NotPending(f"no request begins with {quote(given)}; keyturn requests --all lists them")
+    raise NotPending(f"no request begins with {given!r}; keyturn requests --all lists them")
 
 
 async def find_run(store: Store, given: str) -> RunRow:
@@ -48,7 +47,7 @@ async def find_grant(inbox: Inbox, given: str) -> GrantRow:
     """Return the grant of an id."""
     found = await _fitting(given, inbox.grants, Query(), lambda row: (0, f"{row.run}/{row.id}"))
     if not found:
-        raise UserError(f"no grant begins with {quote(given)}; keyturn grants lists them")
+        raise UserError(f"no grant begins with {given!r}; keyturn grants lists them")
     return _only(given, found, "grants")
 
 
@@ -56,7 +55,7 @@ async def _fitting(
     given: str, page: _Page, query: Query, place: Callable[[Any], tuple[int, str]], name: str = "id"
 ) -> list[Any]:
     if len(given) < SHORTEST:
-        raise UserError(f"give at least {SHORTEST} characters of the id, not {quote(given)}")
+        raise UserError(f"give at least {SHORTEST} characters of the id, not {given!r}")
     return [row async for row in every_row(page, query, place) if getattr(row, name).startswith(given)]
 
 
@@ -76,5 +75,5 @@ def _only(given: str, found: Sequence[Any], what: str, name: str = "id") -> Any:
     ids = [getattr(row, name) for row in found]
     if len(ids) > 1 and given not in ids:
         some = ", ".join(ids[:_NAMED])
-        raise UserError(f"{len(ids)} {what} begin with {quote(given)}, say more of the one you mean: {some}")
+        raise UserError(f"{len(ids)} {what} begin with {given!r}, say more of the one you mean: {some}")
     return found[ids.index(given)] if given in ids else found[0]
