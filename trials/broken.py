@@ -303,7 +303,7 @@ MUTANTS: list[Mutant] = [
     mutant(
         "the requester decides",
         "I1 who may decide: nobody for themselves",
-        Edit(people._not_among, "terms.not_requester and (who.requester or requester in", "False and (requester in"),
+        Edit(people._not_among, "terms.not_requester and (who.requester or", "False and (who.requester or"),
     ),
     mutant(
         "a name is enough",

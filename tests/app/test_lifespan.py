@@ -337,7 +337,7 @@ app = App(agents, f"sqlite:///{here}/runs.db", lifespan=lifespan)
 def test_keyturn_worker_owns_it_and_the_servers(twice: bool, tmp_path: Path, own_key: None) -> None:
     shop = Path(__file__).parents[1] / "mcp" / "servers" / "shop.py"
     (tmp_path / "program.py").write_text(PROGRAM % str(shop))
-    code = "import asyncio, program; program.app._embedded = False; asyncio.run(program.app.start('ops', 'go'))"
+    code = "import asyncio, program; program.app.embedded = False; asyncio.run(program.app.start('ops', 'go'))"
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, env={**os.environ}, timeout=50)
     command = [sys.executable, "-m", "keyturn.cli.main", "worker", "program:app"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as running:
