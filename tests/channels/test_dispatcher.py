@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import App, Approval, MemoryJournal
+from keyturn import App, Approval, Conflict, MemoryJournal
 from keyturn.channels.base import ChannelBusy, ChannelRefused, Message
 from keyturn.channels.dispatcher import LEASE
 from keyturn.channels.plan import Attempts, ChannelPlan
@@ -298,3 +298,23 @@ async def test_a_message_with_an_unknown_channel_waits_and_hurts_nobody() -> Non
         await until(lambda: mail.told)
         await wake(journal)
     assert [row.channel for row in await journal.deliveries(DeliveryQuery())] == ["fax"]
+
+
+async def test_the_lease_of_a_dispatcher_that_died_is_no_run_for_a_worker(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A lease that ran out makes its name due: a worker gives it back, and has nothing to do for it."""
+    dead = await store.claim(LEASE, "died", 1)
+
+    async def given_back() -> bool:
+        try:
+            claim = await store.claim(LEASE, "next", 60_000)
+        except Conflict:
+            return False
+        await store.release(claim)
+        return claim.epoch > dead.epoch + 1
+
+    async with App([], store):
+        await until(given_back)
+        assert await store.due() == []
+    assert [record.message for record in caplog.records if record.levelname in ("WARNING", "ERROR")] == []

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from keyturn.channels.dispatcher import LEASE
 from keyturn.cli.main import main
 from keyturn.journal import open_journal
 from keyturn.journal.rows import Delivery, DeliveryQuery, Dispatch
@@ -18,7 +19,7 @@ def test_dead_messages_are_listed_and_sent_again(tmp_path: Path, capsys: pytest.
 
     async def fill() -> None:
         journal = open_journal(url)
-        claim = await journal.claim("keyturn/outbox", "x", 60_000)
+        claim = await journal.claim(LEASE, "x", 60_000)
         dead = Delivery("mail", "ada\x1b[2J", "request.created", "run", "q1", attempts=12, state="dead", error="gone")
         await journal.dispatch(claim, Dispatch(added=[dead, Delivery("mail", "bob", "request.created", "run", "q2")]))
         await journal.release(claim)

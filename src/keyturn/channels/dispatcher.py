@@ -19,7 +19,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..core.errors import Conflict, StorageError
-from ..journal.base import Store
+from ..journal.base import RESERVED, Store
 from ..journal.rows import Delivery, DeliveryQuery, Dispatch, Notice
 from .addressing import NOBODY, Addressing
 from .lane import Desk, Lane
@@ -28,7 +28,7 @@ from .plan import ChannelPlan
 log = logging.getLogger("keyturn.channels")
 
 #: What a dispatcher claims; no run is called like that.
-LEASE = "keyturn/outbox"
+LEASE = f"{RESERVED}outbox"
 TTL_MS = 30_000
 _PAGE = 100
 _BACKOFF = 1.0

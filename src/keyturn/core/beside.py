@@ -15,6 +15,7 @@ from .errors import Conflict, NotAllowed, NotPending, UserError
 from .gate import Events, open_run, void
 from .people import Decider, barred_throughout, plain_text
 from .policy import Approval
+from .records import BY_GRANT
 from .run import Call, Run, call_digest
 from .states import READY, WAITING
 
@@ -54,7 +55,7 @@ def withdraw(run: Run, c: cm.Withdraw) -> Events:
     if c.note is not None:
         plain_text(c.note, "a note")
     decision = call.decision
-    granted = call.by.removeprefix("grant:") if decision is None and call.by.startswith("grant:") else None
+    granted = call.by.removeprefix(BY_GRANT) if decision is None and call.by.startswith(BY_GRANT) else None
     if call.state == "supplied" or (decision is None and granted is None):
         raise NotPending("nobody approved this call, so there is no approval to take back; cancel the run to stop it")
     if c.digest is not None and c.digest not in (call_digest(run, call), "" if decision is None else decision.digest):

@@ -19,7 +19,7 @@ from .people import barred, barred_throughout, plain_text, voices
 from .policy import Approval, Verdict
 from .predicate import check_where, holds, may_hold
 from .preview import Preview
-from .records import Word
+from .records import BY_GRANT, Word
 from .run import Call, Run, call_digest, confirmed, edit_digest, let_by, ran_out, terms_now
 from .states import OVER, READY, WAITING
 from .words import check_words, decided_before, in_two_steps, lacks_reason
@@ -75,7 +75,7 @@ def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = N
         else:  # "always" is not used up for nothing
             grant = None
     if grant is not None and grant.verdict == "approve":
-        yield ev.CallScreened(call.id, "allow", reason, f"grant:{grant.id}", verdict.terms)
+        yield ev.CallScreened(call.id, "allow", reason, f"{BY_GRANT}{grant.id}", verdict.terms)
         yield ev.GrantUsed(grant.id, call.id)
         return
     shown = preview if action == "ask" else None

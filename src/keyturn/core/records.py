@@ -20,6 +20,9 @@ Via = Literal["person", "grant", "clock", "probe", "on_approval"]
 Wants = Literal["answer", "result", "approval"]
 WANTS: tuple[Wants, ...] = ("answer", "result", "approval")
 
+# How the word on who decided, or who screened a call, begins if that was a standing decision: its id follows.
+BY_GRANT = "grant:"
+
 # The words after which a tool is touched.
 RUNS: frozenset[str] = frozenset({"approve", "edit", "retry"})
 
@@ -105,7 +108,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
         if self.decider is not None:
             return self.decider.id
         if self.via == "grant":
-            return f"grant:{self.grant}"
+            return f"{BY_GRANT}{self.grant}"
         return None if self.via == "person" else self.via
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic
 
 from ..agents.agent import Agent as CoreAgent
 from ..agents.hooks import RunHooks
@@ -25,19 +25,18 @@ from ..models.base import Model, ModelSettings
 from ..policies.base import PolicyLike
 from ..tools.base import ToolLike
 from ..tools.context import TContext
+from .declaring import DeclaresTools, Function
 from .instructions import Instructions
 from .output import answer_type
 from .prepare import MAX_TURNS, Prepared, Said, prepared, settings_of, with_handler
 from .requests import DeferredHandler, DeferredToolResults
 from .result import AgentRunResult, OutputT
 from .stream import EventStream, StreamedRunResult, events_of
-from .tool import Tool, as_tool
+from .tool import as_tool
 from .toolset import ToolsetLike, parts_of
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 
-
-class Agent(Generic[TContext, OutputT]):
+class Agent(DeclaresTools, Generic[TContext, OutputT]):
     """Declares a model with instructions and tools; a run that waits for people returns `DeferredToolRequests`.
 
     >>> from keyturn.testing import ScriptedModel, function_call
@@ -52,6 +51,8 @@ class Agent(Generic[TContext, OutputT]):
     >>> agent.run_sync(message_history=waits.all_messages(), deferred_tool_results=results).output
     'Paid.'
     """
+
+    takes_context = True
 
     def __init__(
         self,
@@ -86,29 +87,6 @@ class Agent(Generic[TContext, OutputT]):
         self.core_agent()
 
     # ------------------------------------------------------------------------------------------------ declaring
-
-    @overload
-    def tool(self, function: Function, /) -> Function: ...
-    @overload
-    def tool(self, function: None = None, /, **options: Any) -> Callable[[Function], Function]: ...
-    def tool(self, function: Any = None, /, **options: Any) -> Any:
-        """Declare a tool whose first parameter is a `RunContext[...]`; used bare, or called with options of `Tool`."""
-        return self._declared(function, True, options)
-
-    @overload
-    def tool_plain(self, function: Function, /) -> Function: ...
-    @overload
-    def tool_plain(self, function: None = None, /, **options: Any) -> Callable[[Function], Function]: ...
-    def tool_plain(self, function: Any = None, /, **options: Any) -> Any:
-        """Declare a tool that takes no context; used bare, or called with options of `Tool`."""
-        return self._declared(function, False, options)
-
-    def _declared(self, function: Any, takes_ctx: bool, options: dict[str, Any]) -> Any:
-        def declare(made: Callable[..., Any]) -> Callable[..., Any]:
-            self.add_tool(Tool(made, takes_ctx=takes_ctx, **options))
-            return made
-
-        return declare if function is None else declare(function)
 
     def add_tool(self, tool: ToolLike) -> None:
         """Add a tool of any kind; a second one of a name is refused."""

@@ -9,22 +9,22 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from inspect import isawaitable
-from typing import Any, TypeVar, cast, overload
+from typing import Any, cast
 
 from ..agents.agent_base import ToolSource
 from ..core.errors import UserError
 from ..tools.base import Tool as AnyTool
 from ..tools.base import ToolLike
 from ..tools.function_tool import FunctionTool
+from .declaring import DeclaresTools
 from .requests import CallDeferred
 from .tool import Tool, as_tool
 
 ToolsetLike = Any
-Function = TypeVar("Function", bound=Callable[..., Any])
 Asks = Callable[[Any, Any, Any], Any]
 
 
-class FunctionToolset:
+class FunctionToolset(DeclaresTools):
     """Collects functions as tools; `approval_required()` makes all of them ask.
 
     >>> tools = FunctionToolset()
@@ -38,22 +38,6 @@ class FunctionToolset:
     def __init__(self, tools: Sequence[ToolLike | Callable[..., Any]] = ()) -> None:
         self._tools = [as_tool(each, "tools of a FunctionToolset") for each in tools]
 
-    @overload
-    def tool(self, function: Function, /) -> Function: ...
-    @overload
-    def tool(self, function: None = None, /, **options: Any) -> Callable[[Function], Function]: ...
-    def tool(self, function: Any = None, /, **options: Any) -> Any:
-        """Add a function whose first parameter may be a `RunContext[...]`."""
-        return self._declared(function, None, options)
-
-    @overload
-    def tool_plain(self, function: Function, /) -> Function: ...
-    @overload
-    def tool_plain(self, function: None = None, /, **options: Any) -> Callable[[Function], Function]: ...
-    def tool_plain(self, function: Any = None, /, **options: Any) -> Any:
-        """Add a function that takes no context."""
-        return self._declared(function, False, options)
-
     def add_function(self, function: Callable[..., Any], **options: Any) -> None:
         """Add a function, with options of `Tool`."""
         self._tools.append(Tool(function, **options))
@@ -61,13 +45,6 @@ class FunctionToolset:
     def add_tool(self, tool: ToolLike) -> None:
         """Add a tool of any kind."""
         self._tools.append(as_tool(tool, "tools of a FunctionToolset"))
-
-    def _declared(self, function: Any, takes_ctx: bool | None, options: dict[str, Any]) -> Any:
-        def declare(made: Callable[..., Any]) -> Callable[..., Any]:
-            self._tools.append(Tool(made, takes_ctx=takes_ctx, **options))
-            return made
-
-        return declare if function is None else declare(function)
 
     def static(self) -> list[ToolLike]:
         """Return the tools."""

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from ..core.predicate import holds, number_at
+from ..core.records import BY_GRANT
 from ..journal.base import Store
 from ..journal.rows import Query, RequestRow
 
@@ -117,7 +118,7 @@ def decided_in(rows: Sequence[RequestRow]) -> list[_Past] | None:
     """
     past: list[_Past] = []
     for row in rows:
-        if row.kind != "approval" or (row.state == "approve" and row.by.startswith("grant:")):
+        if row.kind != "approval" or (row.state == "approve" and row.by.startswith(BY_GRANT)):
             continue
         try:
             told: dict[str, Any] = msgspec.json.decode(row.body)

@@ -15,7 +15,7 @@ from ...core import events as ev
 from ...core.errors import ToolMissing
 from ...core.items import RawItem, own_copy
 from ...core.past import Totals
-from ...core.records import Report
+from ...core.records import BY_GRANT, Report
 from ...core.run import Call, Frame, request_id
 from ...tools.base import Resumed, Tool
 from ..run.frame_settings import FrameSettings, Toolset
@@ -25,9 +25,6 @@ from ..views.decisions_by_label import decision_on
 from ..views.event_stream import AgentAtWork, Delta, Tap
 from .usage_limits import UsageMeter
 from .writer import Writer
-
-# How the word on who screened a call begins where that was a standing decision.
-_BY_GRANT = "grant:"
 
 
 class Drive(Writer):
@@ -189,8 +186,8 @@ def approved_by(call: Call) -> ev.Decision | None:
     """Return the decision that let a call run, be it a standing one; None where nobody was asked."""
     if call.approval is not None:
         return call.approval
-    if call.by.startswith(_BY_GRANT):
-        return ev.Decision(call.id, "approve", "", via="grant", grant=call.by.removeprefix(_BY_GRANT))
+    if call.by.startswith(BY_GRANT):
+        return ev.Decision(call.id, "approve", "", via="grant", grant=call.by.removeprefix(BY_GRANT))
     return call.decision if call.supplied is None else None
 
 

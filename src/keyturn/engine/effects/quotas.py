@@ -19,6 +19,7 @@ from ...core.run import Call, Run
 from ...core.states import OVER
 from ..driving.drive import Drive
 from ..driving.quota_logs import Taker, give_back, quota_count
+from ..facts.reaches import common_of
 from ..logger import error_words, logger
 
 Key = tuple[str, str, int | None]
@@ -132,13 +133,11 @@ def count_of(run: Run, agent: str, share: Share) -> str | None:
     >>> count_of(new_run(), "desk", Share("5e1f", "requester", None, Fraction(1), Fraction(9))) is None
     True
     """
-    if share.of == "requester":
-        return None if run.requester is None else digest(share.name, share.of, run.requester)
-    if share.of == "session":
-        names = [[name, run.about.get(name)] for name in ("session_id", "conversation_id")]
-        session = next((named for named in names if isinstance(named[1], str)), None)
-        return None if session is None else digest(share.name, share.of, session, run.requester)
-    return digest(share.name, share.of, agent if share.of == "agent" else "")
+    if share.of in ("agent", "tenant"):
+        return digest(share.name, share.of, agent if share.of == "agent" else "")
+    common: dict[Any, list[Any]] = {**common_of(run)}
+    shared = common.get(share.of)
+    return None if shared is None else digest(share.name, share.of, *shared)
 
 
 async def return_all(drive: Drive) -> None:

@@ -22,14 +22,25 @@ def reaches_of(run: Run, journal: Any) -> dict[Scope, str]:
     ['agent']
     """
     store = str(getattr(journal, "identity", ""))
-    common: dict[Scope, list[Any]] = {"agent": []}
+    common: dict[Scope, list[Any]] = {"agent": [], **common_of(run)}
+    return {scope: f"{scope}:{digest(store, scope, *shared)}" for scope, shared in common.items()}
+
+
+def common_of(run: Run) -> dict[Scope, list[Any]]:
+    """Return what a run has in common with others of its requester, and of its session, as far as it says.
+
+    >>> from keyturn.core.run import new_run
+    >>> common_of(new_run())
+    {}
+    """
+    common: dict[Scope, list[Any]] = {}
     if run.requester is not None:
         common["requester"] = [run.requester]
     names = ([name, run.about.get(name)] for name in ("session_id", "conversation_id"))
     session = next((named for named in names if isinstance(named[1], str)), None)
     if session is not None:  # a session may be named as somebody's conversation is
         common["session"] = [session, run.requester]
-    return {scope: f"{scope}:{digest(store, scope, *shared)}" for scope, shared in common.items()}
+    return common
 
 
 _MISSING: dict[Scope, str] = {
