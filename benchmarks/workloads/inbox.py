@@ -1,7 +1,8 @@
 """The inbox and the insights of a full store: `open` requests that wait, `decided` requests that were decided.
 
-The rows are written by a generator, with right seals, and read through the journal's own door. Milliseconds: the
-slowest page but one of a hundred (p99) of fifty rows with any one filter, and the insights of ninety days.
+The rows are written by a generator, with right seals, and read through the journal's own door. Milliseconds
+of CPU, since others are at work on the machine, too: the slowest page but one of a hundred (p99) of fifty rows with any
+one filter, and the insights of ninety days.
 """
 
 import asyncio
@@ -64,10 +65,10 @@ async def measured(path: Path, open: int, decided: int) -> dict[str, Any]:
     if decided:
         from keyturn.inbox.insights import Insights
 
-        begun = time.perf_counter()
+        begun = time.process_time()
         report = await Insights(journal).report(days=90)
-        found["insights_ms"] = (time.perf_counter() - begun) * 1e3
-        require(report.decided == decided, f"{report.decided} of {decided} are counted")
+        found["insights_ms"] = (time.process_time() - begun) * 1e3
+        require(report.total.ended == decided, f"{report.total.ended} of {decided} are counted")
     await journal.close()
     return found
 
@@ -79,9 +80,9 @@ async def slowest(journal: Any, asked: dict[str, Any]) -> float:
     times: list[float] = []
     after = None
     for _ in range(PAGES):
-        begun = time.perf_counter()
+        begun = time.process_time()
         rows = await journal.requests(Query(**asked, after=after, limit=PAGE))
-        times.append((time.perf_counter() - begun) * 1e3)
+        times.append((time.process_time() - begun) * 1e3)
         after = (rows[-1].asked_at, rows[-1].id) if len(rows) == PAGE else None
     return sorted(times)[-2]
 
@@ -131,7 +132,7 @@ def counts(count: int) -> Iterator[Any]:
 
     dice = random.Random(5)
     for _ in range(count):
-        at = NOW - dice.randrange(90 * DAY_MS)
+        at = NOW - dice.randrange(89 * DAY_MS)
         verdict = dice.choice(VERDICTS)
         person = "" if verdict == "expire" else dice.choice(PEOPLE)
         names = {"tool": dice.choice(TOOLS), "agent": AGENTS[0], "kind": "approval", "person": person}

@@ -104,6 +104,7 @@ _HOMES = {
     "ImageGenerationTool": "tools.hosted",
     "ImageGenerationToolConfig": "tools.hosted_config",
     "Inbox": "inbox.desk",
+    "Insights": "inbox.insights",
     "input_guardrail": "agents.guardrail",
     "InputGuardrail": "agents.guardrail",
     "InputGuardrailResult": "agents.guardrail",

@@ -70,4 +70,6 @@ def test_rules_are_suggested(url: str, capsys: Said) -> None:
 def test_what_cannot_be_told_is_said(tmp_path: Path, url: str, capsys: Said) -> None:
     assert main(["insights", "--journal", url, "--days", "0"]) == 1
     assert "days is a whole number" in capsys.readouterr().err
+    assert main(["insights", "--journal", url, "--tool", "pay"]) == 1
+    assert "--tool goes with --suggest" in capsys.readouterr().err
     assert main(["insights", "--journal", f"sqlite:///{tmp_path}/none.db"]) == 1

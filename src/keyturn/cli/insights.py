@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from ..core.errors import UserError
 from ..inbox.insights import Figures, Insights, InsightsReport
 from ..inbox.suggestions import Suggestion
 from ..render.escape import escape
@@ -35,6 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.suggest:
             made = await insights.suggestions(tool=arguments.tool)
             return Told(list(_suggested(made)), [{**msgspec.to_builtins(each), "says": each.says} for each in made])
+        if arguments.tool is not None:
+            raise UserError("--tool goes with --suggest; the figures list every tool")
         report = await insights.report(days=arguments.days)
         return Told(list(_told(report)), msgspec.to_builtins(report))
 
