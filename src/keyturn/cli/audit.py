@@ -26,6 +26,7 @@ from ..engine.run.open_run import clock_ms
 from ..journal import open_journal
 from ..render.escape import escape, quote
 from .printing import must_be_there, print_labelled, print_row
+from .with_journal import describe_journal, describe_json, describe_url, url_of
 
 _URLS = ("sqlite:", "postgresql:", "postgres:", "memory:")
 _NAMES: dict[str, LiteralString] = {
@@ -35,7 +36,6 @@ _NAMES: dict[str, LiteralString] = {
     "export": "keyturn audit export",
     "keys": "keyturn audit keys",
 }
-_JOURNAL = "the journal, such as sqlite:///runs.db or postgresql://ann@db/keyturn"
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -49,19 +49,20 @@ def describe(parser: argparse.ArgumentParser) -> None:
 
 
 def _describe_checkpoint(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("url", metavar="URL", help=_JOURNAL)
+    describe_url(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to write it")
     _common(parser, heads="checkpoints made before: what they signed must still be there", key=True)
 
 
 def _describe_verify(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="URL|FILE|-", help="a journal, or the file of an export or a checkpoint")
+    told = "a journal, or the file of an export or a checkpoint"
+    parser.add_argument("url", metavar="URL|FILE|-", nargs="?", help=told)
     parser.add_argument("--public", type=Path, metavar="FILE", help="the public keys that you trust")
     _common(parser, heads="checkpoints that were kept elsewhere", key=True)
 
 
 def _describe_search(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("url", metavar="URL", help=_JOURNAL)
+    describe_url(parser)
     _terms(parser)
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="how many at most (default: %(default)s)")
     parser.add_argument("--after", metavar="KEY", help="go on after the entry with this key")
@@ -69,7 +70,7 @@ def _describe_search(parser: argparse.ArgumentParser) -> None:
 
 
 def _describe_export(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("url", metavar="URL", help=_JOURNAL)
+    describe_url(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="PATH", help="the file; for agentack a folder")
     parser.add_argument("--format", choices=FORMATS, default="jsonl", help="(default: %(default)s)")
     parser.add_argument("--secrets", action="store_true", help="do not withhold lines that hold marked secrets (jsonl)")
@@ -100,8 +101,9 @@ def _common(parser: argparse.ArgumentParser, heads: str = "", *, key: bool = Fal
     if key:
         parser.add_argument("--key", type=Path, metavar="FILE", help="the signing key (or KEYTURN_AUDIT_KEY)")
     if tenant:
-        parser.add_argument("--tenant", default="default", metavar="NAME", help="whose runs (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+        describe_journal(parser)
+    else:
+        describe_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -120,8 +122,9 @@ def run(arguments: argparse.Namespace) -> int:
         return 1 if isinstance(error, LogDamaged) else 2
 
 
-def _with_store(arguments: argparse.Namespace, do: Callable[[Audit], Coroutine[Any, Any, Any]], url: str) -> Any:
+def _with_store(arguments: argparse.Namespace, do: Callable[[Audit], Coroutine[Any, Any, Any]]) -> Any:
     async def done() -> Any:
+        url = url_of(arguments)
         must_be_there(url)
         whole: Any = open_journal(url)
         try:
@@ -134,14 +137,14 @@ def _with_store(arguments: argparse.Namespace, do: Callable[[Audit], Coroutine[A
 
 
 def _checkpoint(arguments: argparse.Namespace) -> int:
-    made = _with_store(arguments, lambda audit: audit.checkpoint(arguments.out, heads=arguments.heads), arguments.url)
+    made = _with_store(arguments, lambda audit: audit.checkpoint(arguments.out, heads=arguments.heads))
     return _told(arguments, made)
 
 
 def _export(arguments: argparse.Namespace) -> int:
     options: dict[str, Any] = {"format": arguments.format, "secrets": arguments.secrets, "heads": arguments.heads}
     options |= {name: value for name, value in _wanted(arguments).items() if value is not None}
-    made = _with_store(arguments, lambda audit: audit.export(arguments.out, **options), arguments.url)
+    made = _with_store(arguments, lambda audit: audit.export(arguments.out, **options))
     return _told(arguments, made)
 
 
@@ -164,10 +167,10 @@ def _told(arguments: argparse.Namespace, made: Written) -> int:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    source: str = arguments.source
-    if source.startswith(_URLS):
+    given: str | None = arguments.url
+    if given is None or given.startswith(_URLS):
         named = {"heads": arguments.heads, "public": arguments.public}
-        report: VerifyReport = _with_store(arguments, lambda audit: audit.verify(**named), source)
+        report: VerifyReport = _with_store(arguments, lambda audit: audit.verify(**named))
     else:
         report = _verified_file(arguments)
     if arguments.json:
@@ -182,14 +185,16 @@ def _verified_file(arguments: argparse.Namespace) -> VerifyReport:
     from ..audit.evidence.verify import verify_file
 
     public = own_keys(arguments.key) if arguments.public is None else read_public(arguments.public)
-    given = sys.stdin.buffer if arguments.source == "-" else Path(arguments.source)
+    if arguments.journal is not None:
+        raise UserError("a file and a journal are named: leave out one")
+    given = sys.stdin.buffer if arguments.url == "-" else Path(arguments.url)
     return verify_file(given, public, arguments.heads)
 
 
 def _search(arguments: argparse.Namespace) -> int:
     terms = _wanted(arguments)
     options: dict[str, Any] = {"after": arguments.after, "limit": arguments.limit}
-    found: list[AuditEntry] = _with_store(arguments, lambda audit: audit.search(**options, **terms), arguments.url)
+    found: list[AuditEntry] = _with_store(arguments, lambda audit: audit.search(**options, **terms))
     for entry in found:
         if arguments.json:
             print(json.dumps(dict(entry)))

@@ -132,6 +132,7 @@ class Inbox(Beside):
         output: Any = None,
         message: str | None = None,
         break_glass: bool = False,
+        asks_back: bool = False,
         **words: Unpack[Naming],
     ) -> bytes:
         """Return what somebody signs who decides so, with the very words of the decision; it fits no other."""
@@ -140,7 +141,8 @@ class Inbox(Beside):
         args, basis = (None, None) if made is None else (made.args, made.basis)
         given = decisions.said_output(output, "an output") if verdict in ("answer", "ran") else None
         said = ev.Decision(waiting.call, verdict, waiting.digest, args=args, basis=basis, output=given)
-        said = msgspec.structs.replace(said, note=words.get("note"), message=message, broke_glass=break_glass)
+        how = {"broke_glass": break_glass, "asks_back": asks_back}
+        said = msgspec.structs.replace(said, note=words.get("note"), message=message, **how)
         return decision_challenge(self.people.tenant, waiting.id, waiting.revision, said)
 
     async def alike(self, request: Shown, query: Query = ALL, **words: Unpack[Naming]) -> Sequence[RequestRow]:
