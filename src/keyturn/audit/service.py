@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from hashlib import sha256
@@ -19,6 +19,7 @@ import msgspec
 
 from ..core.codec import Log
 from ..core.errors import LogDamaged, RunMissing, StateRejected, UserError
+from ..directory.login import names
 from ..engine.run.log_cache import log_in
 from ..engine.run.open_run import clock_ms
 from ..journal import opened as opened_journal
@@ -57,7 +58,8 @@ class Audit:
     """Signs checkpoints of a store, verifies it, searches its decisions and exports them.
 
     `store` is a journal or its URL; `key` is the file of the signing key, by default the one that `KEYTURN_AUDIT_KEY`
-    names, else the user's own. The file is made when something is signed first.
+    names, else the user's own. The file is made when something is signed first. `trusted_keys` are the ids of people's
+    keys that somebody outside vouches for; their other keys go back to them, else to the first that was confirmed.
 
     >>> import asyncio
     >>> from keyturn import MemoryJournal
@@ -65,9 +67,10 @@ class Audit:
     True
     """
 
-    def __init__(self, store: Store | str, *, key: str | Path | None = None) -> None:
+    def __init__(self, store: Store | str, *, key: str | Path | None = None, trusted_keys: Iterable[str] = ()) -> None:
         self._store = opened_journal(store) if isinstance(store, str) else store
         self._key = None if key is None else Path(key)
+        self._trusted_keys = names(trusted_keys, "trusted_keys")
 
     async def checkpoint(self, out: str | Path, *, heads: Files = ()) -> Written:
         """Sign how far every run has come, into a file to be kept elsewhere.
@@ -79,16 +82,22 @@ class Audit:
             return await FileWriter(self._store, self._signer(), stream, "checkpoint").write(follows)
 
     async def verify(self, *, heads: Files = (), public: str | Path | None = None) -> VerifyReport:
-        """Verify every line of the store with its keys, and against checkpoints that were kept elsewhere."""
+        """Verify every line of the store with its keys, what people signed, and checkpoints kept elsewhere."""
         named = _paths(heads)
         marks = read_marks(named, self._trusted(public)) if named else None
-        return await verify_store(self._store, marks)
+        return await verify_store(self._store, marks, self._trusted_keys)
 
     @staticmethod
-    def verify_file(source: str | Path | BinaryIO, *, public: str | Path, heads: Files = ()) -> VerifyReport:
-        """Verify an export or a checkpoint with public keys alone; no store and no other key is needed."""
+    def verify_file(
+        source: str | Path | BinaryIO, *, public: str | Path, heads: Files = (), trusted_keys: Iterable[str] = ()
+    ) -> VerifyReport:
+        """Verify an export or a checkpoint with public keys alone; no store and no other key is needed.
+
+        What people signed is verified as well, by their keys in the export; `trusted_keys` are those of them that
+        somebody outside vouches for, by default the first that was confirmed.
+        """
         given = Path(source) if isinstance(source, str) else source
-        return verify_file(given, read_public(Path(public)), _paths(heads))
+        return verify_file(given, read_public(Path(public)), _paths(heads), names(trusted_keys, "trusted_keys"))
 
     async def search(self, *, after: str | None = None, limit: int = 100, **terms: Unpack[Terms]) -> list[AuditEntry]:
         """Return who decided what, when and on which bytes, the oldest run first; `after` is the key of an entry.

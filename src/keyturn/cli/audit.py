@@ -58,6 +58,13 @@ def _describe_verify(parser: argparse.ArgumentParser) -> None:
     told = "a journal, or the file of an export or a checkpoint"
     parser.add_argument("url", metavar="URL|FILE|-", nargs="?", help=told)
     parser.add_argument("--public", type=Path, metavar="FILE", help="the public keys that you trust")
+    parser.add_argument(
+        "--trusted-key",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="a person's own key that you vouch for, by its fingerprint (default: the first that was confirmed)",
+    )
     _common(parser, heads="checkpoints that were kept elsewhere", key=True)
 
 
@@ -128,7 +135,10 @@ def _with_store(arguments: argparse.Namespace, do: Callable[[Audit], Coroutine[A
         must_be_there(url)
         whole: Any = open_journal(url)
         try:
-            return await do(Audit(whole.of(arguments.tenant), key=getattr(arguments, "key", None)))
+            trusted = getattr(arguments, "trusted_key", ())
+            return await do(
+                Audit(whole.of(arguments.tenant), key=getattr(arguments, "key", None), trusted_keys=trusted)
+            )
         finally:
             if hasattr(whole, "close"):
                 await whole.close()
@@ -188,7 +198,7 @@ def _verified_file(arguments: argparse.Namespace) -> VerifyReport:
     if arguments.journal is not None:
         raise UserError("a file and a journal are named: leave out one")
     given = sys.stdin.buffer if arguments.url == "-" else Path(arguments.url)
-    return verify_file(given, public, arguments.heads)
+    return verify_file(given, public, arguments.heads, arguments.trusted_key)
 
 
 def _search(arguments: argparse.Namespace) -> int:

@@ -295,7 +295,7 @@ class People:
     async def enrol_key(self, person: str, key: PublicKey, proof: Proof, *, by: By | None = None) -> Key:
         """Enrol a person's own key, by themselves; it counts when somebody else has confirmed it."""
         check_enrolment(self.tenant, person, key, proof)
-        enrolled = ev.KeyEnrolled(key.id, person, key.scheme, key.data, key.label)
+        enrolled = ev.KeyEnrolled(key.id, person, key.scheme, key.data, key.label, proof)
         author = person if by is None else by
         return (await self._change(author, lambda now, _at: decide.enrol_key(now, id_of(author), enrolled))).keys[
             key.id

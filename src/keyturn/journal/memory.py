@@ -230,6 +230,11 @@ class MemoryJournal:
         with self._lock:
             return self._mine.rows.find_tallies(period)
 
+    async def every_run(self) -> list[str]:
+        with self._lock:
+            logs = [name for name, log in self._mine.logs.items() if log.lines]
+            return list(dict.fromkeys([*logs, *self._mine.rows.runs]))
+
     async def head(self, run: str) -> int:
         with self._lock:
             return len(self._log(run).lines)
