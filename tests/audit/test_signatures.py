@@ -278,7 +278,7 @@ async def test_a_word_that_is_written_with_escapes_is_not_overlooked(own_key: No
         chain, sealing = chain_of(journal, run), chain_of(made, run)
         bodies = [chain.open(line) for line in await journal.read(run)]
         if run != NAME:
-            hidden = (b'"pr\u006fof":', b'"strength":"sign\u0065d"')
+            hidden = (b'"pr\\u006fof":', b'"strength":"sign\\u0065d"')
             bodies = [
                 body.replace(b'"proof":', hidden[0]).replace(b'"strength":"signed"', hidden[1]) for body in bodies
             ]

@@ -28,6 +28,7 @@ from .loans import Loans
 from .log import LogAutomaton
 from .outside import Outside
 from .report import CheckReport, Head, Told, Violation
+from .roles import Roles
 from .rows import DerivedRows, compare_run
 from .tallies import Recount
 
@@ -137,6 +138,8 @@ class _Read:
         """Read one more line; return what is wrong with it."""
         try:
             step = decode(line)
+            for event in step.events:
+                outside.check_deciders(event, step.at)
             self.automaton.read(step)
             self.rows.feed(step)
             fold(self.run, [step])
@@ -198,6 +201,7 @@ async def _check_store(store: Store, outside: Outside, report: CheckReport) -> N
     found: list[str] = [] if faults is None else await faults()
     for what in found:
         report.add("I8", "", None, what)
+    outside.roles = await _roles(store)
     loans, recount = Loans(), Recount()
     counted = await _tallies(store)
     for run in await _names(store):
@@ -220,6 +224,17 @@ async def _check_store(store: Store, outside: Outside, report: CheckReport) -> N
     await _check_orphans(store, report)
     for what in recount.faults(counted, await _tallies(store)):
         report.add("I8", "", None, what)
+
+
+async def _roles(store: Store) -> Roles | None:
+    """Return who held which role and when; None where the directory cannot be read, which is reported elsewhere."""
+    try:
+        lines = await store.read(DIRECTORY)
+    except LogDamaged:
+        return None
+    if verify(chain_of(store, DIRECTORY), await store.hashes(DIRECTORY)) is not None:
+        return None
+    return Roles([body_of(line) for line in lines])
 
 
 async def _tallies(store: Store) -> list[Tally]:
