@@ -170,3 +170,24 @@ def test_check_and_audit_name_the_journal_as_all_others_do(here: Here, wait_for:
     assert here("audit", "export", "--out", "a.jsonl").code == 0
     assert here("audit", "verify", "a.jsonl").code == 0
     assert "leave out one" in here("audit", "verify", "a.jsonl", "--journal", url).err
+
+
+def test_who_reads_is_on_record_where_the_directory_says_so(here: Here, wait_for: Wait) -> None:
+    asked = wait_for("hostile")
+    assert here("audit", "reads").out == "nothing is on record: keyturn people set record_reads true\n"
+    here("people", "set", "record_reads", "true")
+    here("show", asked["id"], "--as", "bob\x1b[2J")
+    here("requests")
+    here("tail", asked["run"])
+    here("audit", "search", "--tool", "pay")
+    told = here("audit", "reads").out.splitlines()
+    assert [line.split("Z ", 1)[1] for line in told] == [
+        f'request by "bob\\u{{1b}}[2J" (claimed): {asked["id"][:8]}',
+        f'list by "ada" (claimed): {asked["id"][:8]}',
+        f'log "{asked["run"]}" by "ada" (claimed)',
+        'search "tool pay" by "ada" (claimed)',
+    ]
+    assert len(here("audit", "reads", "--person", "ada", "--json").out.splitlines()) == 3
+    assert here("check").code == 0
+    here("audit", "export", "--out", "e", "--secrets")
+    assert 'secrets by "ada" (claimed)' in here("audit", "reads").out

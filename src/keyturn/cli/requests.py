@@ -15,7 +15,7 @@ from ..render.escape import escape, quote
 from ..render.one_row import first_arguments
 from .deciding.drawing import STATES, request_data
 from .finding import SHORT, find_run
-from .with_journal import Told, by_of, describe_journal, login_of, run_with_journal
+from .with_journal import Told, by_of, describe_journal, login_of, reader_of, run_with_journal
 
 _ROOM = 60  # characters of the arguments
 _KINDS = {"in_doubt": "in doubt", "external": "asks"}
@@ -44,8 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
         limit = max(arguments.limit, 1)
         state = None if arguments.all else "open"
         wanted = Query(state=state, tool=arguments.tool, agent=arguments.agent, run=of_run, limit=limit + 1)
+        reader = await reader_of(inbox.people, arguments)
         who = (await login_of(inbox.people, arguments, DECIDE) or by_of(arguments)) if arguments.mine else None
-        found = list(await inbox.list(wanted, for_=who, unclaimed=arguments.unclaimed))
+        found = list(await inbox.list(wanted, for_=who, unclaimed=arguments.unclaimed, by=reader))
         now = await store.now()
         rows = [" ".join(_parts(row, now)) for row in found[:limit]] or ["nothing waits"]
         if len(found) > limit:

@@ -12,7 +12,7 @@ from ..render.terminal import wants_colour
 from .deciding.batch import batch_data, batch_of, draw_batch
 from .deciding.drawing import draw_request, request_data
 from .finding import SHORTEST, find_request
-from .with_journal import Told, describe_journal, run_with_journal
+from .with_journal import Told, describe_journal, reader_of, run_with_journal
 
 #: Columns of what is drawn where nobody has a terminal.
 WIDTH = 100
@@ -24,7 +24,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--alike", action="store_true", help="show all that wait for the same tool with the same arguments"
     )
-    describe_journal(parser)
+    describe_journal(parser, people=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -32,10 +32,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     async def work(store: Any) -> Told:
         inbox = Inbox(store)
-        row = await find_request(inbox, arguments.request)
+        who = await reader_of(inbox.people, arguments)
+        row = await find_request(inbox, arguments.request, who)
         rows: list[str] = []
         if arguments.alike:
-            batch = await batch_of(inbox, row)
+            batch = await batch_of(inbox, row, who)
             draw_batch(drawing_to(rows), batch, await store.now())
             return Told(rows, batch_data(batch), drawn=True)
         draw_request(drawing_to(rows), row, await store.now())

@@ -21,6 +21,7 @@ import msgspec
 from ..app import App
 from ..core.errors import KeyturnError, NotAllowed, UserError
 from ..core.people import Decider
+from ..directory.login import By
 from ..directory.people import Login, People
 from ..inbox.desk import Inbox
 from ..journal import open_journal
@@ -112,6 +113,17 @@ async def login_of(people: People, arguments: argparse.Namespace, scope: str) ->
     if arguments.by not in (None, login.person):
         raise UserError(f"the token is that of {login.person!r}, --as names {arguments.by!r}: leave out one")
     return login
+
+
+async def reader_of(people: People, arguments: argparse.Namespace) -> By:
+    """Return who reads: somebody with a token, else a name, as it is put on record where the directory says so."""
+    login = await login_of(people, arguments, "")
+    if login is not None:
+        return login
+    try:
+        return by_of(arguments)
+    except UserError:
+        return "unknown"
 
 
 @contextmanager

@@ -145,7 +145,9 @@ class Inbox(Beside):
         said = msgspec.structs.replace(said, note=words.get("note"), message=message, **how)
         return decision_challenge(self.people.tenant, waiting.id, waiting.revision, said)
 
-    async def alike(self, request: Shown, query: Query = ALL, **words: Unpack[Naming]) -> Sequence[RequestRow]:
+    async def alike(
+        self, request: Shown, query: Query = ALL, *, by: By | None = None, **words: Unpack[Naming]
+    ) -> Sequence[RequestRow]:
         """Return the open requests of the same tool with the same arguments, this one among them, of whatever run.
 
         Their arguments are compared as they are, secrets included. `query` says which requests are looked at.
@@ -158,6 +160,7 @@ class Inbox(Beside):
             page = await self._store.requests(asked)
             found += [row for row in page if row.request.shape == waiting.shape]
             if len(page) < _PAGE:
+                await self._read_by(by, "list", found)
                 return found
             asked = msgspec.structs.replace(asked, after=(page[-1].asked_at, page[-1].id))
 

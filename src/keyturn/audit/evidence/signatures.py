@@ -14,6 +14,7 @@ import msgspec
 
 from ...core.people import ProofRefused
 from ...directory.book import NAME as DIRECTORY
+from ...journal.base import RESERVED
 from ...proofs import verify
 from .known_keys import KnownKey, KnownKeys
 from .report import Fault, VerifyReport
@@ -44,6 +45,8 @@ class Signatures:
         """Read a line; None for one that is withheld or erased."""
         if run == DIRECTORY:
             self._entry(place, text, row)
+            return
+        if run.startswith(RESERVED):  # it is no run, and nobody signs in it
             return
         lines = self._lines
         if lines is None or lines.run != run:

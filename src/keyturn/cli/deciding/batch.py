@@ -17,6 +17,7 @@ from ...console.screen import Terminal
 from ...core.digest import canonical
 from ...core.errors import Conflict, NotPending, UserError
 from ...core.policy import Approval
+from ...directory.login import By
 from ...directory.people import DECIDE
 from ...inbox.desk import Inbox
 from ...inbox.naming import Outcome
@@ -50,9 +51,9 @@ def batch_digest(rows: Sequence[RequestRow]) -> str:
     return sha256(canonical(members).encode()).hexdigest()
 
 
-async def batch_of(inbox: Inbox, row: RequestRow) -> Sequence[RequestRow]:
+async def batch_of(inbox: Inbox, row: RequestRow, by: By) -> Sequence[RequestRow]:
     """Return the open requests like this one, the oldest first; raise `NotPending` where none waits."""
-    found = sorted(await inbox.alike(row.id, digest=row.digest), key=lambda each: (each.asked_at, each.id))
+    found = sorted(await inbox.alike(row.id, digest=row.digest, by=by), key=lambda each: (each.asked_at, each.id))
     if not found:
         raise NotPending("nothing like it waits any more; keyturn requests lists what does")
     return found
@@ -105,13 +106,14 @@ async def decide_alike(inbox: Inbox, verb: Verb, arguments: argparse.Namespace) 
         if getattr(arguments, name, None) not in (None, False):
             raise UserError(f"leave out {what}")
     login = await login_of(inbox.people, arguments, DECIDE)
-    row = await find_request(inbox, arguments.request)
-    rows = await batch_of(inbox, row)
+    who = login or by_of(arguments)
+    row = await find_request(inbox, arguments.request, who)
+    rows = await batch_of(inbox, row, who)
     if not await _confirmed(inbox, verb, rows, arguments):
         return Told(["nothing was decided"], batch_data(rows), NOT_DONE)
     words = {name: getattr(arguments, name, None) for name in ("note", "message")}
     given = {name: value for name, value in words.items() if value is not None}
-    outcomes = await getattr(inbox, f"{verb.method}_all")(rows, by=login or by_of(arguments), **given)
+    outcomes = await getattr(inbox, f"{verb.method}_all")(rows, by=who, **given)
     by = quote(by_of(arguments) if login is None else login.person) + ("" if login is not None else " (claimed)")
     told = [_row(verb, outcome, by) for outcome in outcomes]
     refused = sum(not outcome.ok for outcome in outcomes)

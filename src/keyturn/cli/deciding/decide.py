@@ -43,7 +43,7 @@ async def decide(inbox: Inbox, verb: Verb, arguments: argparse.Namespace) -> Tol
         return await decide_alike(inbox, verb, arguments)
     login = await login_of(inbox.people, arguments, DECIDE)
     words = verb.words(arguments)
-    row = await find_request(inbox, arguments.request)
+    row = await find_request(inbox, arguments.request, login or by_of(arguments))
     asked = await _shown(inbox, row, arguments)
     if "typed" in words:
         words = {"output": ShownRequest(item_of(row)).answer(words["typed"])}

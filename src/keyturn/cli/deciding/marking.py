@@ -57,7 +57,7 @@ class MarkingCommand(NamedTuple):
 async def _record(inbox: Inbox, marking: Marking, arguments: argparse.Namespace) -> Told:
     login = await login_of(inbox.people, arguments, DECIDE)
     who = login or by_of(arguments)
-    row = await find_request(inbox, arguments.request)
+    row = await find_request(inbox, arguments.request, who)
     with hinting(login):
         done = await getattr(inbox, marking.method)(row.id, by=who, digest=row.digest, **marking.words(arguments))
     about = f"{escape(row.tool, keep='')} of {quote(row.agent)}, request {row.id[:SHORT]}"
