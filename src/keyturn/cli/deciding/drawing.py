@@ -43,7 +43,7 @@ def item_of(row: RequestRow) -> ToolApprovalItem:
 
 
 def draw_request(screen: Terminal, row: RequestRow, now: int, *, named: bool = True) -> None:
-    """Draw all of a request; what names it and this asking of it only where it is decided by itself."""
+    """Draw all of a request; what was said of it, and what names it, only where it is decided by itself."""
     item = item_of(row)
     request = item.request
     describe(screen, item)
@@ -52,6 +52,8 @@ def draw_request(screen: Terminal, row: RequestRow, now: int, *, named: bool = T
     screen.say()
     screen.rule("Who decides")
     _draw_terms(screen, request)
+    if not named:
+        return
     for vote in request.votes:
         screen.label("voted", _vote(vote))
     screen.say("It was asked on {:%Y-%m-%d} at {:%H:%M:%S} UTC.", request.asked_at, request.asked_at)
@@ -59,8 +61,6 @@ def draw_request(screen: Terminal, row: RequestRow, now: int, *, named: bool = T
         _draw_end(screen, row)
     elif row.expires_at is not None:
         _draw_clock(screen, row.expires_at - now)
-    if not named:
-        return
     _draw_marks(screen, request, now)
     screen.label("request", row.id)
     screen.label("run", row.run)
