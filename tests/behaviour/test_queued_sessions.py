@@ -304,8 +304,8 @@ async def test_a_queued_run_is_resumed_with_its_session_alone(shop: Shop, store:
     app = App([agent], store, worker=False)
     with pytest.raises(UserError, match="pass the same session="):
         await Runner.run(agent, await app.state(waits.run_id), journal=store)
+    state = await app.state(waits.run_id)
     with pytest.raises(UserError, match="another session"):
-        state = await app.state(waits.run_id)
         await Runner.run(agent, state, session=shop.session("ben"), journal=store)
 
 
