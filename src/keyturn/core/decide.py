@@ -256,7 +256,7 @@ def _close_frame(run: Run, c: cm.CloseFrame) -> Events:
 
 def _close_run(run: Run, c: cm.CloseRun) -> Events:
     open_run(run)
-    root = run.frames[ev.ROOT]
+    root = _frame(run, ev.ROOT)
     if root.phase not in ("model", "judge") or root.guarding or root.tripped is not None:
         raise Conflict("a run can be given an answer only where its model would be asked or has answered")
     if root.open:  # dropped with the run, what they came to would never be known

@@ -173,7 +173,7 @@ class People:
         await self._change(by, lambda now, _at: decide.change_setting(now, id_of(by), changed))
 
     async def mute(self, person: str, lasts: str | float | None, *, by: By) -> None:
-        """Tell somebody nothing for a while, such as "1h"; None tells them again. What waits is told afterwards."""
+        """Tell somebody nothing for a while, such as "1h"; what waits is told afterwards, and with None at once."""
         until = None if lasts is None else await self._store.now() + milliseconds(lasts)
         await self.set("muted_until", until, person=person, by=by)
 

@@ -23,7 +23,8 @@ QUEUE = "queue"
 
 async def start(drive: Drive, given: dict[str, Any], said: list[Item], limits: dict[str, Any] | None) -> None:
     """Record a new run; `given` is what its caller said, and `said` what was added since."""
-    live, scope, agent = drive.live, drive.scope(ev.ROOT), drive.live.graph.root
+    live, scope = drive.live, drive.scope(ev.ROOT)
+    agent = live.graph.root
     about = about_run(given, scope, live.session)
     after = [*([cm.Resume(limits=limits)] if limits else []), *context_now(live)]
     if live.session is not None and scope.config.paused_session == QUEUE:

@@ -49,8 +49,11 @@ class SlackDesk:
     ) -> None:
         if not team or not team.strip():
             raise UserError("team= is the id of your Slack workspace, T...: users of others have ids of their own")
-        self._inbox, self._people, self._replies = inbox, people, replies
-        self._team, self._channel = team, channel
+        self._inbox = inbox
+        self._people = people
+        self._replies = replies
+        self._team = team
+        self._channel = channel
 
     async def answer(self, body: bytes, headers: Mapping[str, str], *, now: float | None = None) -> list[SlackAnswer]:
         """Decide what was clicked; raise `SlackRefused` for what is no request of Slack's."""
