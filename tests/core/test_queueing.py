@@ -60,7 +60,7 @@ def test_it_is_ended_before_it_began(command: Any, status: str) -> None:
 
 
 def test_it_takes_no_messages_and_nothing_else_before_it_began() -> None:
-    for command in (cm.AddInput("r", []), cm.RecordReply("r", [], []), cm.WroteSession("r", 1)):
+    for command in (cm.AddInput("r", []), cm.OpenFrame("r/1.0", "desk", [], None), cm.WroteSession("r", 1)):
         with pytest.raises(Conflict):
             step(queued(), command, 9)
 
