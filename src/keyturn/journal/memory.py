@@ -239,8 +239,7 @@ class MemoryJournal:
 
     async def every_run(self) -> list[str]:
         with self._lock:
-            logs = [name for name, log in self._mine.logs.items() if log.lines]
-            return list(dict.fromkeys([*logs, *self._mine.rows.runs]))
+            return [*{name for name, log in self._mine.logs.items() if log.lines} | self._mine.rows.runs.keys()]
 
     async def ahead(self, run: str) -> list[str]:
         with self._lock:
