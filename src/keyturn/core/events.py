@@ -14,7 +14,12 @@ from typing import Any, Literal
 import msgspec
 
 from .beside_events import ApprovalWithdrawn as ApprovalWithdrawn
+from .beside_events import CallLooked as CallLooked
 from .beside_events import CallMarked as CallMarked
+from .beside_events import ReviewAsked as ReviewAsked
+from .beside_events import ReviewGiven as ReviewGiven
+from .beside_events import ReviewWhy as ReviewWhy
+from .beside_events import ReviewWord as ReviewWord
 from .call_ids import ROOT as ROOT
 from .items import Item
 from .people import Decider
@@ -130,7 +135,8 @@ class CallScreened(Event, frozen=True):
     """A verdict on a call was recorded: allow, ask or deny; it is never asked for again, only made stricter.
 
     `preview` is what people are shown, where it was made of the world as it was then. `quotas` names the logs that
-    count the call as one that runs. `shadow` is what a policy in shadow mode would have said, and changes nothing.
+    count the call as one that runs. `review` is the share of such calls that people look at afterwards. `shadow` is
+    what a policy in shadow mode would have said, and changes nothing.
     """
 
     call: str
@@ -142,6 +148,7 @@ class CallScreened(Event, frozen=True):
     preview: Preview | None = None
     quotas: tuple[str, ...] = ()
     shadow: Verdict | None = None
+    review: float = 0.0
 
 
 class VoteCast(Event, frozen=True):
@@ -345,6 +352,9 @@ AnyEvent = (
     | CallDecided
     | CallAskedAgain
     | CallMarked
+    | CallLooked
+    | ReviewAsked
+    | ReviewGiven
     | ApprovalWithdrawn
     | ExpiryNear
     | CallVoided

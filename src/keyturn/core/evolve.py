@@ -11,7 +11,7 @@ from typing import Any
 from . import events as ev
 from . import lending, quota
 from .moves import ask_before_acting, drop_below, let_run, move, noted, open_calls, read_in
-from .noting import approval_withdrawn, call_marked, unmarked, vote_cast
+from .noting import approval_withdrawn, call_looked, call_marked, review_asked, review_given, unmarked, vote_cast
 from .records import RUNS
 from .run import RESTORED, Frame, Run
 from .states import MOVES, READY
@@ -139,6 +139,7 @@ def _call_screened(run: Run, event: ev.CallScreened) -> None:
     call.asked_at = event.at
     call.voided = ""
     call.preview = event.preview
+    call.review = event.review
     move(run, call, event.action)
     quota.owe_unless_let(run, call)
 
@@ -257,21 +258,6 @@ def _call_lost(run: Run, event: ev.CallLost) -> None:
     move(run, call, "lose")
 
 
-def _grant_given(run: Run, event: ev.GrantGiven) -> None:
-    run.grants[event.grant.id] = event.grant
-    run.grant_uses[event.grant.id] = 0
-
-
-def _grant_used(run: Run, event: ev.GrantUsed) -> None:
-    run.grant_uses[event.grant] += 1
-    if run.grants[event.grant].call is not None:  # borrowed for this one call
-        del run.grants[event.grant]
-
-
-def _grant_revoked(run: Run, event: ev.GrantRevoked) -> None:
-    run.grants.pop(event.grant, None)
-
-
 def _handed_off(run: Run, event: ev.HandedOff) -> None:
     frame = run.frames[event.frame]
     frame.before = tuple(dict.fromkeys((*frame.before, frame.agent)))
@@ -371,6 +357,9 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.CallDecided: _call_decided,
     ev.CallAskedAgain: _call_asked_again,
     ev.CallMarked: call_marked,
+    ev.CallLooked: call_looked,
+    ev.ReviewAsked: review_asked,
+    ev.ReviewGiven: review_given,
     ev.ApprovalWithdrawn: approval_withdrawn,
     ev.ExpiryNear: _expiry_near,
     ev.CallVoided: _call_voided,
@@ -378,11 +367,11 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.CallNeeds: _call_needs,
     ev.CallFinished: _call_finished,
     ev.CallLost: _call_lost,
-    ev.GrantGiven: _grant_given,
-    ev.GrantUsed: _grant_used,
+    ev.GrantGiven: lending.given,
+    ev.GrantUsed: lending.used,
     ev.GrantLent: lending.lent,
     ev.GrantBorrowed: lending.taken_over,
-    ev.GrantRevoked: _grant_revoked,
+    ev.GrantRevoked: lending.revoked,
     ev.QuotaTaken: quota.taken,
     ev.QuotaReturned: quota.returned,
     ev.QuotaClosed: quota.closed,

@@ -115,6 +115,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 class GrantTerms(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """Records a standing decision: which tool of which agent, for which arguments, how long, how often, by whom.
 
+    `review` is the share of its uses that people look at afterwards.
     `reach` names the runs for which it holds beside its own, "" for none: its value is compared and never read. `call`
     is set on what a run borrowed of another: the one call for which it is good.
     """
@@ -130,6 +131,7 @@ class GrantTerms(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     decider: Decider | None = None
     reach: str = ""
     call: str | None = None
+    review: float = 0.0
 
     @property
     def by(self) -> str | None:

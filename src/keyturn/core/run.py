@@ -24,7 +24,7 @@ from .states import FRAME_MOVES, RUN_MOVES, Phase, State, Status
 from .strict import parse
 from .usage import NOTHING, Counts
 
-Kind = Literal["approval", "external", "in_doubt"]
+Kind = Literal["approval", "external", "in_doubt", "review"]
 
 # Why a run stopped whose store was restored from a copy.
 RESTORED = "StoreRestored"
@@ -99,6 +99,8 @@ class Call(msgspec.Struct):
     confirmed: ev.Decision | None = None  # the requester's word, after which others decide
     claim: ev.CallMarked | None = None  # who said last that they are on it
     snoozes: dict[str, ev.CallMarked] = {}  # who does not want to see it for a while, by person
+    looks: dict[str, int] = {}  # since when each person has had it on the screen, in milliseconds
+    review: float = 0.0  # the share of such calls that people look at once they were let run
 
     @property
     def text(self) -> str:
@@ -140,6 +142,17 @@ class Call(msgspec.Struct):
     def revision(self) -> int:
         """Return how often it was asked, in whatever way; a decision names the revision that it answers."""
         return 1 + self.asks + self.rounds
+
+
+class Review(msgspec.Struct, frozen=True):
+    """Holds a call that others are asked about after it was let run, as it was then; `said` is what they said."""
+
+    call: Call
+    why: ev.ReviewWhy
+    asked_at: int
+    revision: int
+    deciders: tuple[str, ...]
+    said: ev.ReviewGiven | None = None
 
 
 class Frame(msgspec.Struct):
@@ -202,6 +215,7 @@ class Run(msgspec.Struct):
     closed: bool = False  # no new calls are counted here
     owed: dict[str, Owed] = {}  # calls that did not run and are still counted elsewhere
     decided: dict[str, ev.Decision] = {}  # the newest decision on each call
+    reviews: dict[str, Review] = {}  # what others are or were asked about, by call; no call waits for it
     tools: dict[str, Any] = {}  # what the model was told of tools that may ask, by digest
     usage: Counts = NOTHING  # what all models used
     replies: list[tuple[str, Counts]] = []  # each reply's model and usage
@@ -259,6 +273,7 @@ def twin(run: Run) -> Run:
         taken=run.taken.copy(),
         owed=run.owed.copy(),
         decided=run.decided.copy(),
+        reviews=run.reviews.copy(),
         tools=run.tools.copy(),
         replies=run.replies.copy(),
         let=run.let.copy(),

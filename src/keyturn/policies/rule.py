@@ -37,6 +37,7 @@ class Matching(TypedDict, total=False):
     reason: str
     approval: Approval | None
     stop: bool
+    review: float
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Rule:
     `read_only` one that states that it changes nothing, or does not. `over` is
     a limit on the calls that the rest of the rule means, and matches a call that is over it: it stands before the rule
     that allows such calls. `when` is asked last, of the call and the run's context; if it raises or answers neither
-    True nor False, the call asks. `stop` ends the drive of the run where a call is denied.
+    True nor False, the call asks. `stop` ends the drive of the run where a call is denied. `review` is the share of
+    what the rule, or a grant under it, lets run that people are asked to look at afterwards.
 
     >>> rule = Rule("allow", tool="pay", where={"amount": {"gt": 0, "le": 100}})
     >>> call = CallView("pay", "function", "desk", {"amount": 250}, digest="5e1f", call_id="call_1")
@@ -69,9 +71,10 @@ class Rule:
     reason: str = ""
     approval: Approval | None = None
     stop: bool = False
+    review: float = 0.0
 
     def __post_init__(self) -> None:
-        Verdict(self.action, self.reason, self.approval, stop=self.stop)
+        Verdict(self.action, self.reason, self.approval, stop=self.stop, review=self.review)
         for field in ("tool", "agent", "kind", "risk"):
             name: object = getattr(self, field)
             if name is not None and not (isinstance(name, str) and name):
@@ -188,13 +191,13 @@ class Rule:
 
     def _said(self, call: CallView, truth: Truth, answer: bool | str, by: str) -> Verdict | None:
         if isinstance(answer, str):
-            return Verdict("ask", answer, self.approval, by)
+            return Verdict("ask", answer, self.approval, by, review=self.review)
         if not answer:
             return None
         reason = self.reason or (self.over.over if self.over is not None else "")
         if truth is Truth.UNKNOWN:
             reason = f"{reason}; {self._doubt(call, by)}" if reason else self._doubt(call, by)
-        return Verdict(self.action, reason, self.approval, by, self.stop)
+        return Verdict(self.action, reason, self.approval, by, self.stop, self.review)
 
     def _doubt(self, call: CallView, by: str) -> str:
         """Return what nobody can tell of a call that is denied or asked about for just that."""

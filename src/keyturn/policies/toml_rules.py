@@ -29,7 +29,7 @@ T = TypeVar("T")
 _POLICY_KEYS = ("default", "shadow", "extends", "rules")
 _RULE_KEYS = (
     *("action", "tool", "agent", "kind", "where", "risk", "read_only"),
-    *("over", "reason", "approval", "stop"),
+    *("over", "reason", "approval", "stop", "review"),
 )
 _LIMITS: dict[str, tuple[Callable[..., Limit], str, tuple[str, ...]]] = {
     "calls": (Calls, "most", ("per", "of", "name")),
@@ -164,7 +164,7 @@ def written(rules: Sequence[Rule], default: Verdict | None, *, shadow: bool) -> 
 def _of_rule(rule: Rule) -> dict[str, Any]:
     if rule.when is not None:
         raise UserError("its when= is a function")
-    made = {name: getattr(rule, name) for name in _RULE_KEYS if getattr(rule, name) not in (None, "", False)}
+    made = {name: getattr(rule, name) for name in _RULE_KEYS if getattr(rule, name) not in (None, "", False, 0.0)}
     if rule.read_only is False:
         made["read_only"] = False
     if rule.where is not None:
