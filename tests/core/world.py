@@ -211,7 +211,8 @@ class World:
     def decide(self, run: Run, call_id: str) -> list[cm.RunCommand]:
         call = run.calls[call_id]
         by = self.who(run, call)
-        if call.terms is not None and call.terms.min_look is not None and by.id not in call.looks:
+        floor = None if call.terms is None else call.terms.min_look_ms
+        if floor is not None and run.now - call.looks.get(by.id, run.now) < floor:
             return [cm.Look(call_id, call_digest(run, call), by)]
         made = ev.Decision(
             call_id, "ran", call_digest(run, call), run.now, by, note="so", proof=Proof("ssh", by.id, b"so")

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from .beside_events import Mark, ReviewWord
-from .events import Decision, GrantTerms, Guarded, Proposal, Report, Wants
+from .events import Decision, GrantTerms, Guarded, Proposal, Report, Wants, Watch
 from .items import Item
 from .people import Decider
 from .policy import Verdict
@@ -118,6 +118,7 @@ class Screen(RunCommand, frozen=True):
     preview: Preview | None = None
     quotas: tuple[str, ...] = ()
     shadow: Verdict | None = None
+    watched: tuple[Watch, ...] = ()
 
 
 class Deliver(RunCommand, frozen=True):

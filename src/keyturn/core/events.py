@@ -30,6 +30,7 @@ from .records import GrantTerms as GrantTerms
 from .records import Proposal as Proposal
 from .records import Report as Report
 from .records import Wants as Wants
+from .records import Watch as Watch
 from .shared_events import GrantBorrowed as GrantBorrowed
 from .shared_events import GrantLent as GrantLent
 from .shared_events import GrantRevoked as GrantRevoked
@@ -136,7 +137,7 @@ class CallScreened(Event, frozen=True):
 
     `preview` is what people are shown, where it was made of the world as it was then. `quotas` names the logs that
     count the call as one that runs. `review` is the share of such calls that people look at afterwards. `shadow` is
-    what a policy in shadow mode would have said, and changes nothing.
+    what a policy in shadow mode would have said, and changes nothing. `watched` names the counts of circuit breakers.
     """
 
     call: str
@@ -149,6 +150,7 @@ class CallScreened(Event, frozen=True):
     quotas: tuple[str, ...] = ()
     shadow: Verdict | None = None
     review: float = 0.0
+    watched: tuple[Watch, ...] = ()
 
 
 class VoteCast(Event, frozen=True):

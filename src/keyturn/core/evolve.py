@@ -10,8 +10,9 @@ from typing import Any
 
 from . import events as ev
 from . import lending, quota
-from .moves import ask_before_acting, drop_below, let_run, move, noted, open_calls, read_in
+from .moves import ask_before_acting, drop_below, let_run, move, open_calls, read_in, troubled
 from .noting import approval_withdrawn, call_looked, call_marked, review_asked, review_given, unmarked, vote_cast
+from .policy import BY_BREAKER
 from .records import RUNS
 from .run import RESTORED, Frame, Run
 from .states import MOVES, READY
@@ -128,6 +129,9 @@ def _call_screened(run: Run, event: ev.CallScreened) -> None:
     call = run.calls[event.call]
     run.under_policy = run.under_policy or event.by.startswith("policy")
     call.quotas = event.quotas or call.quotas
+    call.watched = event.watched or call.watched
+    if event.action == "deny" and BY_BREAKER not in event.by:
+        troubled(run, call, "denied")
     if call.state in READY:
         call.recheck = False
         if event.action != "deny":
@@ -163,7 +167,7 @@ def _call_decided(run: Run, event: ev.CallDecided) -> None:
     if decision.verdict in ("approve", "edit"):
         call.approval = decision
     if decision.verdict == "reject" and not decision.asks_back:
-        run.rejected.append(noted(run, call))
+        troubled(run, call, "rejected")
     call.decision = decision
     run.decided[call.id] = decision
     move(run, call, verb)
@@ -239,6 +243,8 @@ def _call_finished(run: Run, event: ev.CallFinished) -> None:
     call = run.calls[event.call]
     call.item = event.item
     call.value = event.value
+    if event.failed and call.state == "started":
+        troubled(run, call, "failed")
     move(run, call, "fail" if event.failed and (call.state, "fail") in MOVES else "finish")
 
 

@@ -53,7 +53,7 @@ def screen(run: Run, c: cm.Screen) -> Events:
         yield ev.GuardrailReported(c.call, c.reports)
     for place, event in enumerate(screened(run, call, c.verdict, c.preview)):
         told = place == 0 and isinstance(event, ev.CallScreened)
-        yield replace(event, quotas=c.quotas, shadow=c.shadow) if told else event
+        yield replace(event, quotas=c.quotas, shadow=c.shadow, watched=c.watched) if told else event
 
 
 def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = None) -> Events:

@@ -8,7 +8,7 @@ What is wrong is refused when it is made, where the one who wrote it still sees 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, Protocol, cast, get_args
 
@@ -18,6 +18,10 @@ from msgspec.structs import force_setattr
 from .errors import KeyturnError, UserError
 
 Action = Literal["allow", "ask", "deny"]
+#: What became of a call that did not go well.
+Trouble = Literal["rejected", "denied", "failed"]
+#: How the word on who denied a call ends if that was a circuit breaker: what it denies does not keep it open.
+BY_BREAKER = ":breaker"
 STRICTNESS: dict[str, int] = {"allow": 0, "ask": 1, "deny": 2}
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DURATION = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?(ms|s|m|h|d|w)")
@@ -260,7 +264,8 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
             raise UserError(f"a verdict is 'allow', 'ask' or 'deny', not {action!r}")
         if not isinstance(reason, str) or not (terms is None or isinstance(terms, Approval)):
             raise UserError("a verdict has a text as its reason, and an Approval(...) or None as its terms")
-        if check_share("review", self.review) and action == "deny":
+        force_setattr(self, "review", float(check_share("review", self.review)))
+        if self.review and action == "deny":
             raise UserError("review= goes with 'allow' and 'ask': what is denied did not run")
         if not isinstance(cast("object", self.stop), bool) or (self.stop and action != "deny"):
             raise UserError("stop is True or False, and goes with 'deny': no run is stopped over a call that may run")
@@ -300,7 +305,8 @@ class Share(NamedTuple):
     """Says what a call takes of a limit that several runs share.
 
     `name` is the limit's; `of` says whose calls it counts: those of one "session", "requester", "agent" or "tenant". No
-    two limits with the same three share a count. `most` is what the sum may come to.
+    two limits with the same three share a count. `most` is what the sum may come to. With `after`, a call is counted
+    not when it is let run, but when one of these things becomes of it.
 
     >>> Share("5e1f", "requester", 3_600_000, Fraction(5), Fraction(100)).key
     ('5e1f', 'requester', 3600000)
@@ -311,6 +317,7 @@ class Share(NamedTuple):
     per_ms: int | None
     amount: Fraction
     most: Fraction
+    after: tuple[Trouble, ...] = ()
 
     @property
     def key(self) -> tuple[str, str, int | None]:
@@ -345,6 +352,14 @@ class Past(Protocol):
 
     def shared(self, share: Share) -> Fraction | None:
         """Return what other calls, of all runs that share a limit, are counted for; None where nobody knows."""
+        ...
+
+    def troubled(self, after: Sequence[Trouble], since: int) -> Iterator[CallView]:
+        """Return the calls of the run of which one of these things became since a time, each with the time of that."""
+        ...
+
+    def shared_times(self, share: Share) -> list[int] | None:
+        """Return when such things became of calls of all runs that share a count; None where nobody knows."""
         ...
 
 

@@ -18,7 +18,7 @@ from . import events as ev
 from .call_ids import is_below
 from .digest import canonical, digest
 from .items import Item
-from .policy import Approval
+from .policy import Approval, Trouble
 from .preview import Preview
 from .states import FRAME_MOVES, RUN_MOVES, Phase, State, Status
 from .strict import parse
@@ -52,11 +52,12 @@ class Taken(msgspec.Struct, frozen=True, gc=False):
 
 
 class Owed(msgspec.Struct, frozen=True, gc=False):
-    """Names a call that did not run, by its arguments, and the logs that still count it."""
+    """Names a call, by its arguments, the logs that still count it though it did not run, and those to be told of it."""
 
     call: str
     of: str
-    quotas: tuple[str, ...]
+    quotas: tuple[str, ...] = ()
+    watched: tuple[ev.Watch, ...] = ()
 
 
 class Call(msgspec.Struct):
@@ -89,6 +90,7 @@ class Call(msgspec.Struct):
     rounds: int = 0  # how many questions its tool has asked
     let: Let | None = None  # its entry in what policies count
     quotas: tuple[str, ...] = ()  # the logs that count it for several runs
+    watched: tuple[ev.Watch, ...] = ()  # the counts that are told what becomes of it
     begun: bool = False  # it was started at least once
     started_at: int = 0  # when it was started last, in milliseconds
     started_by: str = ""  # the process that started it last
@@ -213,7 +215,7 @@ class Run(msgspec.Struct):
     taken: dict[str, Taken] = {}  # what calls of other runs count for here
     spent: Fraction = Fraction(0)  # the sum of that
     closed: bool = False  # no new calls are counted here
-    owed: dict[str, Owed] = {}  # calls that did not run and are still counted elsewhere
+    owed: dict[str, Owed] = {}  # calls of which other logs are still to be told
     decided: dict[str, ev.Decision] = {}  # the newest decision on each call
     reviews: dict[str, Review] = {}  # what others are or were asked about, by call; no call waits for it
     tools: dict[str, Any] = {}  # what the model was told of tools that may ask, by digest
@@ -223,6 +225,8 @@ class Run(msgspec.Struct):
     let: list[Let] = []  # calls that were let run, for policies that count
     under_policy: bool = False  # a policy judged one of its calls
     rejected: list[Let] = []  # calls that were rejected, for policies that count
+    denied: list[Let] = []  # calls that a policy denied, a circuit breaker's own denials aside
+    failed: list[Let] = []  # calls whose tools failed
     limits: dict[str, Any] = {}  # the limits on its usage
     turns: int = 0  # the root's turns so far
     max_turns: int | None = None  # the limit of the root's turns, None for none
@@ -232,6 +236,11 @@ class Run(msgspec.Struct):
     error: str = ""  # why it failed
     traceback: str = ""  # where that was raised
     restored: str | None = None  # why it stopped, if its store was restored from a copy
+
+    @property
+    def troubles(self) -> dict[Trouble, list[Let]]:
+        """Return the calls that did not go well, each with the time of that."""
+        return {"rejected": self.rejected, "denied": self.denied, "failed": self.failed}
 
     def move(self, verb: str) -> None:
         """Go on to the next status."""
@@ -278,6 +287,8 @@ def twin(run: Run) -> Run:
         replies=run.replies.copy(),
         let=run.let.copy(),
         rejected=run.rejected.copy(),
+        denied=run.denied.copy(),
+        failed=run.failed.copy(),
     )
 
 

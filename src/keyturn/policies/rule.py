@@ -14,12 +14,14 @@ from typing import Any, TypedDict, Unpack, cast
 
 from ..core.digest import digest
 from ..core.errors import UserError
-from ..core.policy import Action, Approval, CallView, Verdict
+from ..core.policy import BY_BREAKER, Action, Approval, CallView, Verdict
 from ..core.predicate import Finding, Truth, Where, check_where, evaluate, findings
 from .explain import RuleFinding
 from .grants import own_where
-from .limits import Budget, Calls, Limit, Rejections
+from .breaker import Breaker
+from .limits import Budget, Calls, Rejections
 
+Limit = Calls | Budget | Rejections | Breaker
 When = Callable[[CallView, Any], bool]
 
 
@@ -97,8 +99,10 @@ class Rule:
     def _check_limit(self) -> None:
         if self.over is None:
             return
-        if not isinstance(cast("object", self.over), Calls | Budget | Rejections):
-            raise UserError("over is a limit: Calls(20, per='1h'), Budget('amount', 100) or Rejections(2)")
+        if not isinstance(cast("object", self.over), Calls | Budget | Rejections | Breaker):
+            raise UserError(
+                "over is a limit: Calls(20, per='1h'), Budget('amount', 100), Rejections(2) or Breaker(3, per='10m')"
+            )
         if self.action == "allow":
             raise UserError(
                 "over= goes with 'ask' or 'deny': say what becomes of calls over the limit, and allow the rest"
@@ -125,9 +129,9 @@ class Rule:
         return digest(self.tool, self.agent, self.kind, self.risk, where, self.read_only)
 
     @property
-    def shared(self) -> Calls | Budget | None:
+    def shared(self) -> Calls | Budget | Breaker | None:
         """Return the rule's limit if several runs share it."""
-        return self.over if isinstance(self.over, Calls | Budget) and self.over.of != "run" else None
+        return self.over if isinstance(self.over, Calls | Budget | Breaker) and self.over.of != "run" else None
 
     def explain(self, call: CallView, context: Any = None, number: int = 1) -> RuleFinding:
         """Explain what this rule says of a call; it quotes no argument.
@@ -195,8 +199,11 @@ class Rule:
         if not answer:
             return None
         reason = self.reason or (self.over.over if self.over is not None else "")
+        if isinstance(self.over, Breaker):
+            reason = f"{reason}; {self.over.closes(call, self)}"
         if truth is Truth.UNKNOWN:
             reason = f"{reason}; {self._doubt(call, by)}" if reason else self._doubt(call, by)
+        by += BY_BREAKER if isinstance(self.over, Breaker) else ""
         return Verdict(self.action, reason, self.approval, by, self.stop, self.review)
 
     def _doubt(self, call: CallView, by: str) -> str:

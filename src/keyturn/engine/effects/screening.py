@@ -91,7 +91,7 @@ async def _judged(judge: _Judge, drive: Drive, scope: FrameSettings, call: Call,
 async def _counted(drive: Drive, looked: _Looked, runs: bool, screen: cm.Screen, *before: cm.RunCommand) -> None:
     """Record a verdict, with the call counted before where it is let run."""
     taken = await looked.quotas.take() if runs else ()
-    screen = msgspec.structs.replace(screen, quotas=taken, shadow=looked.shadow)
+    screen = msgspec.structs.replace(screen, quotas=taken, shadow=looked.shadow, watched=looked.quotas.watched)
     try:
         written = await drive.commit(*before, screen)
     except Conflict:
@@ -132,7 +132,7 @@ async def _screen(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, lo
         reports, message = await rejected_by_input(drive, call, tool, context)
         if message is not None:
             verdict = Verdict("deny", reason=message, by="guardrail")
-            await drive.commit(cm.Screen(call.id, verdict, reports=reports, shadow=looked.shadow))
+            await _counted(drive, looked, False, cm.Screen(call.id, verdict, reports=reports))
             return verdict
     grants = await borrow_for_call(drive, call, verdict.terms) if verdict.action == "ask" else []
     shown = await _shown(verdict, call, tool)
@@ -255,7 +255,8 @@ async def _heard(
 ) -> Verdict | None:
     """Ask one policy; what one says in shadow mode is recorded beside the verdict, and changes nothing."""
     # Each gets arguments of its own: one that edits them changes what no other sees.
-    past = RunPast(drive.run, call.id, partial(_name_of, drive), drive.totals, looked.quotas.spent)
+    quotas = looked.quotas
+    past = RunPast(drive.run, call.id, partial(_name_of, drive), drive.totals, quotas.spent, quotas.times)
     view = msgspec.structs.replace(view, params=call.params, past=past if _counting(policy) else None)
     in_shadow: Any = getattr(policy, "in_shadow", None) if getattr(policy, "shadow", False) is True else None
     if in_shadow is None:
