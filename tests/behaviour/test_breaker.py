@@ -1,4 +1,4 @@
-"""A circuit breaker: after so many rejections, denials or failures in a time, calls ask or are denied; then it closes."""
+"""A circuit breaker: after so many rejections, denials or failures calls ask or are denied, until it closes."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from keyturn import (
 )
 from keyturn.audit.checker import check
 from keyturn.core.policy import BY_BREAKER
+from keyturn.engine.driving.quota_logs import QuotaCount
 from keyturn.engine.run.log_cache import forget
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.models.scripted.model import ScriptedModel, function_call
@@ -52,7 +53,9 @@ class Desk:
             self.paid.append(amount)
             return "paid"
 
-        replies: list[Any] = [[function_call("pay", {"amount": each}, call_id=f"c{n}")] for n, each in enumerate(amounts)]
+        replies: list[Any] = [
+            [function_call("pay", {"amount": each}, call_id=f"c{n}")] for n, each in enumerate(amounts)
+        ]
         self.agent = Agent(name, model=ScriptedModel([*replies, "done", "done"]), tools=[pay])
 
     async def run(self, journal: Any, policy: Policy, streamed: bool = False) -> Any:
@@ -80,7 +83,9 @@ async def test_denials_and_rejections_open_it_and_its_own_denials_do_not(store: 
     desk = Desk(2000, 2000, 5, 5, 5)
     result = await desk.run(store, breaking(of=of), streamed)
     assert desk.paid == []
-    assert [each.by for each in await screened(store, result.run_id)] == ["policy:2"] * 2 + [f"policy:1{BY_BREAKER}"] * 3
+    assert [each.by for each in await screened(store, result.run_id)] == ["policy:2"] * 2 + [
+        f"policy:1{BY_BREAKER}"
+    ] * 3
     others = Desk(500, 5)
     policy = breaking(1, of=of, name=None if of == "run" else "others")
     result = await others.run(store, policy, streamed)
@@ -141,6 +146,19 @@ async def test_each_failure_of_many_runs_is_counted_once(store: Any) -> None:
     await shut.run(store, policy)
     assert shut.paid == []
     assert (await check(store)).ok
+
+
+async def test_the_checker_sees_a_breaker_that_was_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, policy = MemoryJournal(), breaking(5, of="tenant")
+    await Desk(13).run(store, policy)
+
+    async def silence(*_given: Any) -> None:
+        """Tell nobody."""
+
+    monkeypatch.setattr(QuotaCount, "tell", silence)
+    run = (await Desk(13).run(store, policy)).run_id
+    report = await check(store)
+    assert [(each.run, each.what.endswith("was never told")) for each in report.violations] == [(run, True)]
 
 
 async def test_what_is_not_of_the_rule_does_not_open_it(store: Any) -> None:

@@ -560,7 +560,9 @@ class Reference(Time):
             and (terms.uses is None or grant["uses"] < terms.uses)
             and (terms.expires_at is None or self.now < terms.expires_at)
             and all(self.within(params, name, most, terms) for name, most in (terms.where or {}).items())
-            and (terms.verdict == "reject" or not (twofold(call["terms"]) or (call["terms"] and call["terms"].min_look)))
+            and (
+                terms.verdict == "reject" or not (twofold(call["terms"]) or (call["terms"] and call["terms"].min_look))
+            )
             and (1 if call["terms"] is None else self.several(call["terms"], terms.verdict)) == 1
             and any(fits(step, terms.decider, None, self.requester) for step in steps(call["terms"]))
         )

@@ -74,7 +74,10 @@ class Reviews(Asks):
         need(c.verdict == "right" or (c.verdict == "wrong" and c.note))
         own = {who.id.casefold(), (who.acting_for or who.id).casefold()}
         need(who.strength != "claimed" and not own & {name.casefold() for name in review["names"]})
-        need(not who.requester and (self.requester or "").casefold() not in {who.id.casefold(), who.acting_for.casefold()})
+        need(
+            not who.requester
+            and (self.requester or "").casefold() not in {who.id.casefold(), who.acting_for.casefold()}
+        )
         terms = review["terms"]
         if terms is not None:
             left = [user for user in terms.users if user not in review["names"]]

@@ -1,4 +1,4 @@
-"""Reviews: others are asked about what was let run, after the glass was broken and of a sample; no call waits for it."""
+"""Reviews: others are asked about what was let run, after the glass was broken and of a sample; no call waits."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from keyturn import (
 from keyturn.audit.checker import check
 from keyturn.audit.decisions.search import Wanted, search
 from keyturn.journal.rows import Query
-from keyturn.policies.rules import allow, ask, deny
 from keyturn.models.scripted.model import ScriptedModel, function_call
+from keyturn.policies.rules import allow, ask, deny
 
 ANN = Decider("ann", roles=("ops",), strength="authenticated")
 CHIEF = Decider("cyd", roles=("chief",), strength="authenticated")
@@ -208,9 +208,7 @@ async def test_secrets_are_shown_to_nobody_and_notices_are_written(store: Any) -
 
     tool = function_tool(log_in)
     model = ScriptedModel([[function_call("log_in", {"password": "hunter2"}, call_id="c")], "done"])
-    await Runner.run(
-        Agent("clerk", model=model, tools=[tool]), "go", journal=store, policy=Policy(allow(review=1.0))
-    )
+    await Runner.run(Agent("clerk", model=model, tools=[tool]), "go", journal=store, policy=Policy(allow(review=1.0)))
     [asked] = await Inbox(store).list()
     assert "hunter2" not in repr(asked)
     assert (await check(store)).ok

@@ -91,7 +91,8 @@ class AuditedCall:
     `started_at` and `started_by` when and by which process it was started last, `supplied` that its tool's question was
     answered. `let_by` is what let it run unasked; `confirmed` is its requester's word, after which others decide;
     `claim` and `snoozes` are the marks that people made on what waits, `looks` says since when each has looked at it,
-    and `review` is the share of such calls that others are asked about. `screened_in` and `renewed_in` are the lines in
+    and `review` is the share of such calls that others are asked about, `watched` the counts that are told what becomes
+    of it. `screened_in` and `renewed_in` are the lines in
     which it was screened and asked again, `stricter_in` the one in which the newest policy asked about its decision.
     """
 
@@ -131,6 +132,7 @@ class AuditedCall:
     snoozes: dict[str, ev.CallMarked] = field(default_factory=dict[str, ev.CallMarked])
     looks: dict[str, int] = field(default_factory=dict[str, int])
     review: float = 0.0
+    watched: tuple[ev.Watch, ...] = ()
 
     def propose(self, proposal: ev.Proposal) -> None:
         """Reset the call to what the model, or the changed tool, proposes now; earlier decisions are void."""

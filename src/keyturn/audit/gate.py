@@ -6,7 +6,7 @@ It asks the code that folds and decides nothing, and raises `Broken` at the firs
 from __future__ import annotations
 
 from ..core import events as ev
-from ..core.policy import Approval
+from ..core.policy import BY_BREAKER, Approval
 from .calls import WAITING, AuditedCall, Broken, need
 from .deciders import (
     behind_glass,
@@ -55,6 +55,9 @@ class Gate(Steps):
         call = self.at(event.call)
         need(event.action in _SCREENED, "I7", f"call {call.id} got a verdict of an unknown kind")
         self.counted_in += [(log, call.id, self.line) for log in event.quotas]
+        call.watched = event.watched or call.watched
+        if event.action == "deny" and BY_BREAKER not in event.by:
+            self.troubled(call, "denied")
         if call.place == "ready" and call.recheck:
             call.recheck = False
             forgotten = event.action == "deny" and call.acted and not call.supplied
@@ -153,6 +156,8 @@ class Gate(Steps):
         call.recheck = call.place == "ready"
         call.must_ask = False
         self.decided_now.append(call)
+        if made.verdict == "reject" and not made.asks_back:
+            self.troubled(call, "rejected")
         self.broken(call, made)
 
     def _check(self, call: AuditedCall, made: ev.Decision) -> None:
@@ -265,15 +270,6 @@ class Gate(Steps):
         call.renewed = event.nonce or call.renewed
         call.renewed_in = self.line
         call.revoked = True
-
-    def warned(self, event: ev.ExpiryNear) -> None:
-        """Check a warning that a request will expire."""
-        call = self.at(event.call)
-        due = call.warns_at if call.place == "asked" else None
-        need(not call.warned, "I8", f"call {call.id} was said to run out soon a second time")
-        in_time = due is not None and self.now >= due and not self.ran_out(call)
-        need(in_time, "I8", f"call {call.id} was said to run out soon at the wrong time")
-        call.warned = True
 
     def restored(self, event: ev.RunRestored) -> None:
         """Check that after a restore nothing that may have run goes on without a new decision."""
@@ -390,6 +386,8 @@ class Gate(Steps):
         comes = call.place == "running" or (not self.over and (call.place == "dead" or refused))
         need(comes, "I2", f"call {call.id} got a result while it was {call.place}")
         need(not self.framed(call.id), "I2", f"call {call.id} got a result before its nested agent had ended")
+        if event.failed and call.place == "running":
+            self.troubled(call, "failed")
         label = event.item.get("call_id")
         need(label in (None, call.proposal.label), "I4", f"call {call.id} got the result of another call")
         call.place = "settled"

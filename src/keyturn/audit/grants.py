@@ -25,7 +25,6 @@ class Standing(Reviews):
     def __init__(self) -> None:
         super().__init__()
         self.about: dict[str, Any] = {}
-        self.line: int = 0
         self.grants: dict[str, ev.GrantTerms] = {}
         self.uses: dict[str, int] = {}
         self.owed: tuple[str, str] | None = None

@@ -145,7 +145,8 @@ def _marked(seen: _Seen, event: ev.CallMarked) -> Iterator[str]:
 
 
 def _reviewed(seen: _Seen, event: ev.ReviewGiven) -> Iterator[str]:
-    yield f"{_of(seen, event.call)} is said to have been {event.verdict}{_by(event.decider.id)}{_because(event.note or '')}"
+    said = f"is said to have been {event.verdict}{_by(event.decider.id)}{_because(event.note or '')}"
+    yield f"{_of(seen, event.call)} {said}"
 
 
 def _to_review(seen: _Seen, event: ev.ReviewAsked) -> Iterator[str]:

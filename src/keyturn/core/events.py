@@ -18,8 +18,6 @@ from .beside_events import CallLooked as CallLooked
 from .beside_events import CallMarked as CallMarked
 from .beside_events import ReviewAsked as ReviewAsked
 from .beside_events import ReviewGiven as ReviewGiven
-from .beside_events import ReviewWhy as ReviewWhy
-from .beside_events import ReviewWord as ReviewWord
 from .call_ids import ROOT as ROOT
 from .items import Item
 from .people import Decider
@@ -135,9 +133,9 @@ class ReplyRefused(Event, frozen=True):
 class CallScreened(Event, frozen=True):
     """A verdict on a call was recorded: allow, ask or deny; it is never asked for again, only made stricter.
 
-    `preview` is what people are shown, where it was made of the world as it was then. `quotas` names the logs that
-    count the call as one that runs. `review` is the share of such calls that people look at afterwards. `shadow` is
-    what a policy in shadow mode would have said, and changes nothing. `watched` names the counts of circuit breakers.
+    `preview` is what people are shown, made of the world as it was then. `quotas` names the logs that count the call as
+    one that runs, `watched` those of breakers. `review` is the share of such calls that people look at. `shadow` is what
+    a policy in shadow mode would have said, and changes nothing.
     """
 
     call: str

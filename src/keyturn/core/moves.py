@@ -75,7 +75,8 @@ def let_run(run: Run, call: Call) -> None:
 
 def troubled(run: Run, call: Call, trouble: Trouble) -> None:
     """Count a call that did not go well, here and where several runs are counted."""
-    run.troubles[trouble].append(noted(run, call))
+    counted = {"rejected": run.rejected, "denied": run.denied, "failed": run.failed}
+    counted[trouble].append(noted(run, call))
     tell_of(run, call, trouble)
 
 

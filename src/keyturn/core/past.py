@@ -165,8 +165,10 @@ class RunPast:
 
     def troubled(self, after: Sequence[Trouble], since: int) -> Iterator[CallView]:
         """Yield the calls of which one of these things became since a time, each with the time of that."""
+        run = self._run
+        counted = {"rejected": run.rejected, "denied": run.denied, "failed": run.failed}
         for what in after:
-            for let in reversed(self._run.troubles[what]):
+            for let in reversed(counted[what]):
                 if let.at < since:
                     break  # they are in the order of time
                 yield self._view(let)

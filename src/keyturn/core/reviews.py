@@ -12,6 +12,7 @@ from typing import get_args
 
 from . import commands as cm
 from . import events as ev
+from .beside_events import ReviewWord
 from .digest import digest
 from .errors import Conflict, NotAllowed, NotPending, UserError
 from .people import Decider, is_one_of, plain_text
@@ -86,7 +87,7 @@ def give_review(run: Run, c: cm.GiveReview) -> Iterable[ev.ReviewGiven]:
         raise NotPending("nobody is asked whether that call was rightly let run")
     if c.digest != review_digest(run, review):
         raise Conflict("the call was let run anew since it was shown; look at it again")
-    if c.verdict not in get_args(ev.ReviewWord):
+    if c.verdict not in get_args(ReviewWord):
         raise UserError(f"a review says 'right' or 'wrong', not {c.verdict!r}")
     if c.note is not None:
         plain_text(c.note, "a note")

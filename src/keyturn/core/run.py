@@ -15,10 +15,11 @@ import msgspec
 from msgspec.structs import replace
 
 from . import events as ev
+from .beside_events import ReviewWhy
 from .call_ids import is_below
 from .digest import canonical, digest
 from .items import Item
-from .policy import Approval, Trouble
+from .policy import Approval
 from .preview import Preview
 from .states import FRAME_MOVES, RUN_MOVES, Phase, State, Status
 from .strict import parse
@@ -52,7 +53,7 @@ class Taken(msgspec.Struct, frozen=True, gc=False):
 
 
 class Owed(msgspec.Struct, frozen=True, gc=False):
-    """Names a call, by its arguments, the logs that still count it though it did not run, and those to be told of it."""
+    """Names a call, by its arguments, the logs that still count it though it did not run, and those to tell of it."""
 
     call: str
     of: str
@@ -101,8 +102,8 @@ class Call(msgspec.Struct):
     confirmed: ev.Decision | None = None  # the requester's word, after which others decide
     claim: ev.CallMarked | None = None  # who said last that they are on it
     snoozes: dict[str, ev.CallMarked] = {}  # who does not want to see it for a while, by person
-    looks: dict[str, int] = {}  # since when each person has had it on the screen, in milliseconds
-    review: float = 0.0  # the share of such calls that people look at once they were let run
+    looks: dict[str, int] = {}  # since when each person has had it on the screen
+    review: float = 0.0  # the share of such calls that people look at afterwards
 
     @property
     def text(self) -> str:
@@ -150,7 +151,7 @@ class Review(msgspec.Struct, frozen=True):
     """Holds a call that others are asked about after it was let run, as it was then; `said` is what they said."""
 
     call: Call
-    why: ev.ReviewWhy
+    why: ReviewWhy
     asked_at: int
     revision: int
     deciders: tuple[str, ...]
@@ -225,7 +226,7 @@ class Run(msgspec.Struct):
     let: list[Let] = []  # calls that were let run, for policies that count
     under_policy: bool = False  # a policy judged one of its calls
     rejected: list[Let] = []  # calls that were rejected, for policies that count
-    denied: list[Let] = []  # calls that a policy denied, a circuit breaker's own denials aside
+    denied: list[Let] = []  # calls that were denied, but by a circuit breaker
     failed: list[Let] = []  # calls whose tools failed
     limits: dict[str, Any] = {}  # the limits on its usage
     turns: int = 0  # the root's turns so far
@@ -236,11 +237,6 @@ class Run(msgspec.Struct):
     error: str = ""  # why it failed
     traceback: str = ""  # where that was raised
     restored: str | None = None  # why it stopped, if its store was restored from a copy
-
-    @property
-    def troubles(self) -> dict[Trouble, list[Let]]:
-        """Return the calls that did not go well, each with the time of that."""
-        return {"rejected": self.rejected, "denied": self.denied, "failed": self.failed}
 
     def move(self, verb: str) -> None:
         """Go on to the next status."""

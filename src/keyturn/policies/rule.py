@@ -16,9 +16,9 @@ from ..core.digest import digest
 from ..core.errors import UserError
 from ..core.policy import BY_BREAKER, Action, Approval, CallView, Verdict
 from ..core.predicate import Finding, Truth, Where, check_where, evaluate, findings
+from .breaker import Breaker
 from .explain import RuleFinding
 from .grants import own_where
-from .breaker import Breaker
 from .limits import Budget, Calls, Rejections
 
 Limit = Calls | Budget | Rejections | Breaker

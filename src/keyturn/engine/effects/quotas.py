@@ -76,7 +76,9 @@ class Quotas:
     async def look(self, policies: tuple[Any, ...], view: CallView) -> None:
         """Read what others were counted for, of each limit that the call is about."""
         self._wanted, self._watching = {}, {}
-        for owed in [key for key, made in self._drive.run.owed.items() if made.watched or made.call == self._taker.call]:
+        for owed in [
+            key for key, made in self._drive.run.owed.items() if made.watched or made.call == self._taker.call
+        ]:
             await _return(self._drive, owed)  # else it would be taken out after it was counted anew, or told too late
         for policy in policies:
             if getattr(policy, "counts_for_several_runs", False) is True:
