@@ -314,6 +314,6 @@ def complete(pen: Pen, world: World, most: int = 600) -> Outcome:
         commands = world.commands(pen.run, acts[0])
         pen(*commands)
         if isinstance(commands[0], cm.Look):  # and they read it
-            pen(cm.Tick(), at=pen.now + 30)
+            pen(cm.SaveContext({"read until": pen.now + 30}), cm.Tick(), at=pen.now + 30)
     assert pen.run.status in ("finished", "cancelled"), f"{pen.run.status} after {len(pen.log)} steps, {pen.does()}"
     return outcome(pen.run)

@@ -1,8 +1,8 @@
 """The events of a run: past tense, frozen, one struct each.
 
-An event says what happened, to which frame or call, with the data needed to fold it and nothing
-that can be derived. A step is the events of one commit: it is one line of the log, so a log can
-never be cut inside a step. A retired version of an event gets one function in `upcasts.py`.
+An event says what happened, to which frame or call, with the data needed to fold it and nothing that can be derived. A
+step is the events of one commit: it is one line of the log, so a log can never be cut inside a step. A retired version
+of an event gets one function in `upcasts.py`.
 
 Frames and calls are named by where they are: see `call_ids.py`.
 """
@@ -106,10 +106,7 @@ class InputAdded(Event, frozen=True):
 
 
 class ReplyRecorded(Event, frozen=True):
-    """The model answered; `tools` holds, by digest, what the model was told of tools that may ask.
-
-    `model` is the name under which it was asked.
-    """
+    """The model answered, under the name `model`; `tools` holds, by digest, what it was told of tools that may ask."""
 
     frame: str
     output: list[Item]
@@ -134,8 +131,8 @@ class CallScreened(Event, frozen=True):
     """A verdict on a call was recorded: allow, ask or deny; it is never asked for again, only made stricter.
 
     `preview` is what people are shown, made of the world as it was then. `quotas` names the logs that count the call as
-    one that runs, `watched` those of breakers. `review` is the share of such calls that people look at. `shadow` is what
-    a policy in shadow mode would have said, and changes nothing.
+    one that runs, `watched` those of breakers. `review` is the share of such calls that people look at.
+    `shadow` is what a policy in shadow mode would have said, and changes nothing.
     """
 
     call: str

@@ -95,7 +95,8 @@ def _draw_terms(screen: Terminal, request: Request) -> None:
     if terms.confirm:
         screen.label("who confirms it", request.requester or "the person for whom the run acts")
     if terms.min_look is not None:
-        screen.say("Who approves it looks at it for {:g} seconds first.", milliseconds(terms.min_look) / 1_000)
+        seconds = -(-milliseconds(terms.min_look) // 1_000)
+        screen.say("Who approves it looks at it for {} seconds first.", seconds)
     if terms.break_glass is not None:
         screen.label("who may approve it alone in an emergency", f"role {terms.break_glass}")
     if terms.needs_proof:

@@ -176,14 +176,14 @@ async def _return(drive: Drive, owed: str) -> None:
         return
     taker = Taker(drive.run.id, made.call, made.of)
     journal = drive.journal
-    for log in made.quotas:
-        if journal is None:
-            break
+    for log in made.quotas if journal is not None else ():
+        assert journal is not None
         try:
             await give_back(journal, taker, log, drive.clock)
         except (LogDamaged, Conflict) as error:  # it stays counted, which is the safe side
             logger.warning("a call that did not run stays counted in %s: %s", log, error_words(error))
     for watch in made.watched if journal is not None else ():
+        assert journal is not None
         try:
             await quota_count(journal, watch.count, watch.per_ms).tell(journal, taker, drive.clock)
         except (LogDamaged, Conflict) as error:  # whoever cannot read it takes its breaker for open
