@@ -145,7 +145,7 @@ async def test_it_sees_the_call_and_neither_secrets_nor_what_the_other_model_wro
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"may": "deny"}, {"sample": 2}, {"sample": True}, {"timeout": 0}, {"rules": "ask"}, {"instructions": " "}],
+    [{"may": "deny"}, {"review": 2}, {"review": True}, {"timeout": 0}, {"rules": "ask"}, {"instructions": " "}],
 )
 def test_what_is_wrong_is_refused_at_once(wrong: dict[str, Any]) -> None:
     with pytest.raises(UserError, match=next(iter(wrong))):

@@ -21,13 +21,14 @@ from keyturn.core.codec import Log, decode, encode
 from keyturn.core.effects import pending, waiting
 from keyturn.core.errors import KeyturnError
 from keyturn.core.people import Proof
-from keyturn.core.policy import Approval, Verdict
+from keyturn.core.policy import Verdict
 from keyturn.core.preview import Preview, Text
 from keyturn.core.reviews import review_digest
 from keyturn.core.run import Call, Run, call_digest, twin
 from keyturn.core.states import WAITING
 from keyturn.core.usage import Counts
 from tests.core.auditor import Auditor
+from tests.core.drawn import OPS, PEOPLE, TERMS
 from tests.core.reference import Reference
 from tests.core.samples import Pen, everything, grant, person, reply, result, says, start, tool, user
 from tests.core.world import World, complete, crash, outcome, restore
@@ -86,51 +87,9 @@ Draw = Callable[[Any], Any]
 Maker = Callable[[Any, Draw, str], cm.RunCommand]
 GUARDED = st.sampled_from(["", "", "", "before", "beside"])
 LIMIT = st.sampled_from([None, None, 1, 3])
-TERMS = st.sampled_from(
-    [
-        None,
-        None,
-        None,
-        Approval(expires="50ms"),
-        Approval(execute_by="50ms"),
-        Approval(quorum=2, reason="on_reject"),
-        Approval(execute_by="50ms", reason="required"),
-        Approval(quorum=2, deny_quorum=2, expires="90ms", execute_by="90ms"),
-        Approval(role="ops", expires="90ms", on_expiry="ask_again", max_asks=2),
-        Approval(users=("ada", "bob"), not_requester=True),
-        Approval(signed=True, quorum=2, expires="50ms", on_expiry="escalate", escalate_to=("cyd", "dan", "role:ops")),
-        Approval(expires="90ms", warn_before="30ms", on_expiry="ask_again", max_asks=9),
-        Approval(confirm=True, reason="on_reject"),
-        Approval(confirm=True, quorum=2, execute_by="50ms", break_glass="ops"),
-        Approval(confirm=True, role="ops", signed=True, break_glass="chief"),
-        Approval(users=("bob",), not_requester=True, break_glass="ops"),
-        Approval(min_look="30ms"),
-        Approval(min_look="30ms", quorum=2, break_glass="chief", expires="200ms"),
-        Approval(min_look="1ms", confirm=True, role="ops"),
-    ]
-)
 ARGS = st.sampled_from([None, '{"n":1}', '{"n":2}', '{ "n": 2 }', "{", ""])
 GATE = st.sampled_from(["allow", "ask", "ask", ""])
 RECOVER = st.sampled_from(["ask", "ask", "retry", "probe"])
-OPS = person("ada", "ops", strength="signed")
-PEOPLE = st.sampled_from(
-    [
-        OPS,
-        OPS,
-        OPS,
-        person("bob", "ops", strength="signed"),
-        person("cyd", strength="signed"),
-        person("dan"),
-        person("eve", strength="signed"),
-        person("gus", "chief", strength="signed"),
-        person("eve", "ops", strength="signed"),
-        person("fay", "ops", requester=True),
-        person("ada", "ops", strength="claimed"),
-        replace(person("eve", "ops", strength="signed"), acting_for="ada"),
-        replace(person("bob", "ops", strength="signed"), acting_for="ada", place=3),
-        None,
-    ]
-)
 VIA = st.sampled_from(["person"] * 20 + ["on_approval", "probe", "probe", "grant", "clock"])
 PROOF = st.sampled_from([Proof("ssh", "k", b"x")] * 5 + [None])
 NOTES = st.sampled_from([None, "so", "so", "so", "so", "so", "so", "so", "\ud800"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -47,13 +47,14 @@ class Clock:
         return self.now
 
 
-def clerk(**terms: Any) -> Agent[Any]:
+def clerk(said: Any = None, **terms: Any) -> Agent[Any]:
     def pay(amount: int) -> str:
         """Pay."""
         paid.append(amount)
         return "paid"
 
     tool = function_tool(pay, needs_approval=True, approval=Approval(**({"min_look": "5s"} | terms)))
+    cast("Any", tool).on_approval = said
     model = ScriptedModel([[function_call("pay", {"amount": 5}, call_id="c")], "done", "done"])
     return Agent("clerk", model=model, tools=[tool])
 
@@ -205,9 +206,8 @@ async def test_a_bare_state_has_no_screen() -> None:
 
 
 async def test_an_answer_of_the_tool_itself_is_no_look() -> None:
-    store, inbox = MemoryJournal(), None
-    agent = clerk()
-    agent.tools[0].on_approval = lambda _context, _item: {"approve": True}  # type: ignore[attr-defined]
+    store = MemoryJournal()
+    agent = clerk(said=lambda _context, _item: {"approve": True})
     inbox = Inbox(store)
     await Runner.run(agent, "go", journal=store)
     assert [row.state for row in await inbox.list()] == ["open"]
