@@ -22,7 +22,7 @@ from .finding import find_run
 from .printing import print_labelled
 from .with_journal import Told, describe_journal, run_with_journal
 
-_STATUSES = ("running", "waiting", "finished", "failed", "cancelled", "erased", "damaged")
+_STATUSES = ("queued", "running", "waiting", "finished", "failed", "cancelled", "erased", "damaged")
 
 
 def describe(parser: argparse.ArgumentParser) -> None:

@@ -9,9 +9,18 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import events as ev
-from . import lending, quota
+from . import lending, queueing, quota
 from .moves import ask_before_acting, drop_below, let_run, move, open_calls, read_in, troubled
-from .noting import approval_withdrawn, call_looked, call_marked, review_asked, review_given, unmarked, vote_cast
+from .noting import (
+    approval_withdrawn,
+    call_looked,
+    call_marked,
+    expiry_near,
+    review_asked,
+    review_given,
+    unmarked,
+    vote_cast,
+)
 from .policy import BY_BREAKER
 from .records import RUNS
 from .run import RESTORED, Frame, Run
@@ -54,7 +63,9 @@ def _run_resumed(run: Run, event: ev.RunResumed) -> None:
     if event.about:
         run.about = run.about | event.about
     if event.max_turns is not None or event.unlimited:
-        run.max_turns = run.frames[ev.ROOT].max_turns = None if event.unlimited else event.max_turns
+        run.max_turns = None if event.unlimited else event.max_turns
+        if not run.queued:
+            run.frames[ev.ROOT].max_turns = run.max_turns
 
 
 def _context_saved(run: Run, event: ev.ContextSaved) -> None:
@@ -76,6 +87,7 @@ def _frame_opened(run: Run, event: ev.FrameOpened) -> None:
         barrier=event.barrier,
     )
     if event.frame == ev.ROOT:
+        run.queued = False
         run.root_agent = run.last_agent = event.agent
         run.max_turns = event.max_turns
         run.response_id = event.response_id
@@ -187,10 +199,6 @@ def _call_asked_again(run: Run, event: ev.CallAskedAgain) -> None:
     call.renewed = event.nonce or call.renewed
     call.revoked = True
     move(run, call, "ask_again")
-
-
-def _expiry_near(run: Run, event: ev.ExpiryNear) -> None:
-    run.calls[event.call].warned = True
 
 
 def _call_voided(run: Run, event: ev.CallVoided) -> None:
@@ -352,6 +360,7 @@ def _run_restored(run: Run, event: ev.RunRestored) -> None:
 
 _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.RunStarted: _run_started,
+    ev.RunQueued: queueing.queued,
     ev.RunResumed: _run_resumed,
     ev.ContextSaved: _context_saved,
     ev.FrameOpened: _frame_opened,
@@ -367,7 +376,7 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.ReviewAsked: review_asked,
     ev.ReviewGiven: review_given,
     ev.ApprovalWithdrawn: approval_withdrawn,
-    ev.ExpiryNear: _expiry_near,
+    ev.ExpiryNear: expiry_near,
     ev.CallVoided: _call_voided,
     ev.CallStarted: _call_started,
     ev.CallNeeds: _call_needs,

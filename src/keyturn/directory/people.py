@@ -70,6 +70,10 @@ class People:
 
     # Reading -------------------------------------------------------------------------------------------------------
 
+    async def now(self) -> int:
+        """Return the journal's time, in milliseconds since 1970, by which tokens and delegations end."""
+        return await self._store.now()
+
     async def directory(self, place: int | None = None) -> Directory:
         """Return the whole directory, as it is now or was after so many entries; do not change it."""
         return await (self._book.read() if place is None else self._book.at(place))
@@ -167,6 +171,11 @@ class People:
         """Change a setting, of a person or of everybody; None for as it was."""
         changed = ev.SettingChanged(name, value, person)
         await self._change(by, lambda now, _at: decide.change_setting(now, id_of(by), changed))
+
+    async def mute(self, person: str, lasts: str | float | None, *, by: By) -> None:
+        """Tell somebody nothing for a while, such as "1h"; what waits is told afterwards, and with None at once."""
+        until = None if lasts is None else await self._store.now() + milliseconds(lasts)
+        await self.set("muted_until", until, person=person, by=by)
 
     # Delegating ----------------------------------------------------------------------------------------------------
 
