@@ -9,18 +9,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import events as ev
-from . import lending, queueing, quota
+from . import lending, noting, queueing, quota
 from .moves import ask_before_acting, drop_below, let_run, move, open_calls, read_in, troubled
-from .noting import (
-    approval_withdrawn,
-    call_looked,
-    call_marked,
-    expiry_near,
-    review_asked,
-    review_given,
-    unmarked,
-    vote_cast,
-)
+from .noting import unmarked
 from .policy import BY_BREAKER
 from .records import RUNS
 from .run import RESTORED, Frame, Run
@@ -368,15 +359,15 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.ReplyRecorded: _reply_recorded,
     ev.ReplyRefused: _count,
     ev.CallScreened: _call_screened,
-    ev.VoteCast: vote_cast,
+    ev.VoteCast: noting.vote_cast,
     ev.CallDecided: _call_decided,
     ev.CallAskedAgain: _call_asked_again,
-    ev.CallMarked: call_marked,
-    ev.CallLooked: call_looked,
-    ev.ReviewAsked: review_asked,
-    ev.ReviewGiven: review_given,
-    ev.ApprovalWithdrawn: approval_withdrawn,
-    ev.ExpiryNear: expiry_near,
+    ev.CallMarked: noting.call_marked,
+    ev.CallLooked: noting.call_looked,
+    ev.ReviewAsked: noting.review_asked,
+    ev.ReviewGiven: noting.review_given,
+    ev.ApprovalWithdrawn: noting.approval_withdrawn,
+    ev.ExpiryNear: noting.expiry_near,
     ev.CallVoided: _call_voided,
     ev.CallStarted: _call_started,
     ev.CallNeeds: _call_needs,
