@@ -43,6 +43,7 @@ COMMANDS: dict[str, str] = {
     "requests": "list what waits for people",
     "resolve": "say what became of a call in doubt: keyturn resolve REQUEST ran",
     "restored": "put in doubt what a store lets run that was brought back from a copy: keyturn restored URL",
+    "review": "say of a call that was let run whether that was right: keyturn review REQUEST wrong --note TEXT",
     "revoke": "revoke a standing decision: keyturn revoke GRANT",
     "run": "start a run: keyturn run module:app AGENT INPUT",
     "runs": "list runs, and say why one stopped: keyturn runs sqlite:///keyturn.db [RUN]",
@@ -56,7 +57,7 @@ COMMANDS: dict[str, str] = {
     "withdraw": "take an approval back before its call is started: keyturn withdraw REQUEST",
     "worker": "move an app's runs: keyturn worker module:app",
 }
-_DECIDING = ("answer", "approve", "ask-back", "edit", "grant", "reject", "resolve")
+_DECIDING = ("answer", "approve", "ask-back", "edit", "grant", "reject", "resolve", "review")
 _MARKING = ("let-go", "snooze", "take", "wake", "withdraw")
 
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 from . import commands as cm
 from . import events as ev
 from . import queueing, quota
-from .beside import mark, withdraw
+from .beside import look, mark, withdraw
 from .digest import canonical
 from .effects import comes_next
 from .errors import Conflict, UserError
@@ -40,6 +40,7 @@ from .moves import asked_on
 from .policy import Verdict
 from .records import WANTS
 from .reply import check_proposal, check_usage, record_reply, refuse_reply
+from .reviews import give_review
 from .run import Frame, Run, stale, unknown_below
 from .states import MOVES, OVER, READY
 
@@ -303,6 +304,8 @@ _DECIDE: dict[type[cm.RunCommand], Callable[[Run, Any], Events]] = cast(
         cm.Screen: screen,
         cm.Deliver: deliver,
         cm.MarkCall: mark,
+        cm.Look: look,
+        cm.GiveReview: give_review,
         cm.Withdraw: withdraw,
         cm.Revoke: revoke,
         cm.LendGrant: lend,

@@ -128,6 +128,8 @@ def _with_moments(told: dict[str, Any], how: Callable[[Any], Any]) -> dict[str, 
         made["confirmed"] = {**told["confirmed"], "at": how(told["confirmed"]["at"])}
     if told.get("claim"):
         made["claim"] = {**told["claim"], "until": how(told["claim"]["until"])}
+    if told.get("looked"):
+        made["looked"] = [{**look, "at": how(look["at"])} for look in told["looked"]]
     if told.get("snoozed"):
         made["snoozed"] = [{**mark, "until": how(mark["until"])} for mark in told["snoozed"]]
     return made

@@ -45,6 +45,8 @@ async def decide(inbox: Inbox, verb: Verb, arguments: argparse.Namespace) -> Tol
     words = verb.words(arguments)
     row = await find_request(inbox, arguments.request, login or by_of(arguments))
     asked = await _shown(inbox, row, arguments)
+    if asked.at_terminal and login is not None and row.state == "open":
+        await inbox.looked(row, by=login)
     if "typed" in words:
         words = {"output": ShownRequest(item_of(row)).answer(words["typed"])}
     if verb.name == "edit" and row.state == "open":
@@ -102,6 +104,7 @@ _QUESTIONS: dict[str, LiteralString] = {
     "reject": "Reject it? y or n",
     "answer": "Give this answer? y or n",
     "resolve": "Record this? y or n",
+    "review": "Record this? y or n",
     "grant": "Approve it, and grant later ones like it? y or n",
     "ask-back": "Ask the agent this? It does not run until it asks again. y or n",
 }

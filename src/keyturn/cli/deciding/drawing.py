@@ -12,7 +12,7 @@ from ...console.introduction import describe
 from ...console.request import ShownRequest
 from ...console.screen import Terminal
 from ...core.encodable import in_milliseconds, moment
-from ...core.policy import Approval
+from ...core.policy import Approval, milliseconds
 from ...core.request import Request, Vote
 from ...engine.views.items import ToolApprovalItem
 from ...journal.rows import RequestRow
@@ -30,6 +30,8 @@ STATES = {
     "did_not_run": "said not to have run",
     "retry": "to run again",
     "expire": "out of time",
+    "right": "said to have been right",
+    "wrong": "said to have been wrong",
 }
 _SIGNED: LiteralString = "Each of them signs with a key of their own."
 _OTHER: LiteralString = "It is not for the person for whom the run acts."
@@ -72,7 +74,7 @@ def draw_request(screen: Terminal, row: RequestRow, now: int, *, named: bool = T
 
 
 def _verb(request: Request) -> str:
-    words = {"approval": "approve", "external": "answer", "in_doubt": "resolve"}
+    words = {"approval": "approve", "external": "answer", "in_doubt": "resolve", "review": "review"}
     return words[request.kind]
 
 
@@ -95,6 +97,9 @@ def _draw_terms(screen: Terminal, request: Request) -> None:
         screen.label("the run acts for", request.requester or "somebody it does not say")
     if terms.confirm:
         screen.label("who confirms it", request.requester or "the person for whom the run acts")
+    if terms.min_look is not None:
+        seconds = -(-milliseconds(terms.min_look) // 1_000)
+        screen.say("Who approves it looks at it for {} seconds first.", seconds)
     if terms.break_glass is not None:
         screen.label("who may approve it alone in an emergency", f"role {terms.break_glass} (--break-glass)")
     if terms.needs_proof:

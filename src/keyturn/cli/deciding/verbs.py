@@ -108,6 +108,14 @@ def _describe_resolve(parser: argparse.ArgumentParser) -> None:
     given.add_argument("--data", metavar="JSON", help="the same as JSON")
 
 
+def _describe_review(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("outcome", choices=("right", "wrong"), help="whether it was right to let it run")
+
+
+def _reviewed(arguments: argparse.Namespace) -> Words:
+    return {"verdict": arguments.outcome}
+
+
 def _describe_grant(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--where", metavar="JSON", help='for arguments like these: {"amount": {"le": 50}}')
     parser.add_argument("--uses", type=int, metavar="N", help="for so many later calls")
@@ -164,6 +172,7 @@ _ROWS = (
     Verb("answer", "answer", "answered", _describe_answer, _answer, _always("answer")),
     Verb("edit", "approve", "approved as you changed it", _describe_edit, _no_words, _always("edit")),
     Verb("resolve", "resolve", "resolved", _describe_resolve, _resolved, _outcome),
+    Verb("review", "review", "reviewed", _describe_review, _reviewed),
     Verb("grant", "approve", "approved, with a grant", _describe_grant, _grant),
 )
 
