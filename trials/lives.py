@@ -14,6 +14,7 @@ from typing import Any
 
 from keyturn import Runner, RunState
 from keyturn.journal.base import Store
+from keyturn.journal.memory import MemoryJournal
 from keyturn.journal.postgres import PostgresJournal
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.sessions.sqlite import SQLiteSession
@@ -26,6 +27,9 @@ ROUNDS = 30
 WAYS = ("plain", "together", "streamed", "app")
 # Later than any claim lasts, so that a life may take over from the one before it.
 LATER_MS = 600_000
+MEMORY = "memory://"
+# The stores in this process's memory, by the folder of their place.
+IN_MEMORY: dict[Path, MemoryJournal] = {}
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,9 @@ class Place:
         return self.folder / "runs.db"
 
     def open(self, clock: Callable[[], int] | None) -> Any:
-        """The store."""
+        """The store, through a connection of its own."""
+        if self.url == MEMORY:
+            return IN_MEMORY.setdefault(self.folder, MemoryJournal(clock)).of(self.tenant)
         if self.url:
             return PostgresJournal(self.url, clock=clock).of(self.tenant)
         return SQLiteJournal(self.file, clock=clock)
