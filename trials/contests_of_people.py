@@ -173,7 +173,7 @@ async def escalations(arena: Arena, dice: random.Random) -> Met:
 
 
 async def claims(arena: Arena, dice: random.Random) -> Met:
-    """Several are on a request at once, or put it off, while one approves it: marks restrict nobody, and none is lost."""
+    """Several are on a request, or put it off, while one approves it: marks restrict nobody, and none is lost."""
     run, request = await arena.paused()
     count = dice.randint(2, CONTENDERS - 1)
     marks = [

@@ -19,7 +19,8 @@ from keyturn.journal.postgres import PostgresJournal
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.sessions.sqlite import SQLiteSession
 
-from .lifecycle import STORIES, Person, Story
+from .lifecycle import POLICY, STORIES, Person, Story
+from .several import Circle
 from .witness import Witness
 from .world import World
 
@@ -63,11 +64,16 @@ class Life:
         self.person = Person(world)
         self.ahead = place.ahead
         self.store: Any = None
+        self.circle: Circle
 
     def open(self) -> None:
         """Open the store. Its clock is the database's own unless time is to pass."""
         clock = None if self.place.url and not self.ahead else self._now
-        self.store = Witness(self.place.open(clock), self.place.folder)
+        self.attend(Witness(self.place.open(clock), self.place.folder))
+
+    def attend(self, store: Any) -> None:
+        """Take a store for this life, with the people who decide in it."""
+        self.store, self.circle = store, Circle(store, self.world)
 
     def _now(self) -> int:
         return time.time_ns() // 1_000_000 + self.ahead
@@ -84,12 +90,16 @@ class Life:
         """Run, plain or listened to."""
         session = SQLiteSession(story.name, self.place.folder / "session.db") if story.session else None
         agent = story.agent(self.world)
-        if isinstance(given, RunState):
+        if isinstance(given, RunState) and story.people:
+            self.person.doubts += await self.circle.settle(story, given.run_id)
+            given = await self.state(story, given.run_id)
+        elif isinstance(given, RunState):
             self.person.settle(story, given)
+        options: Any = {"journal": self.store, "session": session, "policy": POLICY}
         try:
             if self.way != "streamed":
-                return await Runner.run(agent, given, journal=self.store, session=session)
-            stream = Runner.run_streamed(agent, given, journal=self.store, session=session)
+                return await Runner.run(agent, given, **options)
+            stream = Runner.run_streamed(agent, given, **options)
             async for _event in stream.stream_events():
                 pass
             return stream.run_loop_task.result()
@@ -112,7 +122,7 @@ async def uncut(store: Callable[[], Store], folder: Path) -> dict[str, Any]:
     answers, sessions = dict[str, Any](), dict[str, list[list[str]]]()
     for story in STORIES.values():
         life = Life(Place(folder), "plain", World(folder / f"effects-{story.name}"))
-        life.store = store()
+        life.attend(store())
         seen = 0
         for text in story.asked:
             result = await life.run(story, text)
