@@ -30,7 +30,7 @@ from .world import Deed, World
 
 ROOT = "root"
 ROLES = {"ada": ["lead"], "bob": ["lead"], "cyd": ["lead"], "dan": [], "eve": ["lead", "chief"]}
-ROLES |= dict.fromkeys(("fay", "gil"), ["lead", "chief", "board"])
+ROLES |= {name: ["lead", "chief", "board"] for name in ("fay", "gil")}
 TOLD = "told"
 _LATE = (Conflict, NotPending, Expired)
 # Who looks what became of a call in doubt: they may decide any of the stories' calls.
