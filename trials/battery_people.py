@@ -28,8 +28,10 @@ from keyturn.engine.run.log_cache import log_in
 from keyturn.journal.memory import MemoryJournal
 from keyturn.journal.rows import DeliveryQuery
 from keyturn.policies.rules import ask
+from keyturn.testing import ScriptedModel
 from trials.battery_deciders import refused_for
 from trials.bench import Bench, Pen, Trial, call
+from trials.lifecycle import script
 from trials.signers import SSHSigner
 
 PEOPLE: list[Trial] = []
@@ -271,43 +273,44 @@ async def _signers(app: App) -> SSHSigner:
     return signer
 
 
+@asynccontextmanager
+async def signing(b: Bench, journal: MemoryJournal, count: int = 1) -> AsyncGenerator[tuple[App, SSHSigner, list[Any]]]:
+    """An app whose calls take signatures, Ada's key, and requests that wait."""
+    agent = b.agent(tools=[b.tool(approval=Approval(signed=True))])
+    agent.model = ScriptedModel(script([call("pay", 1)], "done"))
+    app = App([agent], journal)
+    async with app:
+        signer = await _signers(app)
+        for _ in range(count):
+            await app.wait((await app.start("desk", "go")).id, 5)
+        yield app, signer, [*await app.inbox.list()]
+
+
 @trial
 async def what_an_inbox_forged_starts_nothing(b: Bench) -> None:
     """The process of the inbox is in an attacker's hands: it records what nobody signed, and a worker looks."""
     journal = MemoryJournal()
-    agent = b.agent(call("pay", 1), tools=[b.tool(approval=Approval(signed=True))])
-    app = App([agent], journal, worker=False)
-    signer = await _signers(app)
-    run = (await Runner.run(agent, "go", journal=journal)).run_id
-    log = await log_in(journal, run)
-    shown = call_digest(log.run, log.run.calls["r/1.0"])
-    who = Decider("ada", strength="signed", place=(await app.people.directory()).place)
-    proof = Proof("ssh", signer.public.id, signer.sign(b"another decision").data)
-    made = Decision("r/1.0", "approve", digest=shown, at=await journal.now(), decider=who, proof=proof)
-    await write_to(journal, log, cm.Deliver([made]))
-    working = App([agent], journal)
-    async with working:
-        for _ in range(40):
+    async with signing(b, journal) as (app, signer, [row]):
+        log = await log_in(journal, row.run)
+        who = Decider("ada", strength="signed", place=(await app.people.directory()).place)
+        proof = Proof("ssh", signer.public.id, signer.sign(b"another decision").data)
+        made = Decision(row.call, "approve", digest=row.digest, at=await journal.now(), decider=who, proof=proof)
+        await write_to(journal, log, cm.Deliver([made]))
+        for _ in range(50):
             await asyncio.sleep(0.01)
-            if not await journal.due():
+            if await app.inbox.list():  # it asks anew
                 break
     assert b.done == []
 
 
 @trial
 async def what_somebody_signed_is_for_one_request(b: Bench) -> None:
-    journal = b.journal()
-    agent = b.agent(call("pay", 1), tools=[b.tool(approval=Approval(signed=True))])
-    app = App([agent], journal, worker=False)
-    signer = await _signers(app)
-    for _ in range(2):
-        await Runner.run(agent, "go", journal=journal)
-    first, second = await app.inbox.list()
-    proof = signer.sign(await app.inbox.to_sign(first, "approve"))
-    with pytest.raises(NotAllowed):
-        await app.inbox.approve(second, by=Login("ada"), proof=proof)
-    await app.inbox.approve(first, by=Login("ada"), proof=proof)
-    assert [row.id for row in await app.inbox.list()] == [second.id]
+    async with signing(b, b.journal(), 2) as (app, signer, [first, second]):
+        proof = signer.sign(await app.inbox.to_sign(first, "approve"))
+        with pytest.raises(NotAllowed):
+            await app.inbox.approve(second, by=Login("ada"), proof=proof)
+        await app.inbox.approve(first, by=Login("ada"), proof=proof)
+        assert [row.id for row in await app.inbox.list()] == [second.id]
 
 
 # Who is told --------------------------------------------------------------------------------------------------------
