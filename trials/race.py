@@ -31,6 +31,8 @@ FILES = ("sqlite", "postgresql")
 SHARES = {"memory": 0.2, "sqlite": 0.5, "postgresql": 0.3}
 # So many contests in one store before the checker reads it and another is made.
 ROUND = 250
+# A contest takes a tenth of a second; on a machine that is busy with other things it may be kept waiting for long.
+PATIENCE = 300.0
 # So many contests are held beside one another where none of them moves the clock.
 BESIDE = 4
 
@@ -132,7 +134,7 @@ class Contests:
 
     async def _one(self, arena: Arena, name: str, contest: contests.Contest) -> None:
         try:
-            async with self._beside, asyncio.timeout(60):
+            async with self._beside, asyncio.timeout(PATIENCE):
                 met, broken = await contest(arena, self.dice)
         except Exception as error:  # whatever it is, it is none of the ways in which a contest may end
             met, broken = {}, [f"{type(error).__name__}: {error}"]
