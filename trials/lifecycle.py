@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keyturn import Agent, Approval, Budget, Grant, Policy, Rule, RunState, ToolContext, function_tool
+from keyturn.deep import SubAgent, create_deep_agent
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import assistant_message, function_call, last_user_text, tool_outputs
 from keyturn.testing import ScriptedModel
@@ -269,6 +270,24 @@ def spends() -> Agent[Any]:
     return desk("spends", [call("spend", 2)], [call("spend", 1)])
 
 
+@story(["pay 1", "free 2", "pay 3"])
+def deepens() -> Agent[Any]:
+    """A deep agent writes a file, and has a subagent do what takes a word; it pays once more by itself."""
+    inner = ScriptedModel(script([call("pay", 1), call("free", 2)], "inner"))
+    helper = SubAgent(name="helper", description="Pays.", instructions="Pay.", model=inner, tools=_own("pay", "free"))
+    task = function_call("task", {"description": "Pay.", "subagent_type": "helper"}, call_id="task_0")
+    note = function_call("write_file", {"path": "/note.txt", "content": "one\n"}, call_id="note_0")
+    outer = ScriptedModel(script([note], [task], [call("pay", 3)], "done"))
+    made = create_deep_agent(
+        outer, tools=_own("pay"), interrupt_on={"write_file": True}, subagents=[helper], name="deepens"
+    )
+    return made.core_agent()
+
+
+def _own(*names: str) -> list[Any]:
+    return [TOOLS[name] for name in names]
+
+
 #: Stories that are played in one process, one after the other or at once. The first begins without a store.
 CHAPTERS: dict[str, list[str]] = {
     "opening": ["pays"],
@@ -280,6 +299,7 @@ CHAPTERS: dict[str, list[str]] = {
     "people": ["votes", "demotes", "shatters"],
     "time": ["regrets", "marks", "climbs", "lasts"],
     "limits": ["shares", "spends"],
+    "deep": ["deepens"],
 }
 
 
