@@ -110,7 +110,7 @@ def test_every_command_is_in_the_table_and_here() -> None:
     every = {kind for kind in vars(cm).values() if isinstance(kind, type) and issubclass(kind, cm.RunCommand)}
     every -= {cm.RunCommand}
     assert set(module._DECIDE) == every  # pyright: ignore[reportPrivateUsage]  # the table is what is tested
-    assert {type(command) for command in COMMANDS} | {cm.Start} == every
+    assert {type(command) for command in COMMANDS} | {cm.Start, cm.Queue, cm.Begin} == every
 
 
 # -------------------------------------------------------------------------------------------------- the run as such

@@ -75,6 +75,10 @@ class LogAutomaton(Beside):
         self.requester = event.requester
         self.about = event.about
 
+    def queued(self, _event: ev.RunQueued) -> None:
+        """Check that a run waits for its turn before it begins."""
+        need(not self.root, "I8", "the run waits for its turn, and had begun")
+
     def ended(self, _event: ev.RunCancelled) -> None:
         """Record that the run is over."""
         self.over = True
@@ -210,6 +214,7 @@ class LogAutomaton(Beside):
 
 _LAWS: dict[type[Any], Callable[[LogAutomaton, Any], None]] = {
     ev.RunStarted: LogAutomaton.began,
+    ev.RunQueued: LogAutomaton.queued,
     ev.RunCancelled: LogAutomaton.ended,
     ev.FrameOpened: LogAutomaton.opened,
     ev.FrameClosed: LogAutomaton.closed,

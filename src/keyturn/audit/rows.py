@@ -266,7 +266,7 @@ def compare_run(run: Run, started_at: int, row: RunRow | None) -> Iterator[Fault
     over = run.status in ("finished", "cancelled")
     wanted: dict[str, Any] = {
         "agent": run.root_agent,
-        "status": "waiting" if run.status == "running" and waiting(run) else run.status,
+        "status": _status(run),
         "started_at": started_at,
         "updated_at": run.now,
         "waiting": 0 if over else len(run.groups["wait"]),
@@ -277,6 +277,13 @@ def compare_run(run: Run, started_at: int, row: RunRow | None) -> Iterator[Fault
     for field, value in wanted.items():
         if getattr(row, field) != _kept(value):
             yield _BREAKS.get(field, "I8"), f"the run has another {field} in its row"
+
+
+def _status(run: Run) -> str:
+    """Return what people are told of a run that goes on."""
+    if run.status == "running" and run.queued:
+        return "queued"
+    return "waiting" if run.status == "running" and waiting(run) else run.status
 
 
 def _kept(value: Any) -> Any:

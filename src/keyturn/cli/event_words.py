@@ -172,6 +172,7 @@ def _closed(_seen: _Seen, event: ev.FrameClosed) -> Iterator[str]:
 
 _WORDS: dict[type[Any], Callable[[_Seen, Any], Iterator[str]]] = {
     ev.RunStarted: _started,
+    ev.RunQueued: lambda seen, event: iter(["it waits for its turn on its session"]),
     ev.RunResumed: lambda seen, event: iter(["somebody takes the run up again"]),
     ev.FrameOpened: _opened,
     ev.InputAdded: lambda seen, event: iter([f"a message is added{_said(event.items)}"]),

@@ -40,6 +40,26 @@ class Start(RunCommand, frozen=True):
     barrier: bool = True
 
 
+class Queue(RunCommand, frozen=True):
+    """Record a run that begins when its turn on its session has come."""
+
+    run: str
+    salt: str
+    input: str | list[Any]
+    about: dict[str, Any]
+    agent: str
+    max_turns: int | None
+    requester: str | None = None
+
+
+class Begin(RunCommand, frozen=True):
+    """Open the first frame of a run whose turn has come."""
+
+    items: list[Item | int]
+    guarded: Guarded = ""
+    prefix: str | None = None
+
+
 class OpenFrame(RunCommand, frozen=True):
     """Let a nested agent answer a started call."""
 

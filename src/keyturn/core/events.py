@@ -31,6 +31,7 @@ from .shared_events import GrantRevoked as GrantRevoked
 from .shared_events import QuotaClosed as QuotaClosed
 from .shared_events import QuotaReturned as QuotaReturned
 from .shared_events import QuotaTaken as QuotaTaken
+from .shared_events import RunQueued as RunQueued
 from .upcasts import VERSION
 from .usage import NOTHING, Counts
 
@@ -369,6 +370,7 @@ AnyEvent = (
     | RunFailed
     | RunCancelled
     | RunRestored
+    | RunQueued
 )
 
 

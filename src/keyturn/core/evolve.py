@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import events as ev
-from . import lending, quota
+from . import lending, queueing, quota
 from .moves import ask_before_acting, drop_below, let_run, move, noted, open_calls, read_in
-from .noting import approval_withdrawn, call_marked, unmarked, vote_cast
+from .noting import approval_withdrawn, call_marked, expiry_near, unmarked, vote_cast
 from .records import RUNS
 from .run import RESTORED, Frame, Run
 from .states import MOVES, READY
@@ -53,7 +53,9 @@ def _run_resumed(run: Run, event: ev.RunResumed) -> None:
     if event.about:
         run.about = run.about | event.about
     if event.max_turns is not None or event.unlimited:
-        run.max_turns = run.frames[ev.ROOT].max_turns = None if event.unlimited else event.max_turns
+        run.max_turns = None if event.unlimited else event.max_turns
+        if not run.queued:
+            run.frames[ev.ROOT].max_turns = run.max_turns
 
 
 def _context_saved(run: Run, event: ev.ContextSaved) -> None:
@@ -75,6 +77,7 @@ def _frame_opened(run: Run, event: ev.FrameOpened) -> None:
         barrier=event.barrier,
     )
     if event.frame == ev.ROOT:
+        run.queued = False
         run.root_agent = run.last_agent = event.agent
         run.max_turns = event.max_turns
         run.response_id = event.response_id
@@ -182,10 +185,6 @@ def _call_asked_again(run: Run, event: ev.CallAskedAgain) -> None:
     call.renewed = event.nonce or call.renewed
     call.revoked = True
     move(run, call, "ask_again")
-
-
-def _expiry_near(run: Run, event: ev.ExpiryNear) -> None:
-    run.calls[event.call].warned = True
 
 
 def _call_voided(run: Run, event: ev.CallVoided) -> None:
@@ -360,6 +359,7 @@ def _run_restored(run: Run, event: ev.RunRestored) -> None:
 
 _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.RunStarted: _run_started,
+    ev.RunQueued: queueing.queued,
     ev.RunResumed: _run_resumed,
     ev.ContextSaved: _context_saved,
     ev.FrameOpened: _frame_opened,
@@ -372,7 +372,7 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.CallAskedAgain: _call_asked_again,
     ev.CallMarked: call_marked,
     ev.ApprovalWithdrawn: approval_withdrawn,
-    ev.ExpiryNear: _expiry_near,
+    ev.ExpiryNear: expiry_near,
     ev.CallVoided: _call_voided,
     ev.CallStarted: _call_started,
     ev.CallNeeds: _call_needs,

@@ -36,3 +36,8 @@ def vote_cast(run: Run, event: ev.VoteCast) -> None:
 
 def approval_withdrawn(run: Run, event: ev.ApprovalWithdrawn) -> None:
     """Note nothing: that the call asks anew, or is in doubt, is said by the event that follows."""
+
+
+def expiry_near(run: Run, event: ev.ExpiryNear) -> None:
+    """Note that people were warned of the request's end."""
+    run.calls[event.call].warned = True

@@ -190,6 +190,7 @@ class Run(msgspec.Struct):
     about: dict[str, Any] = {}  # what its caller said of it
     requester: str | None = None  # the person for whom it acts
     context: Any = None  # the caller's context, as data
+    queued: bool = False  # it waits for its turn on a session, and has not begun
     root_agent: str = ""  # the name of the agent it began with
     frames: dict[str, Frame] = {}  # the agents at work, by frame id
     calls: dict[str, Call] = {}  # the live calls, by id

@@ -30,13 +30,26 @@ class Beside(Counter):
     """Lists requests for a person, marks them, and takes approvals back."""
 
     async def list(
-        self, query: Query | None = None, *, for_: By | None = None, unclaimed: bool = False, **wanted: Any
+        self,
+        query: Query | None = None,
+        *,
+        for_: By | None = None,
+        unclaimed: bool = False,
+        by: By | None = None,
+        **wanted: Any,
     ) -> Sequence[RequestRow]:
         """Return requests by when they were asked; the open ones, unless a query says otherwise.
 
         With `for_`, only those that this person may decide and did not put off; with `unclaimed`, none that somebody
-        else is on.
+        else is on. `by` says who reads them (`for_` does so too), which is put on record where the directory says so.
         """
+        rows = await self._listed(query, for_, wanted, unclaimed=unclaimed)
+        await self._read_by(by or for_, "list", rows)
+        return rows
+
+    async def _listed(
+        self, query: Query | None, for_: By | None, wanted: dict[str, Any], *, unclaimed: bool
+    ) -> Sequence[RequestRow]:
         wanted.setdefault("state", "open")
         asked = query or Query(**wanted)
         if for_ is None and not unclaimed:
@@ -64,15 +77,17 @@ class Beside(Counter):
             at = await self._store.now()
             await self._store.tell([Notice("request.looked", row.run, {"at": at, "request": row.id, "person": who})])
 
-    async def get(self, request: str, *, for_: By | None = None) -> RequestRow:
+    async def get(self, request: str, *, for_: By | None = None, by: By | None = None) -> RequestRow:
         """Return one request, whatever became of it, or raise `NotPending`.
 
         What it shows is read from the run's own log. With `for_`, a request that this person may not decide is as
-        unknown as one that there is not.
+        unknown as one that there is not. `by` says who reads it (`for_` does so too), which is put on record where the
+        directory says so.
         """
         row = await self._row(request)
         if for_ is not None and row.state != "damaged" and not await self._may_see(row, for_):
             raise NotPending(NO_SUCH)
+        await self._read_by(by or for_, "request", [row])
         if row.state != "open":
             return row
         run = (await self._read(row.run)).run

@@ -21,6 +21,7 @@ from ...core.run import Call, Run, new_run
 from ...core.states import OVER
 from ...journal.base import Journal
 from ...journal.rows import Changes, Closing, GrantRow, RequestRow, RunRow, Tally, summed
+from ..run.about import session_name
 from ..run.log_cache import log_in
 from .notices import created_all, notices_of
 from .tallies import Asked, tallies
@@ -34,7 +35,9 @@ _SWEEPING = (ev.FrameClosed, ev.RunCancelled)
 
 def run_row(run: Run, started_at: int) -> RunRow:
     """Make the row of a run."""
-    status = "waiting" if run.status == "running" and waiting(run) else run.status
+    status = run.status
+    if status == "running" and (run.queued or waiting(run)):
+        status = "queued" if run.queued else "waiting"
     asks = len(run.groups["wait"]) if run.status in ("running", "failed") else 0
     workflow = str(run.about.get("workflow", ""))
     return RunRow(run.id, run.root_agent, status, started_at, run.now, asks, run.turns, workflow, run.error)
@@ -59,7 +62,7 @@ def changes(run: Run, open: Mapping[str, Asked], events: list[ev.AnyEvent], star
     quiet = all(isinstance(event, _QUIET) for event in events)
     counted = tallies(open, events, closed)
     row, ends = run_row(run, started_at), list(closed.values())
-    return Changes(row, opened, ends, _grants(run, events), revoked, told, quiet, counted)
+    return Changes(row, opened, ends, _grants(run, events), revoked, told, quiet, counted, session_name(run.about))
 
 
 def open_after(open: dict[str, Asked], made: Changes) -> dict[str, Asked]:
@@ -94,7 +97,8 @@ def replayed(steps: list[ev.Step]) -> Changes:
             grants[name] = msgspec.structs.replace(grants[name], revoked=True)
     waits = [] if run.status in OVER else created_all(run, run.groups["wait"].values())
     row, grown = run_row(run, steps[0].at), list(grants.values())
-    return Changes(row, list(requests.values()), grants=grown, notices=waits, tallies=summed(counted))
+    session = session_name(run.about)
+    return Changes(row, list(requests.values()), grants=grown, notices=waits, tallies=summed(counted), session=session)
 
 
 def copied_lines(run: Run) -> int:
