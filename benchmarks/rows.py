@@ -35,6 +35,8 @@ def watch(key: str, title: str, workload: str, figure: str, **params: int) -> Ro
     return Row(key, title, workload, figure, params=params, watched=True)
 
 
+DECIDING = {"n": 200, "people": 50}
+
 ROWS = (
     Row("import", "import, ms", "imports", "ms", 150, 100),
     Row("import-rss", "RSS after import, MiB", "imports", "mib", 45, 35),
@@ -70,6 +72,9 @@ ROWS = (
     Row("audit", "one line of an export verified offline, us of CPU", "audit", "us", 10, 6, {"n": 100_000}),
     Row("inbox", "50 of 100,000 open requests, one filter, p99, ms CPU", "inbox", "ms", 10, 5, {"open": 100_000}),
     Row("insights", "insights over 100,000 decisions, ms CPU", "inbox", "insights_ms", 1000, 500, {"decided": 100_000}),
+    Row("quorum", "a word of a quorum with roles, times one without", "deciding", "times", 2, 1.5, DECIDING),
+    watch("quorum-ms", "that word, ms CPU", "deciding", "terms_ms", **DECIDING),
+    watch("quorum-plain", "a word on a request without terms, ms CPU", "deciding", "plain_ms", **DECIDING),
     watch("durable-1000", "the same, of 1,000, ms", "durable", "ms", n=1000),
     watch("first-answer", "import to the first answer, ms", "first_answer", "ms"),
     watch("first-answer-rss", "RSS after the first answer, MiB", "first_answer", "mib"),
