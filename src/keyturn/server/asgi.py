@@ -1,0 +1,49 @@
+"""Put a server together: the guard around the API and the pages, on one app."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from ..app import App
+from .guard import Guard
+from .live import Live
+from .settings import ServerSettings
+
+
+def serve(app: App, settings: ServerSettings | None = None) -> ASGIApp:
+    """Return the ASGI app of an app, to be served alone or mounted under any prefix of another.
+
+    >>> from keyturn import App
+    >>> serve(App([], "memory://", worker=False)).__class__.__name__
+    'Guard'
+    """
+    made = settings or ServerSettings()
+    return Guard(face(app, made), made)
+
+
+def face(app: App, settings: ServerSettings) -> FastAPI:
+    """Return the routes of an app, without the guard."""
+    live = Live(app.journal)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_api: FastAPI) -> AsyncGenerator[None]:
+        async with app:
+            try:
+                yield
+            finally:
+                live.end()
+
+    api = FastAPI(
+        title="Keyturn",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/v1/openapi.json",
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+    )
+    api.state.app, api.state.settings, api.state.live = app, settings, live
+    return api
