@@ -14,6 +14,7 @@ from keyturn.audit.checker import check
 from keyturn.audit.evidence.signing import Signer
 from keyturn.audit.evidence.write import FileWriter
 from keyturn.cli.main import main
+from keyturn.directory.book import Book
 from keyturn.directory.decide import MOST_SESSIONS
 from keyturn.directory.events import shown
 from keyturn.directory.login import id_in
@@ -150,9 +151,9 @@ async def test_a_new_password_ends_the_logins_of_before(people: People, journal:
     assert (await check(journal)).ok
 
 
-async def test_after_a_restore_no_password_of_before_counts(people: People) -> None:
+async def test_after_a_restore_no_password_of_before_counts(people: People, journal: MemoryJournal) -> None:
     await people.set_password("bob", HASH, by="bob")
-    await people._book.restored("a copy")  # pyright: ignore[reportPrivateUsage]
+    await Book(journal).restored("a copy")
     assert await people.password_of("bob") == ""
 
 
