@@ -22,6 +22,8 @@ _LONGEST = 200
 _LARGEST = 65_536
 #: How many logins of one person can last at the same time.
 MOST_SESSIONS = 20
+#: A password that is kept by another hash ends no login.
+ALL_SESSIONS = ev.ALL_SESSIONS
 _HASH = re.compile(r"\$argon2id\$v=\d+\$m=\d{1,9},t=\d{1,4},p=\d{1,3}\$[A-Za-z0-9+/]{8,100}\$[A-Za-z0-9+/]{16,200}")
 
 

@@ -9,7 +9,7 @@ import hmac
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 
-from ..core.errors import NotAllowed
+from ..core.errors import NotAllowed, UserError
 from ..core.people import Decider, plain_text
 from ..core.policy import milliseconds
 from ..journal.base import Store
@@ -153,8 +153,19 @@ class Entering(ABC):
 
         Their logins end, but for the one whose token has the id `keeps`.
         """
+        if keeps == decide.ALL_SESSIONS:
+            raise UserError("keeps= is the id of one login")
         chosen = ev.PasswordSet(person, plain_text(hashed, "the hash of a password"), keeps)
         await self._change(by, lambda now, _at: decide.set_password(now, id_of(by), chosen))
+
+    async def rehash_password(self, person: str, before: str, hashed: str, *, by: By) -> None:
+        """Keep the same password by another hash, unless it was changed since; no login ends."""
+        chosen = ev.PasswordSet(person, hashed, decide.ALL_SESSIONS)
+
+        def made(now: Directory, _at: int) -> decide.Events:
+            return decide.set_password(now, id_of(by), chosen) if now.passwords.get(person) == before else []
+
+        await self._change(by, made)
 
     async def password_of(self, person: str) -> str:
         """Return the hash of a person's password; "" for nobody's, and for none."""

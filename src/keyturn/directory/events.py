@@ -13,6 +13,7 @@ import msgspec
 from ..core.people import Decider, Proof
 
 VERSION = 1
+ALL_SESSIONS = "*"
 Kind = Literal["person", "machine"]
 
 
@@ -158,7 +159,7 @@ class LinkUsed(DirectoryEvent, frozen=True):
 class PasswordSet(DirectoryEvent, frozen=True):
     """A person chose a password, of which only a slow hash is kept; "" for none any more.
 
-    Their logins of before count no more, but for the one of this token.
+    Their logins of before count no more, but for the one of this token; "*" for all: it is the same password.
     """
 
     person: str

@@ -234,6 +234,17 @@ class People(Entering):
 
         await self._change(by, made)
 
+    async def person_by_key(self, challenge: bytes, proof: Proof) -> tuple[str, int]:
+        """Return whose key signed this challenge, and its count of signatures, or raise `ProofRefused`.
+
+        For a login it is enough that the key was not revoked: its person enrolled it themselves.
+        """
+        directory = await self._book.read()
+        key = directory.keys.get(proof.key)
+        if key is None or key.revoked_at is not None or directory.person(key.person) is None:
+            raise ProofRefused("it is not by a key that is good here")
+        return key.person, verify(public_of(key), challenge, proof, last_count=key.count).count or 0
+
     async def check_proof(self, asked: tuple[str, int], decision: Decision) -> None:
         """Verify the signature of a decision before it is delivered, or raise `ProofRefused`; it is good once."""
         directory = await self._book.read()

@@ -340,6 +340,8 @@ def _password_set(d: Directory, e: ev.PasswordSet, entry: ev.Entry) -> None:
     d.passwords.pop(e.person, None)
     if e.hash:
         d.passwords[e.person] = e.hash
+    if e.keeps == ev.ALL_SESSIONS:
+        return
     for token in [token for token in d.tokens.values() if token.person == e.person and token.session]:
         if token.id != e.keeps and token.revoked_at is None:
             _change(d.tokens, token.id, revoked_at=entry.at)

@@ -7,6 +7,7 @@ import re
 import secrets
 import unicodedata
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TypeVar
 
 from argon2 import PasswordHasher
@@ -67,7 +68,7 @@ def refuse_weak(password: str, *own: str) -> str:
     words = [*_REFUSED, *(re.sub(r"[\W\d_]+", "", name.casefold()) for name in own)]
     for word in sorted({word for word in words if len(word) > 1}, key=len, reverse=True):
         rest = rest.replace(word, "")
-    if len(set(text)) < 5 or len(rest) < 2 and not _long_number(text):
+    if len(set(text)) < 5 or (len(rest) < 2 and not _long_number(text)):
         raise UserError("this password is one of the first that anybody would try; choose some words of your own")
     return text
 
@@ -75,7 +76,7 @@ def refuse_weak(password: str, *own: str) -> str:
 def _long_number(text: str) -> bool:
     """Return whether it is of digits that are no row of keys."""
     digits = [int(each) for each in text if each.isascii() and each.isdigit()]
-    steps = {(after - before) % 10 for before, after in zip(digits, digits[1:], strict=False)}
+    steps = {(after - before) % 10 for before, after in pairwise(digits)}
     return len(digits) >= SHORTEST and len(steps) > 3
 
 
