@@ -1,4 +1,4 @@
-"""Sessions: made after a proof and no sooner, ended at once, in no address and no log, changed by nobody else's page."""
+"""Sessions: made after a proof and no sooner, ended at once, in no address and no log, changed by no other site."""
 
 from __future__ import annotations
 
