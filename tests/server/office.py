@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 import uvicorn
@@ -99,7 +99,7 @@ def run_sql(sql: str) -> str:
 
 def office() -> list[Agent[Any]]:
     """Make the agents."""
-    script = "set -eu\ngit fetch origin\ngit push --force origin main\nkubectl rollout restart deploy/api --namespace staging"
+    script = "set -eu\ngit fetch origin\ngit push --force origin main\nkubectl rollout restart deploy/api -n staging"
     notice = "The key of the staging API was replaced.\nIf your job fails with 401, restart it.\n\nAsk in #ops."
     calls: dict[str, list[Any]] = {
         "ops": [
@@ -229,12 +229,12 @@ class Served:
 
 
 @contextlib.contextmanager
-def staffed(*names: str) -> Iterator[tuple[Served, dict[str, str], dict[str, str]]]:
+def staffed(*names: str) -> Generator[tuple[Served, dict[str, str], dict[str, str]]]:
     """Serve an office with people and requests: the server, tokens by person, requests by agent."""
     app = App(office(), MemoryJournal())
     with Served(app) as served:
         tokens = served.does(peopled(app))
-        asked = served.does(opened(app, *names)) if names != ("",) else {}
+        asked: dict[str, str] = {} if names == ("",) else served.does(opened(app, *names))
         yield served, tokens, asked
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
+import msgspec
+
 from ...core import events as ev
 from ...core.beside import kept_out
 from ...core.codec import Log
@@ -160,8 +162,6 @@ def standing(row: RequestRow, who: Decider, *, may: bool) -> Standing:
 
 
 def _unsigned(terms: Approval) -> Approval:
-    import msgspec
-
     return msgspec.structs.replace(terms, signed=False, step_up=False)
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -112,7 +110,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"span": span, "stamp": stamp, "typed": typed, "groups": _groups, "short": _short}
-    made.globals |= {"MARKS": MARKS, "STATES": STATES, "attrs": _attrs}
+    made.globals.update({"MARKS": MARKS, "STATES": STATES})  # pyright: ignore[reportArgumentType, reportCallIssue]
     return made
 
 
@@ -127,9 +125,3 @@ def _groups(digest: str) -> str:
 
 def _short(name: str) -> str:
     return name[:8]
-
-
-def _attrs(given: Mapping[str, str | None]) -> Markup:
-    """Return attributes whose names are ours; those of None are left out."""
-    told = (Markup(' {}="{}"').format(name, value) for name, value in given.items() if value is not None)
-    return Markup("").join(told)

@@ -21,8 +21,8 @@ from ..core.strict import parse
 from ..engine.views.items import ToolApprovalItem
 from ..render.arguments import is_text, request_lines, shown_name
 from ..render.layout import LayoutLine
+from ..render.one_row import fits_a_line, is_plain
 from ..tools.base import InvalidArguments, not_blank, plain_preview
-from .editor import fits_a_line, is_plain
 
 _UNKNOWN = "an argument that no tool knows"
 
