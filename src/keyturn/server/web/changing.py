@@ -20,11 +20,11 @@ from starlette.responses import RedirectResponse, Response
 from ...core.errors import BadJson, Conflict, KeyturnError, NotAllowed, UserError
 from ...core.preview import Preview
 from ...core.strict import parse
+from ...inbox.asking import row_of
 from ...inbox.proposed_grants import ProposedGrant, grant_for, proposed_grants
 from ...inbox.shown_request import ShownRequest
 from ...policies.grants import Scope
 from ..errors import refused
-from .asking import row_of
 from .blocks import Block, blocks_of
 from .inbox import At, detail_of, form_of, told, words_of
 from .pages import Here, failure, page

@@ -5,16 +5,13 @@ from __future__ import annotations
 from hmac import compare_digest
 from typing import Annotated, Any
 
-import msgspec
 from fastapi import APIRouter, Depends, Form
 from starlette.requests import Request as HttpRequest
 from starlette.responses import RedirectResponse, Response
 
 from ...core.errors import KeyturnError, NotAllowed, UserError
 from ...engine.run.log_cache import log_in
-from ...journal.rows import Query, RequestRow
-from ..errors import refused
-from .asking import (
+from ...inbox.asking import (
     Standing,
     choices_of,
     context_of,
@@ -26,35 +23,15 @@ from .asking import (
     summary_of,
     votes_of,
 )
+from ...inbox.listing import Filters, listed
+from ...inbox.trail import trail_of
+from ...journal.rows import Query, RequestRow
+from ..errors import refused
 from .blocks import blocks_of
 from .pages import Here, failure, here, page
-from .trail import trail_of
 
 router = APIRouter(include_in_schema=False)
 At = Annotated[Here, Depends(here)]
-
-SHOWN = 50
-#: How many open requests are looked at to put those first whose time runs out first.
-SORTED = 500
-
-
-class Filters(msgspec.Struct, frozen=True):
-    """Holds what the list is narrowed to.
-
-    >>> Filters(tool="pay").any
-    True
-    """
-
-    tool: str = ""
-    agent: str = ""
-    risk: str = ""
-    text: str = ""
-    mine: bool = False
-
-    @property
-    def any(self) -> bool:
-        """Return whether anything is left out."""
-        return self != Filters()
 
 
 def filters_of(request: HttpRequest) -> Filters:
@@ -67,32 +44,10 @@ def filters_of(request: HttpRequest) -> Filters:
 Chosen = Annotated[Filters, Depends(filters_of)]
 
 
-async def listed(at: Here, chosen: Filters) -> tuple[list[RequestRow], int, bool]:
-    """Return the rows of the list, how many wait, and whether those are all that were looked at.
-
-    Those whose time runs out first come first, as far as they were looked at; then the oldest.
-    """
-    wanted: dict[str, Any] = {"limit": SORTED}
-    if chosen.tool:
-        wanted["tool"] = chosen.tool
-    if chosen.agent:
-        wanted["agent"] = chosen.agent
-    rows = list(await at.app.inbox.list(for_=at.visitor.login if chosen.mine else None, **wanted))
-    whole = len(rows) < SORTED
-    if chosen.risk:
-        rows = [row for row in rows if mark_of(row) == chosen.risk]
-    if chosen.text:
-        asked = chosen.text.casefold()
-        rows = [row for row in rows if asked in f"{row.tool} {row.agent} {row.reason} {row.body}".casefold()]
-    far = 1 << 62
-    rows.sort(key=lambda row: (row.expires_at or far, row.asked_at))
-    return rows[:SHOWN], len(rows), whole
-
-
 @router.get("/")
 async def inbox(at: At, chosen: Chosen) -> Response:
     """Show what waits, and the first of it."""
-    rows, count, whole = await listed(at, chosen)
+    rows, count, whole = await listed(at.app.inbox, chosen, at.visitor.login)
     first = rows[0] if rows else None
     detail = {} if first is None else await detail_of(at, first)
     last = None if first is not None else await _last_decided(at)
@@ -110,7 +65,7 @@ async def request_page(at: At, chosen: Chosen, name: str) -> Response:
     detail = await detail_of(at, row)
     if at.partial:
         return page(at, "_request.html", **detail)
-    rows, count, whole = await listed(at, chosen)
+    rows, count, whole = await listed(at.app.inbox, chosen, at.visitor.login)
     made = [row_of(each, at.now) for each in rows]
     return page(at, "inbox.html", rows=made, count=count, whole=whole, chosen=chosen, picked=True, last=None, **detail)
 
