@@ -42,6 +42,7 @@ STATES = {
     "edit": "approved with other arguments",
     "reject": "rejected",
     "answer": "answered",
+    "asked_back": "asked back",
     "ran": "said to have run",
     "did_not_run": "said not to have run",
     "retry": "to run again",

@@ -18,6 +18,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import RedirectResponse, Response
 
 from ...core.errors import BadJson, Conflict, KeyturnError, NotAllowed, UserError
+from ...core.predicate import holds
 from ...core.preview import Preview
 from ...core.strict import parse
 from ...inbox.asking import row_of
@@ -176,6 +177,8 @@ async def give_grant(request: HttpRequest, at: At, name: str) -> Response:
         form = await form_of(request, at)
         shown = ShownRequest(await at.app.inbox.item(name))
         made = grant_for(ProposedGrant(_predicate(shown, form), ""), _terms(form))
+        if not holds(made.where, shown.true_arguments):
+            raise UserError("this grant does not cover the call itself")
         made = replace(made, scope=cast("Scope", form.get("scope", "run")))
         await at.app.inbox.approve(name, by=at.visitor.login, grant=made, **words_of(form))
     except KeyturnError as error:
