@@ -66,7 +66,9 @@ async def _page(
     """Draw the account; `at` says beside which form an error stands."""
     entrance = entrance_of(request)
     directory = await entrance.people.directory()
-    keys = await entrance.people.keys(visitor.id)
+    every = await entrance.people.keys()
+    keys = [key for key in every if key.person == visitor.id]
+    waits = [key for key in every if key.person != visitor.id and key.confirmed_at is None and key.revoked_at is None]
     now = await entrance.app.inbox.now()
     until: Any = visitor.person.settings.get(MUTED)
     values: dict[str, Any] = {
@@ -80,7 +82,8 @@ async def _page(
         "shortest": SHORTEST,
         "site": entrance.site(request),
         "keys": [_key(key) for key in keys if key.revoked_at is None],
-        "first_key": visitor.administers and not any(key.confirmed_at for key in await entrance.people.keys()),
+        "first_key": visitor.administers and not any(key.confirmed_at for key in every),
+        "waiting": [_key(key) for key in waits] if visitor.administers else [],
         "logins": [_login(each, visitor.login.token) for each in await entrance.people.sessions(visitor.id)],
         "addresses": sorted(visitor.person.addresses.items()),
         "muted": _time(until) if isinstance(until, int) and until > now else "",
@@ -90,7 +93,9 @@ async def _page(
 
 def _key(key: Key) -> dict[str, Any]:
     kind = {"passkey": "passkey", "ssh": "ssh key"}.get(key.scheme, key.scheme)
-    return {"id": key.id, "kind": kind, "label": key.label, "since": _time(key.enrolled_at), "counts": key.counts}
+    since = _time(key.enrolled_at)
+    about = {"id": key.id, "person": key.person, "kind": kind, "label": key.label}
+    return about | {"since": since, "counts": key.counts}
 
 
 def _login(token: Token, here: str) -> _Login:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import ssl
 import time
 from typing import Any, cast
 from urllib.parse import urlencode, urlsplit
@@ -44,6 +45,7 @@ class Provider:
         self._transport = transport
         self._about: tuple[float, dict[str, Any]] = (0.0, {})
         self._keys: tuple[float, Any] = (0.0, None)
+        self._trusted: Any = None
 
     async def address(self, back: str, state: str, nonce: str, verifier: str) -> str:
         """Return where somebody logs in at the provider, who is sent back with this state."""
@@ -197,7 +199,10 @@ class Provider:
         return cast("dict[str, Any]", found)
 
     def _options(self) -> dict[str, Any]:
-        return {} if self._transport is None else {"transport": self._transport}
+        if self._trusted is None:  # read from files: once is enough
+            self._trusted = ssl.create_default_context()
+        more = {} if self._transport is None else {"transport": self._transport}
+        return {"verify": self._trusted, **more}
 
 
 def _number(claims: dict[str, Any], name: str) -> float:
