@@ -44,6 +44,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "models/per_loop.py": ("anthropic", "google", "openai"),
     "proofs/passkey.py": ("passkeys",),
     "proofs/ssh.py": ("ssh",),
+    "server/": ("server",),
     "sessions/encrypted.py": ("encrypt",),
     "sessions/sqlalchemy": ("sqlalchemy",),
     "testing/": ("testing",),
@@ -59,7 +60,7 @@ NAMED_FOR_A_REASON = {
     "opentelemetry-sdk": "a program makes its tracer provider of it (docs/tracing.md); the API alone traces nothing",
 }
 # Modules that come with a package that is named: the pair is released together.
-COMES_WITH = {"pydantic_core": "pydantic"}
+COMES_WITH = {"pydantic_core": "pydantic", "starlette": "fastapi", "markupsafe": "jinja2"}
 
 
 def name_of(requirement: str) -> str:

@@ -81,7 +81,9 @@ class Limiter:
     """Wraps an ASGI app, and refuses an address that changes too much, or guesses at what is not there."""
 
     def __init__(self, app: ASGIApp, settings: ServerSettings, limits: Limits) -> None:
-        self._app, self._settings, self._limits = app, settings, limits
+        self._app = app
+        self._settings = settings
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request of an address that has not asked too much."""

@@ -39,6 +39,8 @@ _DONE = {
 
 
 class _Login(NamedTuple):
+    """Holds one login as the page shows it."""
+
     id: str
     label: str
     proof: str
