@@ -17,7 +17,7 @@ def pay(amount: int) -> str:
 
 
 @pytest.mark.parametrize(
-XX(None, False), (10**30, True), (5, False), ("x", False), (True, False)]
+    ("muted", "is_muted"), [(None, False), (10**30, True), (5, False), ("x", False), (True, False)]
 )
 async def test_whoever_may_decide_is_told_at_their_addresses(own_key: None, muted: object, is_muted: bool) -> None:
     journal = MemoryJournal()
