@@ -118,6 +118,9 @@ class FaultyStore:
     async def stir(self, timeout: float | None = None) -> None:
         await self._true.stir(timeout)
 
+    def watch_all(self) -> AsyncGenerator[None, None]:
+        return self._true.watch_all()
+
     async def runs(self, query: Query = ALL) -> list[RunRow]:
         return await self._asked("read", lambda: self._true.runs(query))
 

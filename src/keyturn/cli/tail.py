@@ -19,8 +19,8 @@ from ..directory.people import People
 from ..directory.reads import Reads
 from ..engine.run.log_cache import log_in
 from ..engine.run.open_run import chain_of
+from ..inbox.event_words import Teller
 from ..journal.base import Store
-from .event_words import Teller
 from .finding import SHORTEST, find_run
 from .printing import print_row
 from .with_journal import describe_journal, print_json, reader_of, run_with_journal

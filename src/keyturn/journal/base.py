@@ -150,6 +150,13 @@ class Records(Protocol):
         """
         ...
 
+    def watch_all(self) -> AsyncGenerator[None, None]:
+        """Yield at once, and soon after anything is written, without polling: once for several writes, or for none.
+
+        It does not end by itself: close it.
+        """
+        ...
+
     async def runs(self, query: Query = ALL) -> list[RunRow]:
         """Return runs, by when they started; `id` and `run` mean the same here."""
         ...

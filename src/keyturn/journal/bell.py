@@ -17,6 +17,8 @@ DUE = "\x00due"
 SAID = "\x00said:"
 # Under this name waits who delivers notices.
 NOTICES = "\x00notices"
+# Under this one who wants to know of anything that is written.
+ANY = "\x00any"
 # However a ring from another process got lost, who waits looks again after so many seconds.
 AT_MOST = 15.0
 
@@ -55,9 +57,11 @@ class Bell:
                     del self._waiting[key]
 
     def ring(self, names: Iterable[tuple[str, str]]) -> None:
-        """Wake whoever waits for any of these."""
+        """Wake whoever waits for any of these, or for anything of their tenants."""
+        wanted = set(names)
+        wanted |= {(tenant, ANY) for tenant, _name in wanted}
         with self._lock:
-            woken = [(event, self._loops[event]) for name in set(names) for event in self._waiting.get(name, ())]
+            woken = [(event, self._loops[event]) for name in wanted for event in self._waiting.get(name, ())]
         self._wake(woken)
 
     def ring_all(self) -> None:

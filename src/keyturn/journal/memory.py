@@ -67,6 +67,8 @@ class _Log:
 _DUE = "\x00due"
 # Under this one who delivers notices.
 _NOTICES = "\x00notices"
+# And under this one who wants to know of anything that is written.
+_ANY = "\x00any"
 
 
 @dataclass(slots=True)
@@ -153,6 +155,7 @@ class MemoryJournal:
             self._mine.logs[run] = log
             woken = self._mine.waiting.pop(run, []) + ([] if claim else self._mine.waiting.pop(_DUE, []))
             woken += self._mine.waiting.pop(_NOTICES, []) if changes is not None and changes.notices else []
+            woken += self._mine.waiting.pop(_ANY, [])
         _wake_all(woken)
 
     async def read(self, run: str, after: int = 0) -> list[bytes]:
@@ -201,7 +204,7 @@ class MemoryJournal:
     async def tell(self, notices: Sequence[Notice]) -> None:
         with self._lock:
             self._mine.rows.tell([plain_notice(notice) for notice in notices])
-            woken = self._mine.waiting.pop(_NOTICES, [])
+            woken = self._mine.waiting.pop(_NOTICES, []) + self._mine.waiting.pop(_ANY, [])
         _wake_all(woken)
 
     async def notified(self, timeout: float | None = None) -> None:
@@ -229,7 +232,7 @@ class MemoryJournal:
     async def send_again(self, numbers: Sequence[int]) -> int:
         with self._lock:
             count = self._mine.rows.send_again(numbers, self._clock())
-            woken = self._mine.waiting.pop(_NOTICES, [])
+            woken = self._mine.waiting.pop(_NOTICES, []) + self._mine.waiting.pop(_ANY, [])
         _wake_all(woken)
         return count
 
@@ -257,6 +260,16 @@ class MemoryJournal:
                 after += 1
                 yield line
             await self._appended(run, after)
+
+    async def watch_all(self) -> AsyncGenerator[None, None]:
+        while True:
+            with self._lock:
+                told = self._wait(_ANY)
+            try:
+                yield
+                await told
+            finally:
+                self._leave(_ANY, told)
 
     async def claim(self, run: str, worker: str, ttl_ms: int) -> Claim:
         check_name("a run's id", run)

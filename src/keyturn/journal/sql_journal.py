@@ -17,7 +17,7 @@ from ..keys import ring
 from . import statements as say
 from . import tally_sql
 from .base import Claim
-from .bell import AT_MOST, DUE, NOTICES, SAID, Bell, waited
+from .bell import ANY, AT_MOST, DUE, NOTICES, SAID, Bell, waited
 from .generation import ID, Origin, next_generation, read_meta, set_note
 from .pages import rows_of
 from .rows import (
@@ -123,6 +123,13 @@ class SQLJournal:
                 for line in await self.read(run, after):
                     after += 1
                     yield line
+                await waited(ring, AT_MOST)
+
+    async def watch_all(self) -> AsyncGenerator[None, None]:
+        with self._bell.heard(self.tenant, ANY) as ring:
+            await self.listening()
+            while True:
+                yield
                 await waited(ring, AT_MOST)
 
     async def claim(self, run: str, worker: str, ttl_ms: int) -> Claim:

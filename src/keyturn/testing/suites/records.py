@@ -6,7 +6,8 @@ A store that keeps rows subclasses both suites. What it stands on is `journal_ca
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncGenerator, Sequence
 
 import msgspec
 import pytest
@@ -20,6 +21,12 @@ from ...journal.rows import DAY_MS, Changes, Closing, GrantRow, Notice, Period, 
 from .journal_case import JournalCase
 
 MINUTE = 60_000
+
+
+async def _until_written(door: Journal, told: AsyncGenerator[None, None], runs: Sequence[str]) -> None:
+    async for _ in told:
+        if all([await door.head(run) for run in runs]):
+            return
 
 
 def run_row(run: str, at: int = 0, status: str = "running") -> RunRow:
@@ -252,6 +259,16 @@ class RecordsSuite(JournalCase):
         assert await door.due() == ["run"]
         async with asyncio.timeout(10):
             await door.stir()
+
+    async def test_who_watches_all_is_told_of_every_append(self, journal: Store) -> None:
+        door: Store = await self.door(journal)  # type: ignore[assignment]  # a door to a store is a store
+        async with asyncio.timeout(10), contextlib.aclosing(door.watch_all()) as told:
+            seen = asyncio.ensure_future(_until_written(door, told, ["one", "two"]))
+            await asyncio.sleep(0.05)
+            await journal.append("one", 0, [b"1"])
+            claim = await journal.claim("two", "worker", MINUTE)
+            await journal.append("two", 0, [b"1"], claim)
+            await seen
 
     async def test_who_waits_is_stirred_by_time(self, journal: Store) -> None:
         claim = await journal.claim("run", "worker", MINUTE)

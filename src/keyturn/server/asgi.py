@@ -1,0 +1,80 @@
+"""Put a server together: the guard around the API and the pages, on one app."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from ..app import App
+from .guard import Guard
+from .identity import routes as entering
+from .identity.entrance import Entrance, too_many
+from .limits import Limiter, Limits, TooMany
+from .live import Live
+from .settings import ServerSettings
+from .visitor import Visitor
+from .web import routes as pages
+from .web.files import Files
+from .web.pages import Elsewhere, bare_page, elsewhere, here, page
+
+
+def serve(app: App, settings: ServerSettings | None = None) -> ASGIApp:
+    """Return the ASGI app of an app, to be served alone or mounted under any prefix of another.
+
+    >>> from keyturn import App
+    >>> serve(App([], "memory://", worker=False)).__class__.__name__
+    'Guard'
+    """
+    made = settings or ServerSettings()
+    return Guard(limited(face(app, made)), made)
+
+
+def limited(api: FastAPI) -> ASGIApp:
+    """Return the routes of an app behind the limits on how often one address asks."""
+    return Limiter(api, api.state.settings, api.state.limits)
+
+
+def face(app: App, settings: ServerSettings) -> FastAPI:
+    """Return the routes of an app, without the guard."""
+    live = Live(app.journal)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_api: FastAPI) -> AsyncGenerator[None]:
+        async with app:
+            try:
+                yield
+            finally:
+                live.end()
+
+    api = FastAPI(
+        title="Keyturn",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/v1/openapi.json",
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+    )
+    api.state.app, api.state.settings, api.state.live = app, settings, live
+    api.state.limits = Limits()
+    api.state.entrance = Entrance(app, settings, api.state.limits, _drawn)
+    api.include_router(entering.router)
+    api.include_router(pages.router)
+    api.add_exception_handler(TooMany, too_many)
+    api.add_exception_handler(Elsewhere, elsewhere)
+    api.mount("/static", Files())
+    return api
+
+
+async def _drawn(
+    request: Request, visitor: Visitor | None, template: str, status: int, values: dict[str, Any]
+) -> Response:
+    """Draw a page of how people come in, in the form that all pages have."""
+    if visitor is None:
+        return bare_page(template, request.scope.get("root_path", ""), status, **values)
+    return page(await here(request), template, status, **values)

@@ -1,0 +1,96 @@
+"""Tell pages and programs at once that something was written: one watcher of the journal for all who listen.
+
+What changed each of them looks up by itself. So nothing is missed, whatever was slow, and who comes back after a break
+sees what is so now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Coroutine, Hashable
+from typing import Any
+
+from ..core.errors import StorageError
+from ..journal.base import Store
+
+_AGAIN = 1.0
+_AT_ONCE = 0.1
+_KEPT = 1_000
+
+
+class Live:
+    """Watches a store while somebody listens.
+
+    `ended` is set when the server stops, and ends whoever listens.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._rings = set[asyncio.Event]()
+        self._watching: asyncio.Task[None] | None = None
+        self._version = 0
+        self._looked = dict[Hashable, tuple[int, asyncio.Task[Any]]]()
+        self.ended = asyncio.Event()
+
+    @property
+    def listeners(self) -> int:
+        """Return how many listen."""
+        return len(self._rings)
+
+    async def changes(self, every: float) -> AsyncGenerator[bool]:
+        """Yield at once, then after whatever was written (True), and when nothing was for so many seconds (False)."""
+        ring = asyncio.Event()
+        self._rings.add(ring)
+        self._watch()
+        try:
+            changed = True
+            while not self.ended.is_set():
+                yield changed
+                changed = await _rung(ring, every)
+        finally:
+            self._rings.discard(ring)
+
+    async def once(self, what: Hashable, look: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """Return what a look finds; those who ask for the same after the same change share one look."""
+        version, task = self._looked.get(what, (-1, None))
+        if task is None or version != self._version or (task.done() and task.exception() is not None):
+            task = asyncio.ensure_future(look())
+            if len(self._looked) >= _KEPT:
+                self._looked.clear()
+            self._looked[what] = (self._version, task)
+        return await asyncio.shield(task)
+
+    def end(self) -> None:
+        """End whoever listens."""
+        self.ended.set()
+        for ring in self._rings:
+            ring.set()
+        if self._watching is not None:
+            self._watching.cancel()
+
+    def _watch(self) -> None:
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.ensure_future(self._follow())
+
+    async def _follow(self) -> None:
+        while self._rings:
+            with contextlib.suppress(StorageError):  # a store that is away for a while is looked for again
+                async with contextlib.aclosing(self._store.watch_all()) as told:
+                    async for _ in told:
+                        self._version += 1
+                        for ring in self._rings:
+                            ring.set()
+                        if not self._rings:
+                            return
+                        await asyncio.sleep(_AT_ONCE)  # what is written in one breath is told once
+            await asyncio.sleep(_AGAIN)
+
+
+async def _rung(ring: asyncio.Event, every: float) -> bool:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(every):
+            await ring.wait()
+    rung = ring.is_set()
+    ring.clear()
+    return rung

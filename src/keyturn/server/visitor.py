@@ -1,0 +1,97 @@
+"""Say who makes a request: a token in its header, or in the cookie that a login set.
+
+Both are tokens of the directory, and neither is taken for the other. So a session ends as a token does: when it is out
+of time, when it is revoked, when its person leaves. Roles are looked up at each request and kept nowhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Literal, NamedTuple
+
+from starlette.requests import HTTPConnection
+
+from ..app import App
+from ..core.errors import NotAllowed
+from ..directory.login import Login
+from ..directory.state import ADMIN, Person
+from .limits import MISSES
+
+COOKIE = "keyturn_session"
+
+
+class Visitor(NamedTuple):
+    """Says who makes a request, by what, and with which roles as of now.
+
+    `form` is what a form of this session carries, so that nobody else's form is taken for it.
+    """
+
+    login: Login
+    person: Person
+    roles: frozenset[str]
+    via: Literal["token", "session"]
+    form: str = ""
+
+    @property
+    def id(self) -> str:
+        """Return the person's id."""
+        return self.person.id
+
+    def may(self, scope: str) -> bool:
+        """Return whether the token is good for that."""
+        return scope in self.login.scopes
+
+    @property
+    def administers(self) -> bool:
+        """Return whether they may change the directory."""
+        return ADMIN in self.roles and self.may("people")
+
+
+async def visitor_of(app: App, request: HTTPConnection) -> Visitor | None:
+    """Return who makes a request, or None for nobody that is known: a wrong token is not explained."""
+    header = request.headers.get("authorization", "")
+    kind, _, given = header.partition(" ")
+    bears = kind.lower() == "bearer"
+    token = given.strip() if bears else request.cookies.get(cookie_name(request), "")
+    if not token or (header and not bears):
+        return None
+    try:
+        login = await app.people.login(token)
+    except NotAllowed:
+        return None
+    directory = await app.people.directory()
+    person = directory.person(login.person)
+    issued = directory.tokens.get(login.token)
+    if person is None or issued is None or bool(issued.session) == bears:
+        return None
+    _counted(request, person.id)
+    return Visitor(login, person, directory.roles_of(person.id), "token" if bears else "session", form_mark(token))
+
+
+def _counted(request: HTTPConnection, person: str) -> None:
+    """Say whose misses are counted from now on, or raise `TooMany` for somebody who guesses at ids."""
+    asker = request.scope.get("keyturn_asker")
+    if asker is not None:
+        asker["person"] = person
+        request.app.state.limits.stop(MISSES, person)
+
+
+def cookie_name(request: HTTPConnection) -> str:
+    """Return the name of the session's cookie, which keeps it to this very host where people come by https.
+
+    A browser takes a name that begins with `__Host-` from no other host of the same domain.
+    """
+    settings = getattr(request.app.state, "settings", None)
+    if settings is None or not settings.secure:
+        return COOKIE
+    return f"__Secure-{COOKIE}" if request.scope.get("root_path") else f"__Host-{COOKIE}"
+
+
+def form_mark(token: str) -> str:
+    """Return what the forms of a session carry; it tells nothing of the session's token.
+
+    >>> form_mark("kt_1_2") == form_mark("kt_1_2") != form_mark("kt_1_3")
+    True
+    """
+    return hmac.new(hashlib.sha256(token.encode()).digest(), b"keyturn form", hashlib.sha256).hexdigest()[:32]
