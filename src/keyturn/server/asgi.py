@@ -60,7 +60,9 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
         openapi_url="/v1/openapi.json",
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    api.state.app, api.state.settings, api.state.live = app, settings, live
+    api.state.app = app
+    api.state.settings = settings
+    api.state.live = live
     api.state.limits = Limits()
     api.state.entrance = Entrance(app, settings, api.state.limits, _drawn)
     api.include_router(entering.router)
