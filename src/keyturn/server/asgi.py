@@ -13,6 +13,7 @@ from .guard import Guard
 from .live import Live
 from .settings import ServerSettings
 from .web import routes as pages
+from .web.changing import Barred, barred
 from .web.files import Files
 from .web.pages import Elsewhere, elsewhere
 
@@ -51,5 +52,6 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
     api.state.app, api.state.settings, api.state.live = app, settings, live
     api.include_router(pages.router)
     api.add_exception_handler(Elsewhere, elsewhere)
+    api.add_exception_handler(Barred, barred)
     api.mount("/static", Files())
     return api

@@ -20,7 +20,8 @@ from ..settings import ServerSettings
 from ..visitor import Visitor, visitor_of
 from .asking import MARKS, STATES
 from .clock import span, stamp
-from .shown import finalize, typed
+from .shown import Shown, finalize, ready, typed
+from .words import data, plural
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
@@ -110,6 +111,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"span": span, "stamp": stamp, "typed": typed, "groups": _groups, "short": _short}
+    of_words: dict[str, Any] = {"plural": plural, "data": _data, "name": _named}
+    made.filters.update(of_words)
     made.globals.update({"MARKS": MARKS, "STATES": STATES})  # pyright: ignore[reportArgumentType, reportCallIssue]
     return made
 
@@ -121,6 +124,15 @@ def _groups(digest: str) -> str:
     '5e1f 0a'
     """
     return " ".join(digest[place : place + 4] for place in range(0, len(digest), 4))
+
+
+def _data(value: Any) -> Shown:
+    return ready(data(value))
+
+
+def _named(name: str) -> str:
+    """Return a name as a part of a path or a query."""
+    return quote(name, "")
 
 
 def _short(name: str) -> str:

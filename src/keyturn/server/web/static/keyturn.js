@@ -163,7 +163,11 @@
     const run = one(".request")?.dataset.run || one("[data-run]")?.dataset.run;
     if (run) query.set("run", run);
     const source = new EventSource(`${root}/live?${query}`);
-    source.addEventListener("inbox", (event) => changed(JSON.parse(event.data)));
+    source.addEventListener("inbox", (event) => {
+      const told = JSON.parse(event.data);
+      changed(told);
+      document.dispatchEvent(new CustomEvent("keyturn:told", { detail: told }));
+    });
     source.addEventListener("error", () => html.classList.add("away"));
     source.addEventListener("open", () => html.classList.remove("away"));
     addEventListener("pagehide", () => source.close(), { once: true });

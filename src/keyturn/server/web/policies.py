@@ -1,0 +1,181 @@
+"""The policy in force, in words; what one in shadow mode said; and past calls replayed against pasted rules.
+
+Read only: a policy is changed where it is written, in the program or in its file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from typing import Any, NamedTuple
+
+from fastapi import APIRouter
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from ...core.errors import KeyturnError, UserError
+from ...core.policy import milliseconds
+from ...inbox.replay import Replayed, Unread, replay
+from ...policies.file import PolicyFile
+from ...policies.rule import Rule
+from ...policies.rules import Policy
+from ...render.escape import quote
+from ..errors import Refused, refused
+from .changing import Form, Reading, form_of
+from .pages import Here, page
+from .shown import Shown, ready
+from .words import data, limit_words, terms_words, where_words
+
+router = APIRouter(include_in_schema=False)
+
+#: How many past calls are judged at most, for how many seconds, and how many of each change are shown.
+CALLS = 20_000
+SECONDS = 8.0
+EXAMPLES = 3
+SINCE = ("1d", "7d", "30d", "")
+
+
+class RuleRow(NamedTuple):
+    """Holds one rule in words: its action, which calls it is about, its reason, and on which terms it asks."""
+
+    number: int
+    action: str
+    about: list[Shown]
+    reason: str
+    terms: list[Shown]
+
+
+class InForce(NamedTuple):
+    """Holds the policy of an app in words; `what` is what it is where its rules cannot be shown."""
+
+    rules: list[RuleRow]
+    default: str
+    shadow: bool
+    what: str
+    path: str = ""
+    trouble: str = ""
+
+
+class Change(NamedTuple):
+    """Holds how often calls of a tool were, and would be, treated so, with a few of them."""
+
+    tool: str
+    was: str
+    would: str
+    count: int
+    examples: list[Replayed]
+
+
+class Result(NamedTuple):
+    """Holds what a replay came to; `whole` says whether all calls were looked at."""
+
+    calls: int
+    changes: list[Change]
+    same: int
+    unread: list[Unread]
+    whole: bool
+
+    @property
+    def changed(self) -> int:
+        """Return how many calls would surely be treated in another way."""
+        return sum(each.count for each in self.changes if "unknown" not in (each.was, each.would))
+
+
+@router.get("/policies")
+async def policies_page(request: HttpRequest, at: Reading) -> Response:
+    """Show the policy, and what one in shadow mode said where that is asked for."""
+    if request.query_params.get("shadow") != "1":
+        return _drawn(at)
+    since = request.query_params.get("since", "7d")
+    try:
+        return _drawn(at, shadow=await _replayed(at, None, since), since=since)
+    except KeyturnError as error:
+        return _drawn(at, refusal=refused(error))
+
+
+@router.post("/policies/replay")
+async def replay_page(request: HttpRequest, at: Reading) -> Response:
+    """Replay past calls against rules that somebody pasted; nothing is changed."""
+    form: Form | None = None
+    try:
+        form = await form_of(request, at)
+        text = form.typed("toml")
+        if not text.strip():
+            raise UserError("paste the rules first, as an operator's file has them")
+        if text.strip().endswith(".toml") and "\n" not in text.strip():
+            raise UserError("paste the text of the file, not its name: no file of the server is read here")
+        made = Policy.from_toml(text + "\n")
+        found = await _replayed(at, made, form.text("since"))
+    except KeyturnError as error:
+        return _drawn(at, refusal=refused(error), toml="" if form is None else form.typed("toml"))
+    return _drawn(at, result=found, toml=text, since=form.text("since"))
+
+
+def _drawn(at: Here, **given: Any) -> Response:
+    refusal: Refused | None = given.get("refusal")
+    values = {"result": None, "shadow": None, "toml": "", "since": "7d", "refusal": None} | given
+    status = 200 if refusal is None else refusal.status
+    return page(at, "policies.html", status, force=in_force(at.app.policy), choices=SINCE, **values)
+
+
+async def _replayed(at: Here, policy: Policy | None, since: str) -> Result:
+    begin = 0 if not since else at.now - milliseconds(since)
+    counts, shown, unread = (
+        Counter[tuple[str, str, str]](),
+        dict[tuple[str, str, str], list[Replayed]](),
+        list[Unread](),
+    )
+    calls, whole = 0, False
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(SECONDS), contextlib.aclosing(replay(at.app.journal, policy, begin)) as told:
+            async for each in told:
+                await asyncio.sleep(0)  # others are served meanwhile, and the time is looked at
+                if isinstance(each, Unread):
+                    unread.append(each)
+                    continue
+                calls += 1
+                key = (each.tool, each.was, each.would)
+                counts[key] += 1
+                if each.was != each.would and len(shown.setdefault(key, [])) < EXAMPLES:
+                    shown[key].append(each)
+                if calls >= CALLS:
+                    break
+            else:
+                whole = True
+    changes = [Change(*key, count, shown[key]) for key, count in counts.most_common() if key in shown]
+    return Result(calls, changes, sum(counts.values()) - sum(each.count for each in changes), unread, whole)
+
+
+def in_force(policy: object) -> InForce:
+    """Return a policy in words.
+
+    >>> in_force(None).default
+    'the setting of each tool'
+    """
+    made = policy.policy if isinstance(policy, PolicyFile) else policy
+    own = "the setting of each tool"
+    if made is None:
+        return InForce([], own, False, "")
+    if not isinstance(made, Policy):
+        named = getattr(made, "__name__", "") or type(made).__name__
+        return InForce([], "", bool(getattr(made, "shadow", False)), named)
+    rules = [_row(number, rule) for number, rule in enumerate(made.rules, 1)]
+    default = own if made.default is None else made.default.action
+    if isinstance(policy, PolicyFile):
+        return InForce(rules, default, made.shadow, "", str(policy.path), policy.error or "")
+    return InForce(rules, default, made.shadow, "")
+
+
+def _row(number: int, rule: Rule) -> RuleRow:
+    named = [f"{word} {data(value)}" for word, value in (("tool", rule.tool), ("agent", rule.agent)) if value]
+    named += [f"{word} {data(value)}" for word, value in (("kind", rule.kind), ("risk", rule.risk)) if value]
+    if rule.read_only is not None:
+        named.append("tools that only read" if rule.read_only else "tools that may change something")
+    about = [ready(", ".join(named) or "every call"), *where_words(rule.where)]
+    limit = limit_words(rule.over)
+    about += [limit] if limit is not None else []
+    if rule.when is not None:
+        called = getattr(rule.when, "__name__", "") or type(rule.when).__name__
+        about.append(ready(f"where {quote(called)} of the program says so"))
+    return RuleRow(number, rule.action, about, rule.reason, terms_words(rule.approval))
