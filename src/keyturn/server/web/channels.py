@@ -23,14 +23,12 @@ SHOWN = 50
 
 
 class ChannelRow(NamedTuple):
-    """Holds one channel: its name, what it is, and how many messages wait, are being sent, and were given up."""
+    """Holds one channel: its name, what it is, and how many messages are on their way, and were given up."""
 
     name: str
     kind: str
-    waiting: int
-    sending: int
+    moving: int
     dead: int
-    own: bool
 
 
 @router.get("/channels")
@@ -84,5 +82,5 @@ async def _drawn(at: Here, refusal: Refused | None, request: HttpRequest) -> Res
 
 def _row(name: str, kind: str, rows: list[Delivery]) -> ChannelRow:
     own = [row.state for row in rows if row.channel == name]
-    counts = [own.count(state) for state in ("waiting", "sending", "dead")]
-    return ChannelRow("not addressed yet" if name == NOBODY else name, kind, *counts, bool(kind))
+    moving = own.count("waiting") + own.count("sending")
+    return ChannelRow("not addressed yet" if name == NOBODY else name, kind, moving, own.count("dead"))

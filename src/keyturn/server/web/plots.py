@@ -34,7 +34,7 @@ class Bar(NamedTuple):
     low: float
     high: float
     day: str
-    count: int
+    decided: int
 
 
 class Days(NamedTuple):
@@ -116,9 +116,8 @@ def days_plot(days: Sequence[Figures], height: int = 180) -> Days:
         approved = round((each.approval_rate or 0) * each.decided)
         x = 40 + place * wide
         low, high = room * approved / most, room * (each.decided - approved) / most
-        bars.append(
-            Bar(round(x, 1), round(max(wide - 2, 1), 1), round(low, 1), round(high, 1), each.name, each.decided)
-        )
+        thick = round(max(wide - 2, 1), 1)
+        bars.append(Bar(round(x, 1), thick, round(low, 1), round(high, 1), each.name, each.decided))
     named = sorted({0, len(days) // 2, len(days) - 1}) if days else []
     across = [Tick(round(40 + (place + 0.5) * wide, 1), days[place].name[5:]) for place in named]
     up = [Tick(round(base - room * each / most, 1), f"{each:g}") for each in marks]

@@ -63,7 +63,7 @@ class Change(NamedTuple):
     tool: str
     was: str
     would: str
-    count: int
+    calls: int
     examples: list[Replayed]
 
 
@@ -72,14 +72,13 @@ class Result(NamedTuple):
 
     calls: int
     changes: list[Change]
-    same: int
     unread: list[Unread]
     whole: bool
 
     @property
     def changed(self) -> int:
         """Return how many calls would surely be treated in another way."""
-        return sum(each.count for each in self.changes if "unknown" not in (each.was, each.would))
+        return sum(each.calls for each in self.changes if "unknown" not in (each.was, each.would))
 
 
 @router.get("/policies")
@@ -121,30 +120,43 @@ def _drawn(at: Here, **given: Any) -> Response:
 
 async def _replayed(at: Here, policy: Policy | None, since: str) -> Result:
     begin = 0 if not since else at.now - milliseconds(since)
-    counts, shown, unread = (
-        Counter[tuple[str, str, str]](),
-        dict[tuple[str, str, str], list[Replayed]](),
-        list[Unread](),
-    )
-    calls, whole = 0, False
+    found = _Found()
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(SECONDS), contextlib.aclosing(replay(at.app.journal, policy, begin)) as told:
             async for each in told:
                 await asyncio.sleep(0)  # others are served meanwhile, and the time is looked at
-                if isinstance(each, Unread):
-                    unread.append(each)
-                    continue
-                calls += 1
-                key = (each.tool, each.was, each.would)
-                counts[key] += 1
-                if each.was != each.would and len(shown.setdefault(key, [])) < EXAMPLES:
-                    shown[key].append(each)
-                if calls >= CALLS:
-                    break
-            else:
-                whole = True
-    changes = [Change(*key, count, shown[key]) for key, count in counts.most_common() if key in shown]
-    return Result(calls, changes, sum(counts.values()) - sum(each.count for each in changes), unread, whole)
+                if not found.add(each):
+                    return found.result(whole=False)
+            return found.result(whole=True)
+    return found.result(whole=False)
+
+
+class _Found:
+    """Counts what a replay says, with the first few examples of each change."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+        self._counts = Counter[tuple[str, str, str]]()
+        self._shown = dict[tuple[str, str, str], list[Replayed]]()
+        self._unread = list[Unread]()
+
+    def add(self, each: Replayed | Unread) -> bool:
+        """Count one; False once there are enough."""
+        if isinstance(each, Unread):
+            self._unread.append(each)
+            return True
+        key = (each.tool, each.was, each.would)
+        self._calls += 1
+        self._counts[key] += 1
+        if each.was != each.would and len(self._shown.setdefault(key, [])) < EXAMPLES:
+            self._shown[key].append(each)
+        return self._calls < CALLS
+
+    def result(self, *, whole: bool) -> Result:
+        """Return what was found so far."""
+        changed = [key for key, _count in self._counts.most_common() if key in self._shown]
+        changes = [Change(*key, self._counts[key], self._shown[key]) for key in changed]
+        return Result(self._calls, changes, self._unread, whole)
 
 
 def in_force(policy: object) -> InForce:

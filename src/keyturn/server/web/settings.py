@@ -1,4 +1,4 @@
-"""The settings: those of the directory, which are changed here and on record, and those of this server, which are not."""
+"""The settings: those of the directory, whose changes are on record, and those of this server, which are shown only."""
 
 from __future__ import annotations
 

@@ -133,11 +133,10 @@ def _entries(run: Run, teller: Teller, lanes: _Lanes, event: Any) -> Iterator[En
 def _kind(event: Any) -> str:
     if isinstance(event, ev.CallScreened):
         return {"ask": "asks", "deny": "bad"}.get(event.action, "quiet")
-    if isinstance(event, ev.CallFinished | ev.FrameClosed) and (
-        getattr(event, "failed", False) or getattr(event, "error", "")
-    ):
+    if getattr(event, "failed", False) or (isinstance(event, ev.FrameClosed) and event.error):
         return "bad"
-    return _KINDS.get(type(event), "quiet")
+    kind: type[object] = type(event)
+    return _KINDS.get(kind, "quiet")
 
 
 def _quiet(event: Any) -> str:
@@ -230,7 +229,9 @@ class _Lanes:
         busy = set(self._of.values())
         marks = ["pass" if lane in busy else "free" for lane in range(wide)]
         here = "here" if own in busy else "dot"
-        marks[own] = {ev.FrameOpened: "open", ev.FrameClosed: "close"}.get(type(event), here)
+        marks[own] = "open" if isinstance(event, ev.FrameOpened) else here
+        if isinstance(event, ev.FrameClosed):
+            marks[own] = "close"
         return tuple(marks), own + 1
 
 

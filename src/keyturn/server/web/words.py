@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ...core.policy import Approval, milliseconds
 from ...policies.limits import Budget, Limit, Rejections
-from ...render.escape import quote
+from ...render.escape import clip, quote
 from .clock import span
 from .shown import Shown, ready
 
@@ -39,7 +39,7 @@ def data(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(data(each) for each in cast("list[Any]", value)) or "none"
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return quote(text, _LONG) if isinstance(value, dict) else text
+    return clip(text, _LONG, keep="")
 
 
 def where_words(where: Mapping[str, Any] | None) -> list[Shown]:
