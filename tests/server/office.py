@@ -13,7 +13,8 @@ import uvicorn
 
 from keyturn import Agent, App, Approval, MemoryJournal, ask_user, function_tool
 from keyturn.core.preview import Command, Diff, Json, Preview, Text
-from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
+from keyturn.models.base import ModelRequest
+from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call, tool_outputs
 from keyturn.server.asgi import serve
 from keyturn.server.settings import ServerSettings
 from keyturn.server.visitor import COOKIE
@@ -154,9 +155,16 @@ def office() -> list[Agent[Any]]:
         "sql": run_sql,
         "stranger": send_notice,
     }
-    return [
-        Agent(name, model=ScriptedModel([said, "It is done."]), tools=[tools[name]]) for name, said in calls.items()
-    ]
+    return [Agent(name, model=ScriptedModel(_saying(said)), tools=[tools[name]]) for name, said in calls.items()]
+
+
+def _saying(said: list[Any]) -> Any:
+    """Return a model that says the same in every run, and that it is done after its call."""
+
+    def reply(request: ModelRequest) -> Any:
+        return "It is done." if tool_outputs(request) else said
+
+    return reply
 
 
 TASKS = {
@@ -238,6 +246,6 @@ def staffed(*names: str) -> Generator[tuple[Served, dict[str, str], dict[str, st
         yield served, tokens, asked
 
 
-def cookie(served: Served, token: str) -> dict[str, Any]:
+def cookie(served: Served, token: str) -> Any:
     """Return the cookie of a session, for a browser."""
     return {"name": COOKIE, "value": token, "url": served.url, "httpOnly": True}

@@ -13,8 +13,8 @@ from .guard import Guard
 from .live import Live
 from .settings import ServerSettings
 from .web import routes as pages
-from .web.changing import Barred, barred
 from .web.files import Files
+from .web.form import Barred, barred
 from .web.pages import Elsewhere, elsewhere
 
 

@@ -14,7 +14,7 @@ from ...policies.file import PolicyFile
 from ...policies.rule import Rule, is_named
 from ...policies.rules import Policy
 from ...render.escape import quote
-from .changing import Reading
+from .form import Reading
 from .pages import page
 from .shown import Shown, ready
 from .words import terms_words

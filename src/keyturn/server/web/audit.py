@@ -21,7 +21,7 @@ from ...audit.evidence.report import VerifyReport
 from ...audit.service import Format, Terms
 from ...core.errors import KeyturnError, UserError
 from ..errors import Refused, refused
-from .changing import Form, Reading, administers, form_of
+from .form import Form, Reading, administers, form_of
 from .pages import Here, page
 
 router = APIRouter(include_in_schema=False)

@@ -12,7 +12,7 @@ from ...channels.addressing import NOBODY
 from ...core.errors import UserError
 from ...journal.rows import Delivery, DeliveryQuery
 from ..errors import Refused
-from .changing import Form, Reading, administers, change
+from .form import Form, Reading, administers, change
 from .pages import Here, page
 
 router = APIRouter(include_in_schema=False)

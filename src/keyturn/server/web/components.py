@@ -10,7 +10,7 @@ from ...core.preview import Command, Diff, Preview, Text
 from ...inbox.insights import Figures, Times
 from ..errors import refused
 from .blocks import blocks_of
-from .changing import Reading
+from .form import Reading
 from .pages import page
 from .plots import days_plot, shares_plot, times_plot
 from .shown import ready

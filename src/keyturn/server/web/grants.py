@@ -14,7 +14,7 @@ from ...core.records import GrantTerms
 from ...core.states import OVER
 from ...journal.rows import GrantRow, Query
 from ..errors import Refused
-from .changing import Form, Reading, change, decides
+from .form import Form, Reading, change, decides
 from .pages import Here, page
 from .shown import Shown
 from .words import where_words

@@ -9,7 +9,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from ...inbox.suggestions import Suggestion
-from .changing import Reading
+from .form import Reading
 from .pages import page
 from .plots import days_plot, shares_plot, time, times_plot
 

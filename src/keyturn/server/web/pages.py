@@ -14,12 +14,12 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from ...app import App
 from ...core.errors import KeyturnError
+from ...inbox.asking import MARKS, STATES
+from ...inbox.clock import span, stamp
 from ..errors import refused
 from ..live import Live
 from ..settings import ServerSettings
 from ..visitor import Visitor, visitor_of
-from .asking import MARKS, STATES
-from .clock import span, stamp
 from .shown import Shown, finalize, ready, typed
 from .words import data, plural
 
@@ -110,6 +110,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    for name in ("safe", "tojson", "urlize", "forceescape", "xmlattr"):  # they print what `finalize` has not seen
+        del made.filters[name]
     made.filters |= {"span": span, "stamp": stamp, "typed": typed, "groups": _groups, "short": _short}
     of_words: dict[str, Any] = {"plural": plural, "data": _data, "name": _named}
     made.filters.update(of_words)

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from ...core.errors import KeyturnError, UserError
 from ...directory.state import SCOPES, Directory, Person
 from ..errors import Refused, refused
-from .changing import Form, Reading, change, form_of
+from .form import Form, Reading, change, form_of
 from .pages import Here, page
 
 router = APIRouter(include_in_schema=False)

@@ -22,7 +22,7 @@ from ...policies.rule import Rule
 from ...policies.rules import Policy
 from ...render.escape import quote
 from ..errors import Refused, refused
-from .changing import Form, Reading, form_of
+from .form import Form, Reading, form_of
 from .pages import Here, page
 from .shown import Shown, ready
 from .words import data, limit_words, terms_words, where_words

@@ -14,11 +14,11 @@ from ...core.errors import KeyturnError, UserError
 from ...core.states import OVER
 from ...engine.driving.quota_logs import AGENT as COUNTS
 from ...engine.run.log_cache import log_in
+from ...inbox.asking import ListRow, row_of
 from ...journal.rows import Query, RequestRow, RunRow
 from ...render.escape import clip
 from ..errors import Refused
-from .asking import ListRow, row_of
-from .changing import Form, Reading, change, decides
+from .form import Form, Reading, change, decides
 from .pages import Here, failure, page
 from .shown import Shown, ready
 from .timeline import timeline

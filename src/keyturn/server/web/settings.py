@@ -11,11 +11,11 @@ from starlette.responses import Response
 
 from ...core.errors import UserError
 from ...core.policy import milliseconds
+from ...inbox.clock import span
 from ...inbox.insights import MIN_LOOK, floors_of
 from ..errors import Refused
 from ..settings import ServerSettings
-from .changing import Form, Reading, administers, change
-from .clock import span
+from .form import Form, Reading, administers, change
 from .pages import Here, page
 
 router = APIRouter(include_in_schema=False)

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from ...core.policy import Approval, milliseconds
+from ...inbox.clock import span
 from ...policies.limits import Budget, Limit, Rejections
 from ...render.escape import clip, quote
-from .clock import span
 from .shown import Shown, ready
 
 _LONG = 200
