@@ -26,7 +26,7 @@ from .pages import Here, page
 
 router = APIRouter(include_in_schema=False)
 
-SHOWN = 50
+SHOWN = 25
 SECONDS = 8.0
 FAULTS = 50
 VERDICTS = (
@@ -130,6 +130,7 @@ def _drawn(at: Here, chosen: dict[str, str], **given: Any) -> Response:
         200 if refusal is None else refusal.status,
         chosen=names,
         narrowed=any(names.values()),
+        deeper=any(names[name] for name in ("agent", "verdict", "run", "since", "until")),
         entries=entries,
         more=given.get("more", ""),
         late=given.get("late", False),

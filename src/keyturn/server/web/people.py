@@ -83,7 +83,8 @@ async def secret(request: HttpRequest, at: Reading, name: str) -> Response:
             made = await issue(name, scopes, by=at.visitor.login, label=label, expires=expires)
     except KeyturnError as error:
         return await _one(at, name, refused(error))
-    return await _one(at, name, None, once=made, link=link)
+    where = f"{origin(request, at)}{at.url('/enter')}#" if link else ""
+    return await _one(at, name, None, once=where + made, link=link)
 
 
 @router.post("/people/{name:path}")
@@ -184,6 +185,11 @@ async def _one(at: Here, name: str, refusal: Refused | None, *, once: str = "", 
         link=link,
         refusal=refusal,
     )
+
+
+def origin(request: HttpRequest, at: Here) -> str:
+    """Return under which address the visitor reached this server; the guard let no other name in."""
+    return f"{'https' if at.settings.secure else request.url.scheme}://{request.headers['host']}"
 
 
 def _path(name: str) -> str:
