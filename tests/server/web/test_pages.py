@@ -123,7 +123,8 @@ async def test_a_run_is_cancelled_told_and_forked(office: Office) -> None:
     page = f"/runs/{lead}"
     assert (await posted(visit, page, f"{page}/message", text=HOSTILE)).status_code == 303
     assert "a message is added" in (await visit.see(page)).text
-    assert (await posted(visit, page, f"{page}/message", text=" ")).status_code == 422
+    for wrong in (" ", "x" * 20_001):
+        assert (await posted(visit, page, f"{page}/message", text=wrong)).status_code == 422
     forked = await posted(visit, page, f"{page}/fork", line="2")
     assert forked.status_code == 303
     assert forked.headers["location"] != page
@@ -274,6 +275,8 @@ async def test_people_are_changed_by_who_administers_and_their_own_by_themselves
     assert not (await office.app.people.directory()).people["eve"].here
     assert (await posted(ada, "/people/ada", "/people/ada", do="remove", sure="ada")).status_code == 422
     assert (await ada.see("/people/nobody")).status_code == 404
+    assert "ben@example.com" in (await ben.see("/people/ben")).text
+    assert "ben@example.com" not in (await office.as_("cyd").see("/people/ben")).text
     lent = (await office.app.people.directory()).delegations
     [name] = lent
     assert (await posted(ben, "/people/ben", "/people/ben", do="end", delegation=name)).status_code == 303

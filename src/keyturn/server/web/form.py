@@ -11,7 +11,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request as HttpRequest
 from starlette.responses import RedirectResponse, Response
 
-from ...core.errors import KeyturnError, NotAllowed
+from ...core.errors import KeyturnError, NotAllowed, UserError
 from ..errors import Refused, refused
 from .pages import Here, failure, here
 
@@ -37,7 +37,11 @@ class Form:
     def typed(self, name: str) -> str:
         """Return one field as it was typed."""
         value = self._given.get(name, "")
-        return value[:_LONGEST] if isinstance(value, str) else ""
+        if not isinstance(value, str):
+            return ""
+        if len(value) > _LONGEST:
+            raise UserError(f"{name} has {len(value)} characters, and {_LONGEST} are the most here")
+        return value
 
     def several(self, name: str) -> list[str]:
         """Return all fields of one name."""

@@ -110,7 +110,7 @@ def days_plot(days: Sequence[Figures], height: int = 180) -> Days:
     marks = [each for each in steps(top) if each == int(each)]
     most = marks[-1]
     base, room = height - 24, height - 24 - 16
-    wide = (WIDTH - 40 - 80) / max(len(days), 1)
+    wide = (WIDTH - 40 - 100) / max(len(days), 1)
     bars = list[Bar]()
     for place, each in enumerate(days):
         approved = round((each.approval_rate or 0) * each.decided)

@@ -22,7 +22,7 @@ from ...policies.rule import Rule
 from ...policies.rules import Policy
 from ...render.escape import quote
 from ..errors import Refused, refused
-from .form import Form, Reading, form_of
+from .form import Reading, form_of
 from .pages import Here, page
 from .shown import Shown, ready
 from .words import data, limit_words, terms_words, where_words
@@ -96,19 +96,19 @@ async def policies_page(request: HttpRequest, at: Reading) -> Response:
 @router.post("/policies/replay")
 async def replay_page(request: HttpRequest, at: Reading) -> Response:
     """Replay past calls against rules that somebody pasted; nothing is changed."""
-    form: Form | None = None
+    text, since = "", "7d"
     try:
         form = await form_of(request, at)
-        text = form.typed("toml")
+        text, since = form.typed("toml"), form.text("since")
         if not text.strip():
             raise UserError("paste the rules first, as an operator's file has them")
         if text.strip().endswith(".toml") and "\n" not in text.strip():
             raise UserError("paste the text of the file, not its name: no file of the server is read here")
         made = Policy.from_toml(text + "\n")
-        found = await _replayed(at, made, form.text("since"))
+        found = await _replayed(at, made, since)
     except KeyturnError as error:
-        return _drawn(at, refusal=refused(error), toml="" if form is None else form.typed("toml"))
-    return _drawn(at, result=found, toml=text, since=form.text("since"))
+        return _drawn(at, refusal=refused(error), toml=text)
+    return _drawn(at, result=found, toml=text, since=since)
 
 
 def _drawn(at: Here, **given: Any) -> Response:

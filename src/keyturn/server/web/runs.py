@@ -44,7 +44,7 @@ class Listed(NamedTuple):
 async def runs_page(request: HttpRequest, at: Reading) -> Response:
     """List runs, the newest first."""
     given = request.query_params
-    chosen = {name: given.get(name, "")[:200] for name in ("status", "agent", "run")}
+    chosen = {name: given.get(name, "")[:200].replace("\0", "") for name in ("status", "agent", "run")}
     after = _key(given.get("after", ""))
     query = Query(
         state=chosen["status"] or None,

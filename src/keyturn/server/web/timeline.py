@@ -131,12 +131,12 @@ def _entries(run: Run, teller: Teller, lanes: _Lanes, event: Any) -> Iterator[En
 
 
 def _kind(event: Any) -> str:
+    kind = _KINDS.get(type(event), "quiet")
     if isinstance(event, ev.CallScreened):
-        return {"ask": "asks", "deny": "bad"}.get(event.action, "quiet")
+        return {"ask": "asks", "deny": "bad"}.get(event.action, kind)
     if getattr(event, "failed", False) or (isinstance(event, ev.FrameClosed) and event.error):
         return "bad"
-    kind: type[object] = type(event)
-    return _KINDS.get(kind, "quiet")
+    return kind
 
 
 def _quiet(event: Any) -> str:

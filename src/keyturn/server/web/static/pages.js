@@ -21,6 +21,9 @@
     });
   }
 
+  // On a narrow screen the name of this page is scrolled to.
+  one(".bar nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+
   // What is shown once can be copied.
   for (const button of document.querySelectorAll("[data-copy]")) {
     button.hidden = false;
