@@ -53,7 +53,7 @@ def hostile_app(texts: Sequence[str]) -> App:
     """Make an app that has these texts in each of its words."""
 
     @function_tool(
-        needs_approval=True, strict_mode=False, risk=texts[1], approval=Approval(role=texts[2], users=[texts[3]])
+        needs_approval=True, strict_mode=False, risk=texts[1], approval=Approval(role=texts[2], users=(texts[3],))
     )
     def act(given: str) -> str:
         raise RuntimeError(texts[4])

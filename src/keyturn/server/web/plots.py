@@ -1,6 +1,6 @@
-"""Lay plots out: bars of days, ranges with their medians, shares of a whole. Axes begin at zero, labels stand directly.
+"""Lay plots out: bars of days, ranges with their medians, shares of a whole.
 
-Only numbers and places are made here; the template draws them as SVG, and every text of others passes its escaping.
+Axes begin at zero, and labels stand at what they name. Only numbers and places are made here; the template draws them as SVG, and every text of others passes its escaping.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
+from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter
@@ -121,14 +122,11 @@ def _drawn(at: Here, **given: Any) -> Response:
 async def _replayed(at: Here, policy: Policy | None, since: str) -> Result:
     begin = 0 if not since else at.now - milliseconds(since)
     found = _Found()
+    whole = False
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(SECONDS), contextlib.aclosing(replay(at.app.journal, policy, begin)) as told:
-            async for each in told:
-                await asyncio.sleep(0)  # others are served meanwhile, and the time is looked at
-                if not found.add(each):
-                    return found.result(whole=False)
-            return found.result(whole=True)
-    return found.result(whole=False)
+            whole = await found.all_of(told)
+    return found.result(whole=whole)
 
 
 class _Found:
@@ -139,6 +137,14 @@ class _Found:
         self._counts = Counter[tuple[str, str, str]]()
         self._shown = dict[tuple[str, str, str], list[Replayed]]()
         self._unread = list[Unread]()
+
+    async def all_of(self, told: AsyncIterator[Replayed | Unread]) -> bool:
+        """Count what is told; False where there was more than is counted."""
+        async for each in told:
+            await asyncio.sleep(0)  # others are served meanwhile, and the time is looked at
+            if not self.add(each):
+                return False
+        return True
 
     def add(self, each: Replayed | Unread) -> bool:
         """Count one; False once there are enough."""

@@ -103,7 +103,9 @@ def timeline(log: Log, first: int | None = None) -> Timeline:
 
 
 def _lines(steps: list[ev.Step], begin: int) -> Iterator[Line]:
-    run, teller, lanes = new_run(), Teller(), _Lanes()
+    run = new_run()
+    teller = Teller()
+    lanes = _Lanes()
     for number, step in enumerate(steps, 1):
         fold(run, [step])
         if number >= begin:
