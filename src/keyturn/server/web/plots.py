@@ -1,6 +1,7 @@
 """Lay plots out: bars of days, ranges with their medians, shares of a whole.
 
-Axes begin at zero, and labels stand at what they name. Only numbers and places are made here; the template draws them as SVG, and every text of others passes its escaping.
+Axes begin at zero, and labels stand at what they name. Only numbers and places are made here; a template draws them as
+SVG, and every text of others passes its escaping.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from ...inbox.insights import Figures
 WIDTH = 640
 ROW = 28
 _LEFT = 168
-_RIGHT = 96
-_NAME = 22
+_RIGHT = 120
+_NAME = 16
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -110,7 +111,7 @@ def days_plot(days: Sequence[Figures], height: int = 180) -> Days:
     marks = [each for each in steps(top) if each == int(each)]
     most = marks[-1]
     base, room = height - 24, height - 24 - 16
-    wide = (WIDTH - 40 - 100) / max(len(days), 1)
+    wide = (WIDTH - 40 - 130) / max(len(days), 1)
     bars = list[Bar]()
     for place, each in enumerate(days):
         approved = round((each.approval_rate or 0) * each.decided)
@@ -171,6 +172,6 @@ def short(name: str) -> str:
     """Return a name as it fits beside a plot; what is cut is marked, and the table beside has all of it.
 
     >>> short("pay"), short("x" * 30)
-    ('pay', 'xxxxxxxxxxxxxxxxxx[…]')
+    ('pay', 'xxxxxxxxxxxx[…]')
     """
     return name if len(name) <= _NAME else f"{name[: _NAME - 4]}[…]"

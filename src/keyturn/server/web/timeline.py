@@ -133,7 +133,7 @@ def _entries(run: Run, teller: Teller, lanes: _Lanes, event: Any) -> Iterator[En
 
 
 def _kind(event: Any) -> str:
-    kind = _KINDS.get(type(event), "quiet")
+    kind = _KINDS.get(event.__class__, "quiet")
     if isinstance(event, ev.CallScreened):
         return {"ask": "asks", "deny": "bad"}.get(event.action, kind)
     if getattr(event, "failed", False) or (isinstance(event, ev.FrameClosed) and event.error):
