@@ -15,7 +15,7 @@ from ...inbox.insights import Figures
 WIDTH = 640
 ROW = 28
 _LEFT = 168
-_RIGHT = 120
+_RIGHT = 150
 _NAME = 16
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
