@@ -99,7 +99,7 @@ def time_steps(top: float) -> list[float]:
     """Return the marks of an axis of times, in seconds, round in the unit in which they are said.
 
     >>> time_steps(100)
-    [0, 30, 60, 90, 120]
+    [0.0, 30.0, 60.0, 90.0, 120.0]
     """
     size = next((size for size, _unit in _UNITS if top >= size * 1.5), 1)
     return [size * each for each in steps(top / size)]
