@@ -18,6 +18,7 @@ from .agents.context_type import checked_type, declared_type
 from .agents.hooks import RunHooks
 from .agents.settings import RunConfig
 from .audit.service import Audit
+from .channels.plan import ChannelPlan
 from .channels.service import Channels, ChannelService
 from .core import commands as cm
 from .core.codec import Log
@@ -325,6 +326,16 @@ class App:
     def busy(self) -> int:
         """Return how many runs this process moves right now."""
         return 0 if self._worker is None else self._worker.busy
+
+    @property
+    def policy(self) -> PolicyLike | None:
+        """Return the policy that is asked about every call, where there is one."""
+        return self._config.policy
+
+    @property
+    def channels(self) -> ChannelPlan:
+        """Return by which channels people are told, and which people."""
+        return self._telling.plan
 
     @property
     def trouble(self) -> str | None:

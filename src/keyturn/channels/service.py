@@ -28,14 +28,14 @@ class ChannelService:
     """
 
     def __init__(self, store: Store, channels: Channels) -> None:
-        self._store, self._plan = store, ChannelPlan.of(channels)
+        self._store, self.plan = store, ChannelPlan.of(channels)
         self._dispatcher: Dispatcher | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Begin to deliver, unless that is done already."""
-        if self._plan.channels and (self._task is None or self._task.done()):
-            self._dispatcher = Dispatcher(self._store, self._plan)
+        if self.plan.channels and (self._task is None or self._task.done()):
+            self._dispatcher = Dispatcher(self._store, self.plan)
             self._task = asyncio.ensure_future(self._dispatcher.run())
 
     async def stop(self) -> None:
@@ -48,7 +48,7 @@ class ChannelService:
             return
         dispatcher.stop()
         await asyncio.wait({task})
-        for channel in self._plan.channels:
+        for channel in self.plan.channels:
             try:
                 async with asyncio.timeout(_CLOSING):
                     await channel.close()

@@ -33,7 +33,7 @@ _EPOCH = date(1970, 1, 1)
 
 
 class Times(msgspec.Struct, frozen=True):
-    """Describes how long things took, in seconds: None where there were none.
+    """Describes how long things took, in seconds: None where there were none; `q1_s` and `q3_s` are quartiles.
 
     >>> Times().median_s is None
     True
@@ -43,6 +43,8 @@ class Times(msgspec.Struct, frozen=True):
     mean_s: float | None = None
     median_s: float | None = None
     p90_s: float | None = None
+    q1_s: float | None = None
+    q3_s: float | None = None
 
     @classmethod
     def of(cls, tallies: Iterable[Tally]) -> Times:
@@ -53,7 +55,8 @@ class Times(msgspec.Struct, frozen=True):
             return cls()
         times = [sum(column) for column in zip(*(each.times for each in found), strict=True)]
         mean = sum(each.ms for each in found) / count / 1_000
-        return cls(count, round(mean, 3), quantile(times, 0.5), quantile(times, 0.9))
+        shares = [quantile(times, share) for share in (0.5, 0.9, 0.25, 0.75)]
+        return cls(count, round(mean, 3), *shares)
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -141,6 +144,19 @@ class Insights:
             people=_by([each for each in told if each.person], lambda each: each.person, floors, own=True),
             kinds=_by(told, lambda each: each.kind, floors),
         )
+
+    async def days(self, *, days: int = 30) -> list[Figures]:
+        """Return the figures of each of so many days, today (UTC) included, under its date; the oldest first."""
+        report = await self.report(days=days)
+        since = (date.fromisoformat(report.since) - _EPOCH).days
+        until = (date.fromisoformat(report.until) - _EPOCH).days
+        counted = await self._store.tallies(Period(since=since, until=until, daily=True))
+        parts: dict[int, list[Tally]] = {day: [] for day in range(since, until + 1)}
+        for each in counted:
+            if each.what != COUNTED_FROM and each.day in parts:
+                parts[each.day].append(each)
+        floors = {risk: round(floor * 1_000) for risk, floor in report.floors.items()}
+        return [_figures(_day(day), part, floors, own=False) for day, part in parts.items()]
 
     async def suggestions(self, *, tool: str | None = None, newest: int = 2_000) -> list[Suggestion]:
         """Return rules that would have let run what people approved unchanged, and nothing else that they decided.

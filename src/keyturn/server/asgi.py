@@ -21,6 +21,7 @@ from .settings import ServerSettings
 from .visitor import Visitor
 from .web import routes as pages
 from .web.files import Files
+from .web.form import Barred, barred
 from .web.pages import Elsewhere, bare_page, elsewhere, here, page
 
 
@@ -69,6 +70,7 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
     api.include_router(pages.router)
     api.add_exception_handler(TooMany, too_many)
     api.add_exception_handler(Elsewhere, elsewhere)
+    api.add_exception_handler(Barred, barred)
     api.mount("/static", Files())
     return api
 

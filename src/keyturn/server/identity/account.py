@@ -14,8 +14,8 @@ from starlette.responses import Response
 
 from ...core.encodable import moment
 from ...core.errors import KeyturnError, NotAllowed, UserError
+from ...directory.recipients import MUTED
 from ...directory.state import Key, Token
-from ...directory.telling import MUTED
 from ..errors import refused
 from ..forms import FIELD, changing, form_of, text_in
 from ..limits import TooMany

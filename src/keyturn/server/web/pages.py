@@ -20,7 +20,8 @@ from ..errors import refused
 from ..live import Live
 from ..settings import ServerSettings
 from ..visitor import Visitor, visitor_of
-from .shown import finalize, typed
+from .shown import Shown, finalize, ready, typed
+from .words import data, plural
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
@@ -114,6 +115,8 @@ def _environment() -> Environment:
     made.filters |= {"span": span, "stamp": stamp, "typed": typed, "groups": _groups, "short": _short}
     known: dict[str, Any] = {"MARKS": MARKS, "STATES": STATES}
     made.globals.update(known)
+    of_words: dict[str, Any] = {"plural": plural, "data": _data, "name": _named}
+    made.filters.update(of_words)
     return made
 
 
@@ -124,6 +127,15 @@ def _groups(digest: str) -> str:
     '5e1f 0a'
     """
     return " ".join(digest[place : place + 4] for place in range(0, len(digest), 4))
+
+
+def _data(value: Any) -> Shown:
+    return ready(data(value))
+
+
+def _named(name: str) -> str:
+    """Return a name as a part of a path or a query."""
+    return quote(name, "")
 
 
 def _short(name: str) -> str:

@@ -4,8 +4,25 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from . import changing, inbox, installing, live
+from . import (
+    agents,
+    audit,
+    changing,
+    channels,
+    components,
+    grants,
+    inbox,
+    insights,
+    installing,
+    live,
+    people,
+    policies,
+    runs,
+    settings,
+)
 
 router = APIRouter()
-for each in (changing, inbox, installing, live):
+for each in (changing, inbox, installing, live, runs, grants, agents, policies):
+    router.include_router(each.router)
+for each in (insights, audit, people, channels, settings, components):
     router.include_router(each.router)

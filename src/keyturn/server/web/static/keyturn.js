@@ -182,7 +182,11 @@
     source?.close();
     source = new EventSource(`${root}/live?${query}`);
     source.of = run;
-    source.addEventListener("inbox", (event) => changed(JSON.parse(event.data)));
+    source.addEventListener("inbox", (event) => {
+      const told = JSON.parse(event.data);
+      changed(told);
+      document.dispatchEvent(new CustomEvent("keyturn:told", { detail: told }));
+    });
     source.addEventListener("error", () => html.classList.add("away"));
     source.addEventListener("open", () => html.classList.remove("away"));
   };

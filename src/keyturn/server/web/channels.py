@@ -1,0 +1,86 @@
+"""The channels: by which people are told, what is on its way, and what was given up and can be sent again."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fastapi import APIRouter
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from ...channels.addressing import NOBODY
+from ...core.errors import UserError
+from ...journal.rows import Delivery, DeliveryQuery
+from ..errors import Refused
+from .form import Form, Reading, administers, change
+from .pages import Here, page
+
+router = APIRouter(include_in_schema=False)
+
+#: How many deliveries of a channel are counted, and how many dead ones are listed.
+COUNTED = 500
+SHOWN = 50
+
+
+class ChannelRow(NamedTuple):
+    """Holds one channel: its name, what it is, and how many messages are on their way, and were given up."""
+
+    name: str
+    kind: str
+    moving: int
+    dead: int
+
+
+@router.get("/channels")
+async def channels_page(request: HttpRequest, at: Reading) -> Response:
+    """Show the channels."""
+    return await _drawn(at, None, request)
+
+
+@router.post("/channels/again")
+async def again(request: HttpRequest, at: Reading) -> Response:
+    """Send dead messages again: one, or all that there are."""
+
+    async def make(form: Form) -> str:
+        administers(at)
+        if form.text("which") == "all":
+            numbers = [row.number for row in await _dead(at, 0, COUNTED)]
+        else:
+            given = form.text("number")
+            if not (given.isascii() and given.isdigit()):
+                raise UserError("the form does not say which message; load the page again")
+            numbers = [int(given[:15])]
+        await at.app.journal.send_again(numbers)
+        return "/channels"
+
+    return await change(request, at, make, lambda said: _drawn(at, said, request))
+
+
+async def _dead(at: Here, after: int, limit: int) -> list[Delivery]:
+    return await at.app.journal.deliveries(DeliveryQuery(state="dead", after=after, limit=limit))
+
+
+async def _drawn(at: Here, refusal: Refused | None, request: HttpRequest) -> Response:
+    given = request.query_params.get("after", "")
+    after = int(given[:15]) if given.isascii() and given.isdigit() else 0
+    found = await _dead(at, after, SHOWN + 1)
+    plan = at.app.channels.by_name
+    rows = await at.app.journal.deliveries(DeliveryQuery(limit=COUNTED))
+    names = dict.fromkeys([*plan, *(row.channel for row in rows)])
+    made = [_row(name, type(plan[name]).__name__ if name in plan else "", rows) for name in names]
+    return page(
+        at,
+        "channels.html",
+        200 if refusal is None else refusal.status,
+        rows=made,
+        counted=len(rows) == COUNTED,
+        dead=found[:SHOWN],
+        more=found[SHOWN - 1].number if len(found) > SHOWN else 0,
+        refusal=refusal,
+    )
+
+
+def _row(name: str, kind: str, rows: list[Delivery]) -> ChannelRow:
+    own = [row.state for row in rows if row.channel == name]
+    moving = own.count("waiting") + own.count("sending")
+    return ChannelRow("not addressed yet" if name == NOBODY else name, kind, moving, own.count("dead"))

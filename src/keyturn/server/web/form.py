@@ -1,0 +1,116 @@
+"""Take what a form of ours asks for: only from this very session, and what is refused is said on the same page."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.datastructures import FormData
+from starlette.requests import Request as HttpRequest
+from starlette.responses import RedirectResponse, Response
+
+from ...core.errors import KeyturnError, NotAllowed, UserError
+from ..errors import Refused, refused
+from .pages import Here, failure, here
+
+_FIELDS = 200
+_LONGEST = 20_000
+
+
+class Form:
+    """Reads the fields of a form that was sent; what is not there is empty.
+
+    >>> form = Form(FormData([("role", " ops "), ("scope", "read"), ("scope", "decide")]))
+    >>> form.text("role"), form.text("name"), form.several("scope")
+    ('ops', '', ['read', 'decide'])
+    """
+
+    def __init__(self, given: FormData) -> None:
+        self._given = given
+
+    def text(self, name: str) -> str:
+        """Return one field, without spaces around it."""
+        return self.typed(name).strip()
+
+    def typed(self, name: str) -> str:
+        """Return one field as it was typed."""
+        value = self._given.get(name, "")
+        if not isinstance(value, str):
+            return ""
+        if len(value) > _LONGEST:
+            raise UserError(f"{name} has {len(value)} characters, and {_LONGEST} are the most here")
+        return value
+
+    def several(self, name: str) -> list[str]:
+        """Return all fields of one name."""
+        return [value for value in self._given.getlist(name) if isinstance(value, str) and value]
+
+    def names(self, name: str) -> list[str]:
+        """Return the names that one field lists, with commas or spaces between them."""
+        return self.text(name).replace(",", " ").split()
+
+
+class Barred(Exception):
+    """Raised where a page is not for this visitor; `at` is who it is.
+
+    >>> issubclass(Barred, Exception)
+    True
+    """
+
+    def __init__(self, at: Here, error: KeyturnError) -> None:
+        super().__init__(str(error))
+        self.at, self.error = at, error
+
+
+async def barred(_request: HttpRequest, raised: Exception) -> Response:
+    """Draw why a page is not for a visitor."""
+    assert isinstance(raised, Barred)
+    return failure(raised.at, raised.error)
+
+
+async def reader(at: Annotated[Here, Depends(here)]) -> Here:
+    """Return what a page needs, for a visitor who may read."""
+    if not at.visitor.may("read"):
+        raise Barred(at, NotAllowed("Your token is not good for reading: its scopes do not name it."))
+    return at
+
+
+Reading = Annotated[Here, Depends(reader)]
+Drawn = Callable[[Refused | None], Awaitable[Response]]
+
+
+async def form_of(request: HttpRequest, at: Here) -> Form:
+    """Return what a form says; one that is not of this session is refused.
+
+    A program that shows a token needs no mark: no page makes a browser send one.
+    """
+    form = Form(await request.form(max_files=0, max_fields=_FIELDS))
+    fits = hmac.compare_digest(form.typed("form_mark").encode("utf-8", "replace"), at.visitor.form.encode())
+    if at.visitor.via == "session" and not (at.visitor.form and fits):
+        raise NotAllowed("this form is not of your session any more: load the page again; nothing was changed")
+    return form
+
+
+async def change(request: HttpRequest, at: Here, make: Callable[[Form], Awaitable[str]], drawn: Drawn) -> Response:
+    """Make the change that a form asks for, then go to the path that it returns; draw what is refused on its page."""
+    try:
+        where = await make(await form_of(request, at))
+    except KeyturnError as error:
+        return await drawn(refused(error))
+    return RedirectResponse(at.url(where), 303)
+
+
+def administers(at: Here) -> None:
+    """Refuse whoever may not change what is of everybody."""
+    if not at.visitor.administers:
+        raise NotAllowed("this takes the role 'admin', and a login that is good for changing the directory")
+
+
+def decides(at: Here) -> None:
+    """Refuse whoever may not say anything in a run: a machine, or a login that is not good for decisions."""
+    if at.visitor.person.kind == "machine":
+        raise NotAllowed("a machine does this over the API, with a token of its own")
+    if not at.visitor.may("decide"):
+        raise NotAllowed("your login is not good for this: its scopes do not name 'decide'")

@@ -1,0 +1,100 @@
+"""The grants: what runs, or is rejected, without anybody being asked, how long still, and how it is ended."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+from fastapi import APIRouter
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from ...core.errors import UserError
+from ...core.records import GrantTerms
+from ...core.states import OVER
+from ...journal.rows import GrantRow, Query
+from ..errors import Refused
+from .form import Form, Reading, change, decides
+from .pages import Here, page
+from .shown import Shown
+from .words import where_words
+
+router = APIRouter(include_in_schema=False)
+
+SHOWN = 50
+_REACH = {
+    "": "this run only",
+    "session": "all runs of its session",
+    "requester": "all runs for the same person",
+    "agent": "all runs of the agent",
+}
+
+
+class Standing(NamedTuple):
+    """Holds one grant as it stands in the list; `ended` says why it covers nothing any more."""
+
+    row: GrantRow
+    terms: GrantTerms | None
+    where: list[Shown]
+    reach: str
+    ended: str
+
+
+@router.get("/grants")
+async def grants_page(request: HttpRequest, at: Reading) -> Response:
+    """List the grants."""
+    return await _drawn(at, None, request)
+
+
+@router.post("/grants/revoke")
+async def revoke(request: HttpRequest, at: Reading) -> Response:
+    """Revoke a grant."""
+
+    async def make(form: Form) -> str:
+        decides(at)
+        run, grant = form.text("run"), form.text("grant")
+        rows = await at.app.journal.grants(Query(run=run, id=grant, limit=1))
+        if not rows:
+            raise UserError("there is no such grant here")
+        await at.app.inbox.revoke(run, grant, by=at.visitor.login)
+        return "/grants"
+
+    return await change(request, at, make, lambda said: _drawn(at, said, request))
+
+
+async def _drawn(at: Here, refusal: Refused | None, request: HttpRequest) -> Response:
+    state = "revoked" if request.query_params.get("state") == "revoked" else "open"
+    run, _, name = request.query_params.get("after", "").partition("/")
+    after = (0, f"{run}/{name}") if name else None
+    rows = list(await at.app.journal.grants(Query(state=state, limit=SHOWN + 1, after=after)))
+    over = await _over(at, rows[:SHOWN])
+    made = [_standing(row, at.now, over) for row in rows[:SHOWN]]
+    last = rows[SHOWN - 1] if len(rows) > SHOWN else None
+    more = "" if last is None else f"{last.run}/{last.id}"
+    status = 200 if refusal is None else refusal.status
+    return page(at, "grants.html", status, rows=made, state=state, more=more, first=after is None, refusal=refusal)
+
+
+async def _over(at: Here, rows: list[GrantRow]) -> frozenset[str]:
+    """Return those runs of the grants that are over, so that a grant of the run alone covers nothing."""
+    found = set[str]()
+    for run in {row.run for row in rows if not row.reach}:
+        found |= {each.run for each in await at.app.journal.runs(Query(run=run)) if each.status in (*OVER, "erased")}
+    return frozenset(found)
+
+
+def _standing(row: GrantRow, now: int, over: frozenset[str]) -> Standing:
+    if row.damaged:
+        return Standing(row, None, [], "", "its row was altered: keyturn check says more")
+    terms = msgspec.json.decode(row.body, type=GrantTerms)
+    ended = ""
+    if row.revoked:
+        ended = "revoked"
+    elif terms.expires_at is not None and terms.expires_at <= now:
+        ended = "out of time"
+    elif terms.uses is not None and row.uses >= terms.uses:
+        ended = "used up"
+    elif row.run in over:
+        ended = "over with its run"
+    reach = _REACH.get(row.reach.partition(":")[0], "more than this run")
+    return Standing(row, terms, where_words(terms.where), reach, ended)

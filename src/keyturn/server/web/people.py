@@ -1,0 +1,196 @@
+"""People and their keys: who is here, in which roles and groups, by which tokens, links, keys and delegations.
+
+Every change is one entry of the directory, with the name of whoever made it; the directory says who may make it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from fastapi import APIRouter
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from ...core.errors import KeyturnError, UserError
+from ...directory.state import SCOPES, Directory, Person
+from ..errors import Refused, refused
+from .form import Form, Reading, change, form_of
+from .pages import Here, page
+
+router = APIRouter(include_in_schema=False)
+
+LASTS = ("1d", "7d", "30d", "90d", "")
+
+
+class PersonRow(NamedTuple):
+    """Holds one person as they stand in the list."""
+
+    person: Person
+    roles: list[str]
+    keys: int
+    tokens: int
+    lent: list[str]
+
+
+@router.get("/people")
+async def people_page(at: Reading) -> Response:
+    """List who is here."""
+    return await _list(at, None)
+
+
+@router.post("/people")
+async def change_people(request: HttpRequest, at: Reading) -> Response:
+    """Add a person or a machine, or change the roles of a group."""
+
+    async def make(form: Form) -> str:
+        people, by = at.app.people, at.visitor.login
+        match form.text("do"):
+            case "add":
+                kind = "machine" if form.text("kind") == "machine" else "person"
+                await people.add(form.text("id"), form.text("name"), roles=form.names("roles"), kind=kind, by=by)
+                return _path(form.text("id"))
+            case "give_group":
+                await people.give_role(form.text("role"), group=form.text("group"), by=by)
+            case "take_group":
+                await people.take_role(form.text("role"), group=form.text("group"), by=by)
+            case other:
+                raise UserError(f"a form of ours never asks for {other!r}")
+        return "/people#groups"
+
+    return await change(request, at, make, lambda said: _list(at, said))
+
+
+@router.get("/people/{name:path}")
+async def person_page(at: Reading, name: str) -> Response:
+    """Show one person."""
+    return await _one(at, name, None)
+
+
+@router.post("/people/{name:path}/secret")
+async def secret(request: HttpRequest, at: Reading, name: str) -> Response:
+    """Issue a token, or make a link: it is on the answer of this request and nowhere else, ever."""
+    try:
+        form = await form_of(request, at)
+        link = form.text("do") == "link"
+        if link:
+            made = await at.app.people.make_link(name, by=at.visitor.login)
+        else:
+            scopes, label = form.several("scope"), form.text("label")
+            expires = form.text("expires") or None
+            issue = at.app.people.issue_token
+            made = await issue(name, scopes, by=at.visitor.login, label=label, expires=expires)
+    except KeyturnError as error:
+        return await _one(at, name, refused(error))
+    where = f"{origin(request, at)}{at.url('/enter')}#" if link else ""
+    return await _one(at, name, None, once=where + made, link=link)
+
+
+@router.post("/people/{name:path}")
+async def change_person(request: HttpRequest, at: Reading, name: str) -> Response:
+    """Change one thing about a person."""
+
+    async def make(form: Form) -> str:
+        found = _CHANGES.get(form.text("do"))
+        if found is None:
+            raise UserError(f"a form of ours never asks for {form.text('do')!r}")
+        await found(at, name, form)
+        return "/people" if form.text("do") == "remove" else _path(name)
+
+    return await change(request, at, make, lambda said: _one(at, name, said))
+
+
+async def _delegate(at: Here, name: str, form: Form) -> None:
+    await at.app.people.delegate(
+        name,
+        form.text("to"),
+        lasts=form.text("lasts"),
+        roles=form.names("roles"),
+        why=form.text("why"),
+        by=at.visitor.login,
+    )
+
+
+async def _remove(at: Here, name: str, form: Form) -> None:
+    if form.text("sure") != name:
+        raise UserError("type the person's id to say that you mean it")
+    await at.app.people.remove(name, by=at.visitor.login)
+
+
+_CHANGES: dict[str, Callable[[Here, str, Form], Awaitable[Any]]] = {
+    "give": lambda at, name, form: at.app.people.give_role(form.text("role"), to=name, by=at.visitor.login),
+    "take": lambda at, name, form: at.app.people.take_role(form.text("role"), of=name, by=at.visitor.login),
+    "join": lambda at, name, form: at.app.people.join(form.text("group"), name, by=at.visitor.login),
+    "leave": lambda at, name, form: at.app.people.leave(form.text("group"), name, by=at.visitor.login),
+    "revoke_token": lambda at, name, form: at.app.people.revoke_token(form.text("token"), by=at.visitor.login),
+    "confirm_key": lambda at, name, form: at.app.people.confirm_key(form.text("key"), by=at.visitor.login),
+    "revoke_key": lambda at, name, form: at.app.people.revoke_key(form.text("key"), by=at.visitor.login),
+    "end": lambda at, name, form: at.app.people.end_delegation(form.text("delegation"), by=at.visitor.login),
+    "address": lambda at, name, form: at.app.people.set_address(
+        name, form.text("channel"), form.text("address"), by=at.visitor.login
+    ),
+    "delegate": _delegate,
+    "remove": _remove,
+}
+
+
+async def _list(at: Here, refusal: Refused | None) -> Response:
+    directory = await at.app.people.directory()
+    rows = [_row(directory, each, at.now) for each in await at.app.people.list()]
+    left = sorted(each.id for each in directory.people.values() if not each.here)
+    groups = {name: _group(directory, name) for name in sorted(directory.groups)}
+    status = 200 if refusal is None else refusal.status
+    return page(at, "people.html", status, rows=rows, left=left, groups=groups, refusal=refusal)
+
+
+def _group(directory: Directory, name: str) -> tuple[list[str], list[str]]:
+    members = sorted(each.id for each in directory.people.values() if each.here and name in each.groups)
+    return sorted(directory.groups[name]), members
+
+
+def _row(directory: Directory, person: Person, now: int) -> PersonRow:
+    keys = sum(key.person == person.id and key.counts for key in directory.keys.values())
+    tokens = sum(token.person == person.id and token.good(now) for token in directory.tokens.values())
+    lent = [giver for giver, _roles in directory.lent_to(person.id, now)]
+    return PersonRow(person, sorted(directory.roles_of(person.id)), keys, tokens, lent)
+
+
+async def _one(at: Here, name: str, refusal: Refused | None, *, once: str = "", link: bool = False) -> Response:
+    directory = await at.app.people.directory()
+    person = directory.people.get(name)
+    if person is None:
+        missing = refused(UserError("Nobody of that id is in this directory."))
+        return page(at, "refused.html", 404, said=missing._replace(status=404))
+    keys = [key for key in directory.keys.values() if key.person == name]
+    lent = [each for each in directory.delegations.values() if name in (each.giver, each.receiver)]
+    own = person.id == at.visitor.id and at.visitor.may("people")
+    return page(
+        at,
+        "person.html",
+        200 if refusal is None else refusal.status,
+        person=person,
+        roles=sorted(directory.roles_of(name)),
+        by_group={group: sorted(directory.groups.get(group, ())) for group in sorted(person.groups)},
+        tokens=[token for token in directory.tokens.values() if token.person == name][::-1],
+        keys=keys,
+        first_key=all(key.confirmed_at is None for key in directory.keys.values()),
+        delegations=lent[::-1],
+        others=[each.id for each in await at.app.people.list() if each.id != name and each.kind == "person"],
+        scopes=[scope for scope in SCOPES if person.kind != "machine" or scope != "decide"],
+        lasts=LASTS,
+        changes=at.visitor.administers or own,
+        admin=at.visitor.administers,
+        once=once,
+        link=link,
+        refusal=refusal,
+    )
+
+
+def origin(request: HttpRequest, at: Here) -> str:
+    """Return under which address the visitor reached this server; the guard let no other name in."""
+    return f"{'https' if at.settings.secure else request.url.scheme}://{request.headers['host']}"
+
+
+def _path(name: str) -> str:
+    return f"/people/{quote(name, safe='')}"

@@ -1,0 +1,126 @@
+"""Say predicates, terms, limits and lengths of time in words: sentences are ours, and what is quoted is data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from ...core.policy import Approval, milliseconds
+from ...inbox.clock import span
+from ...policies.limits import Budget, Limit, Rejections
+from ...render.escape import clip, quote
+from .shown import Shown, ready
+
+_LONG = 200
+_WORDS = {
+    "eq": "is",
+    "ne": "is not",
+    "lt": "is less than",
+    "le": "is at most",
+    "gt": "is more than",
+    "ge": "is at least",
+    "one_of": "is one of",
+    "matches": "matches as a whole",
+    "under": "is in the directory",
+}
+
+
+def data(value: Any) -> str:
+    """Return a value as one escaped line: texts in quotes, lists with commas.
+
+    >>> data("ann"), data(["ann", 5]), data(None)
+    ('"ann"', '"ann", 5', 'not given')
+    """
+    if value is None:
+        return "not given"
+    if isinstance(value, str):
+        return quote(value, _LONG)
+    if isinstance(value, list | tuple):
+        return ", ".join(data(each) for each in cast("list[Any]", value)) or "none"
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return clip(text, _LONG, keep="")
+
+
+def where_words(where: Mapping[str, Any] | None) -> list[Shown]:
+    """Return a predicate as one sentence for each argument.
+
+    >>> [str(each) for each in where_words({"amount": {"gt": 0, "le": 100}, "to": "ada"})]
+    ['amount is more than 0 and is at most 100', 'to is &#34;ada&#34;']
+    """
+    return [ready(f"{quote(name)[1:-1]} {' and '.join(_compared(each))}") for name, each in (where or {}).items()]
+
+
+def _compared(condition: Any) -> Iterator[str]:
+    if not isinstance(condition, Mapping):
+        yield f"is {data(condition)}"
+        return
+    for operator, operand in cast("Mapping[str, Any]", condition).items():
+        if operand is None and operator in ("eq", "ne"):
+            yield "is not given" if operator == "eq" else "is given"
+        else:
+            yield f"{_WORDS.get(operator, operator)} {data(operand)}"
+
+
+def terms_words(terms: Approval | None) -> list[Shown]:
+    """Return the terms of an approval in sentences; none for terms that limit nothing.
+
+    >>> [str(each) for each in terms_words(Approval(role="ops", quorum=2, expires="4h"))]
+    ['2 people of role &#34;ops&#34; agree', 'rejected after 4 h without an answer']
+    """
+    return [] if terms is None else [ready(each) for each in _terms(terms)]
+
+
+def _terms(terms: Approval) -> Iterator[str]:
+    if terms.confirm:
+        yield "the person for whom the run acts confirms" + (", then others decide" if terms.four_eyes else "")
+    if terms.four_eyes:
+        yield _people(terms)
+    if terms.deny_quorum > 1:
+        yield f"{terms.deny_quorum} must reject it before it is rejected"
+    if terms.needs_proof:
+        yield "each signs with a key of their own"
+    if terms.reason != "optional":
+        yield "a reason is required" + (" to reject" if terms.reason == "on_reject" else "")
+    if terms.expires_ms is not None:
+        then = {"reject": "rejected", "ask_again": "asked again", "escalate": f"put to {data(terms.escalate_to)}"}
+        yield f"{then[terms.on_expiry]} after {span(terms.expires_ms)} without an answer"
+    if terms.execute_by_ms is not None:
+        yield f"an approval is good for {span(terms.execute_by_ms)}"
+    if terms.break_glass is not None:
+        yield f"role {quote(terms.break_glass)} may approve alone in an emergency"
+
+
+def _people(terms: Approval) -> str:
+    named = [*([f"role {quote(terms.role)}"] if terms.role else []), *(quote(user) for user in terms.users)]
+    who = " or ".join(named) or "who logged in"
+    others = ", not the requester" if terms.not_requester else ""
+    return f"{terms.quorum} people of {who} agree{others}" if terms.quorum > 1 else f"decided by {who}{others}"
+
+
+def limit_words(limit: Limit | None) -> Shown | None:
+    """Return a limit in words; None where there is none.
+
+    >>> from keyturn.policies.limits import Calls
+    >>> print(limit_words(Calls(20, per="1h", of="requester")))
+    once there were more than 20 calls in 1 h, of all runs of the same requester
+    """
+    if limit is None:
+        return None
+    if isinstance(limit, Rejections):
+        what = "call with these arguments" if limit.same == "call" else "tool"
+        return ready(f"once this {what} was rejected {limit.most} times")
+    during = "" if limit.per is None else f" in {span(milliseconds(limit.per))}"
+    whose = "in the run" if limit.of == "run" else f"of all runs of the same {limit.of}"
+    if isinstance(limit, Budget):
+        return ready(f"once the sum of {quote(limit.argument)} is over {limit.most}{during}, {whose}")
+    return ready(f"once there were more than {limit.most} calls{during}, {whose}")
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """Return a number with its noun.
+
+    >>> plural(1, "line"), plural(1200, "line")
+    ('1 line', '1,200 lines')
+    """
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
