@@ -17,8 +17,8 @@ from ..core.encodable import moment
 from ..core.states import OVER
 from ..engine.run.log_cache import log_in
 from ..engine.run.open_run import chain_of
+from ..inbox.event_words import Teller
 from ..journal.base import Store
-from .event_words import Teller
 from .finding import SHORTEST, find_run
 from .printing import print_row
 from .with_journal import describe_journal, print_json, run_with_journal

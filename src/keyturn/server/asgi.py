@@ -12,6 +12,9 @@ from ..app import App
 from .guard import Guard
 from .live import Live
 from .settings import ServerSettings
+from .web import routes as pages
+from .web.files import Files
+from .web.pages import Elsewhere, elsewhere
 
 
 def serve(app: App, settings: ServerSettings | None = None) -> ASGIApp:
@@ -46,4 +49,7 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     api.state.app, api.state.settings, api.state.live = app, settings, live
+    api.include_router(pages.router)
+    api.add_exception_handler(Elsewhere, elsewhere)
+    api.mount("/static", Files())
     return api

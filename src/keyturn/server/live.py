@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Hashable
+from typing import Any
 
 from ..core.errors import StorageError
 from ..journal.base import Store
 
 _AGAIN = 1.0
+_AT_ONCE = 0.1
+_KEPT = 1_000
 
 
 class Live:
@@ -26,6 +29,8 @@ class Live:
         self._store = store
         self._rings = set[asyncio.Event]()
         self._watching: asyncio.Task[None] | None = None
+        self._version = 0
+        self._looked = dict[Hashable, tuple[int, asyncio.Task[Any]]]()
         self.ended = asyncio.Event()
 
     @property
@@ -46,6 +51,16 @@ class Live:
         finally:
             self._rings.discard(ring)
 
+    async def once(self, what: Hashable, look: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """Return what a look finds; those who ask for the same after the same change share one look."""
+        version, task = self._looked.get(what, (-1, None))
+        if task is None or version != self._version or (task.done() and task.exception() is not None):
+            task = asyncio.ensure_future(look())
+            if len(self._looked) >= _KEPT:
+                self._looked.clear()
+            self._looked[what] = (self._version, task)
+        return await asyncio.shield(task)
+
     def end(self) -> None:
         """End whoever listens."""
         self.ended.set()
@@ -63,10 +78,12 @@ class Live:
             with contextlib.suppress(StorageError):  # a store that is away for a while is looked for again
                 async with contextlib.aclosing(self._store.watch_all()) as told:
                     async for _ in told:
+                        self._version += 1
                         for ring in self._rings:
                             ring.set()
                         if not self._rings:
                             return
+                        await asyncio.sleep(_AT_ONCE)  # what is written in one breath is told once
             await asyncio.sleep(_AGAIN)
 
 

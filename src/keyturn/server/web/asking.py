@@ -1,0 +1,316 @@
+"""Say what a request is, for a page: one question from facts, who may answer it, who did, and what becomes of it.
+
+Sentences are ours; names and texts of others stand apart from them and are escaped where they are printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
+
+from ...core import events as ev
+from ...core.beside import kept_out
+from ...core.codec import Log
+from ...core.people import Decider, barred
+from ...core.policy import Approval
+from ...core.request import Request, Vote
+from ...journal.rows import RequestRow
+from ...render.escape import clip, escape
+from ...render.names import mixed_script
+from ...render.one_row import first_arguments
+from .clock import in_ms, span, stamp
+from .shown import Shown, ready
+
+LINE = 96
+_TEXT = 2_000
+
+MARKS: dict[str, tuple[str, str]] = {
+    "high": ("▲", "high risk"),
+    "medium": ("■", "medium risk"),
+    "low": ("●", "low risk"),
+    "question": ("◆", "question"),
+    "doubt": ("?", "in doubt"),
+    "review": ("◇", "review"),
+    "": ("○", "risk not stated"),
+}
+
+STATES = {
+    "open": "waits",
+    "approve": "approved",
+    "edit": "approved with other arguments",
+    "reject": "rejected",
+    "answer": "answered",
+    "ran": "said to have run",
+    "did_not_run": "said not to have run",
+    "retry": "to run again",
+    "expire": "out of time",
+    "void": "void",
+    "damaged": "damaged",
+}
+
+
+class ListRow(NamedTuple):
+    """Holds one row of the inbox's list."""
+
+    id: str
+    tool: str
+    path: str
+    line: Shown
+    mark: str
+    risk: str
+    kind: str
+    left: str
+    late: bool
+    deadline: int | None
+    votes: str
+    claimed: str
+    state: str
+    revision: int
+
+
+def row_of(row: RequestRow, now: int) -> ListRow:
+    """Return a request as it stands in the list."""
+    shown = row.request
+    left = None if row.expires_at is None else row.expires_at - now
+    claim = shown.claim
+    return ListRow(
+        row.id,
+        row.tool,
+        shown.path or row.agent,
+        telling_line(shown),
+        mark_of(row),
+        row.risk,
+        row.kind,
+        "" if left is None else span(left),
+        left is not None and left < 600_000,
+        row.expires_at,
+        progress(shown),
+        "" if claim is None or in_ms(claim.until) <= now else claim.by,
+        row.state,
+        shown.revision,
+    )
+
+
+def mark_of(row: RequestRow) -> str:
+    """Return which mark stands for a request: what it is of, else its risk."""
+    if row.kind == "external":
+        return "question"
+    if row.kind == "in_doubt":
+        return "doubt"
+    if row.kind == "review":
+        return "review"
+    return row.risk if row.risk in MARKS else ""
+
+
+def telling_line(request: Request) -> Shown:
+    """Return the one line of a payload that tells most: its command, its summary, its text, else its arguments."""
+    preview = request.preview
+    text = preview.summary
+    for block in preview.blocks:
+        if not text:
+            text = {"command": "$ "}.get(type(block).__name__.lower(), "") + (
+                getattr(block, "command", "") or getattr(block, "text", "") or getattr(block, "path", "")
+            )
+    if not text:
+        given: Any = request.requests if request.kind == "external" else request.params
+        named = cast("dict[str, Any]", given) if isinstance(given, dict) else {"": given}
+        text = first_arguments(named, LINE).strip() or f"[{len(named)} arguments]"
+    first = text.split("\n", 1)[0]
+    cut = first if len(first) <= LINE and first == text.rstrip("\n") else f"{first[:LINE]}"
+    more = "" if cut == text.rstrip("\n") else " \\[…]"
+    return ready(escape(cut, keep="") + more)
+
+
+def progress(request: Request) -> str:
+    """Return how many of how many said yes, where it takes more than one."""
+    terms = request.terms_now
+    if terms is None or terms.quorum < 2:
+        return ""
+    return f"{sum(vote.verdict in ('approve', 'edit') for vote in request.votes)}/{terms.quorum}"
+
+
+class Standing(NamedTuple):
+    """Says what somebody can do about a request, and why not where they cannot."""
+
+    verbs: tuple[str, ...]
+    why: str = ""
+    voted: str = ""
+    glass: bool = False
+    signs: bool = False
+
+
+def standing(row: RequestRow, who: Decider, *, may: bool) -> Standing:
+    """Return what a visitor can do about a request; `may` says whether their login is good for decisions."""
+    shown = row.request
+    if row.state != "open":
+        return Standing((), "It waits no longer.")
+    if not may:
+        return Standing((), "Your token is not good for decisions.")
+    terms = shown.terms_now
+    bare = None if terms is None else _unsigned(terms)
+    why = barred(bare, who, shown.requester)
+    voted = next((vote.verdict for vote in shown.votes if vote.by in (who.id, who.acting_for)), "")
+    behind = None if shown.terms is None or shown.terms.break_glass is None else shown.terms.behind_glass()
+    glass = behind is not None and bool(why) and not barred(_unsigned(behind), who, shown.requester)
+    if why:
+        out = kept_out(shown.terms, who, shown.requester)
+        return Standing((), f"You cannot decide it: {out or why}.", glass=glass)
+    signs = terms is not None and terms.needs_proof
+    return Standing(tuple(shown.verdicts), voted=voted, glass=False, signs=signs)
+
+
+def _unsigned(terms: Approval) -> Approval:
+    import msgspec
+
+    return msgspec.structs.replace(terms, signed=False, step_up=False)
+
+
+class Fact(NamedTuple):
+    """Holds one line of what is known of a request: our word for it, data, and our words behind it."""
+
+    word: str
+    text: str
+    after: str = ""
+    mark: str = ""
+
+
+def facts_of(row: RequestRow, now: int) -> list[Fact]:
+    """Return why it asks, who may decide, and what holds for it."""
+    return list(_facts(row, row.request, now))
+
+
+def _facts(row: RequestRow, shown: Request, now: int) -> Iterator[Fact]:
+    if row.reason:
+        yield Fact("asks because", row.reason)
+    for name in (row.agent.rsplit("/", 1)[-1], row.tool):
+        doubt = mixed_script(name)
+        if doubt:
+            yield Fact("beware", name, doubt, "warn")
+    terms = shown.terms
+    yield Fact("who decides", "", who_decides(terms, shown))
+    if shown.requester:
+        yield Fact("runs for", shown.requester)
+    if terms is not None and terms.reason != "optional":
+        words = {"required": "every decision takes one", "on_reject": "a rejection takes one"}
+        yield Fact("reason", "", words[terms.reason])
+    if terms is not None and terms.execute_by_ms is not None:
+        yield Fact("good for", "", f"{span(terms.execute_by_ms)} after it is approved")
+    if row.expires_at is not None:
+        yield Fact("expires", "", f"{stamp(row.expires_at)}; then {_then(terms)}")
+    if shown.started_at is not None:
+        by = shown.started_by or ""
+        yield Fact("was started", by, f"{span(now - in_ms(shown.started_at))} ago, {stamp(in_ms(shown.started_at))}")
+    if shown.former is not None:
+        yield Fact("was let run by", shown.former.by or "a standing decision", STATES.get(shown.former.verdict, ""))
+    yield Fact("asked", "", f"{span(now - row.asked_at)} ago, {stamp(row.asked_at)}")
+
+
+def _then(terms: Approval | None) -> str:
+    if terms is None or terms.on_expiry == "reject":
+        return "it is rejected"
+    if terms.on_expiry == "ask_again":
+        return f"it is asked again, {terms.max_asks} times in all"
+    return f"it goes to {', '.join(terms.escalate_to)}"
+
+
+def who_decides(terms: Approval | None, shown: Request) -> str:
+    """Return in a sentence who may decide, and how many must; which of the two controls this is comes first."""
+    if terms is None or not terms.limits_deciders:
+        return "anybody here"
+    parts = list[str]()
+    if terms.confirm:
+        done = "" if shown.waits_for != "others" else ", and did"
+        parts.append(f"Confirm: the person for whom the run acts says yes{done}")
+    if terms.four_eyes:
+        named = [*terms.users, *([] if terms.role is None else [f"role {terms.role}"])]
+        many = f"{terms.quorum} of " if terms.quorum > 1 else ""
+        others = ", not the requester" if terms.not_requester else ""
+        who = " or ".join(named) or "anybody who logged in"
+        lead = "Four eyes: " if terms.not_requester or terms.quorum > 1 else ""
+        parts.append(f"{lead}{many}{who}{others}")
+        if terms.deny_quorum > 1:
+            parts.append(f"{terms.deny_quorum} must reject it before it is rejected")
+    if terms.needs_proof:
+        parts.append("each signs with a key of their own")
+    if terms.break_glass is not None:
+        parts.append(f"role {terms.break_glass} may approve alone in an emergency")
+    return "; ".join(parts) or "anybody who logged in"
+
+
+def question_of(row: RequestRow) -> tuple[str, str, str]:
+    """Return the one question of a page: words before the tool's name, the name, and words after it."""
+    given: Any = row.request.params
+    if row.kind == "external":
+        return "Give the answer that", row.tool, "waits for?"
+    if row.kind == "in_doubt":
+        return "Did", row.tool, "run?"
+    if row.kind == "review":
+        return "Was it right to run", row.tool, "?"
+    count = len(cast("dict[str, Any]", given)) if isinstance(given, dict) else 0
+    these = {0: "without arguments?", 1: "with this argument?"}.get(count, f"with these {count} arguments?")
+    return "Run", row.tool, these
+
+
+class Voted(NamedTuple):
+    """Holds what somebody said, and when."""
+
+    by: str
+    word: str
+    ago: str
+    at: str
+    note: str
+
+
+def votes_of(shown: Request, now: int) -> list[Voted]:
+    """Return who voted already."""
+    said: list[Vote] = [*([shown.confirmed] if shown.confirmed is not None else []), *shown.votes]
+    return [
+        Voted(
+            each.by,
+            STATES.get(each.verdict, each.verdict),
+            span(now - in_ms(each.at)),
+            stamp(in_ms(each.at)),
+            each.note or "",
+        )
+        for each in said
+    ]
+
+
+class Context(NamedTuple):
+    """Holds what was said before a call: by the user who asked, and by the model in the same reply."""
+
+    task: Shown | None
+    words: tuple[Shown, ...]
+
+
+def context_of(log: Log, row: RequestRow) -> Context:
+    """Return what the run was asked for, and what the model wrote as it proposed the call."""
+    task: Shown | None = None
+    words = list[Shown]()
+    frame = row.call.rsplit("/", 1)[0]
+    for step in log.steps:
+        for event in step.events:
+            if isinstance(event, ev.RunStarted):
+                task = _text(event.input)
+            elif isinstance(event, ev.ReplyRecorded) and event.frame == frame:
+                words = [text for item in event.output for text in _said(item)]
+    return Context(task, tuple(words))
+
+
+def _text(given: Any) -> Shown | None:
+    if isinstance(given, str):
+        return ready(clip(given, _TEXT))
+    texts = [text for item in cast("list[Any]", given or []) if isinstance(item, dict) for text in _said(item)]
+    return texts[-1] if texts else None
+
+
+def _said(item: Any) -> Iterator[Shown]:
+    told = cast("dict[str, Any]", item)
+    content: Any = told.get("content")
+    if isinstance(content, str):
+        yield ready(clip(content, _TEXT))
+        return
+    for part in cast("list[Any]", content or []):
+        text = cast("dict[str, Any]", part).get("text") if isinstance(part, dict) else None
+        if isinstance(text, str) and text.strip():
+            yield ready(clip(text, _TEXT))

@@ -1,0 +1,178 @@
+"""Lay a preview out for pages: blocks of rows, and of a diff both sides with the words that changed.
+
+Words of ours and data are kept apart here as everywhere (`render/layout.py`); each row of data is escaped text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from typing import Any, NamedTuple
+
+from ...core.preview import Diff, Json, Preview
+from ...render import diff
+from ...render.arguments import argument_lines
+from ...render.escape import escape, reorders
+from ...render.layout import LayoutLine, block_lines
+from .shown import Shown, ready
+
+#: How many rows of a payload are on the page before somebody asks for the rest.
+FIRST = 40
+_WORDS = 400  # characters of a line up to which changed words are marked
+_TURNED = "some letters run from right to left: rows that hold them may be drawn out of order"
+
+
+class Row(NamedTuple):
+    """Holds one row of a block: its style, our lead, and data."""
+
+    style: str
+    lead: str
+    text: Shown
+
+
+class Side(NamedTuple):
+    """Holds one line of one side of a diff, in pieces of which some changed."""
+
+    number: int | None
+    sign: str
+    pieces: tuple[tuple[bool, Shown], ...]
+
+
+class Pair(NamedTuple):
+    """Holds a line before and after; of lines that are not shown, how many."""
+
+    before: Side | None
+    after: Side | None
+    hidden: int = 0
+
+
+class Block(NamedTuple):
+    """Holds one block of what would run."""
+
+    kind: str
+    label: Shown
+    where: Shown
+    rows: tuple[Row, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    note: str = ""
+
+    @property
+    def length(self) -> int:
+        """Return how many rows it has."""
+        return len(self.rows) or len(self.pairs)
+
+    @property
+    def hidden(self) -> int:
+        """Return how many rows are shown only when somebody asks."""
+        return max(0, self.length - FIRST)
+
+
+def blocks_of(preview: Preview, arguments: Any) -> list[Block]:
+    """Return the blocks of a call: its preview, with its arguments made for reading.
+
+    >>> from keyturn.core.preview import Command
+    >>> [made] = blocks_of(Preview((Command("ls\\nrm x", cwd="/srv"),)), {})
+    >>> made.kind, str(made.where), [str(row.text) for row in made.rows]
+    ('command', '/srv', ['ls', 'rm x'])
+    """
+    return list(_blocks(preview, arguments))
+
+
+def _blocks(preview: Preview, arguments: Any) -> Iterator[Block]:
+    for block in preview.blocks:
+        if isinstance(block, Diff):
+            yield _diff_block(block)
+        elif isinstance(block, Json) and block.label in ("", "arguments") and block.value == arguments:
+            yield from _arguments(block.value)
+        else:
+            kind = type(block).__name__.lower()
+            where = escape(getattr(block, "cwd", ""), keep="")
+            lines = [line for line in block_lines(block) if line.style != "heading"]
+            yield _block(kind, block.label, where, lines)
+
+
+def _arguments(given: Any) -> Iterator[Block]:
+    if not isinstance(given, dict):
+        yield _block("json", "", "", list(block_lines(Json(given)))[1:])
+        return
+    for lines in argument_lines(given):
+        head, *rest = lines
+        kind = "argument" if head.text else "arguments"
+        made = _block(kind, "", "", rest)
+        yield made._replace(label=ready(head.text))
+
+
+def _block(kind: str, label: str, where: str, lines: list[LayoutLine]) -> Block:
+    rows = tuple(Row(line.style, line.lead, ready(line.text)) for line in lines)
+    note = _TURNED if any(reorders(line.text) for line in lines) else ""
+    return Block(kind, ready(escape(label, keep="")), ready(where), rows, note=note)
+
+
+def _diff_block(block: Diff) -> Block:
+    pairs = tuple(_pairs(block.before, block.after))
+    label, where = ready(escape(block.label, keep="")), ready(escape(block.path, keep=""))
+    note = "" if pairs else "nothing changes"
+    if reorders(block.before) or reorders(block.after):
+        note = _TURNED
+    return Block("diff", label, where, pairs=pairs, note=note)
+
+
+def _pairs(before: str, after: str) -> Iterator[Pair]:
+    """Yield the lines of both sides beside each other."""
+    old = new = 1
+    gone = list[str]()
+    come = list[str]()
+    for sign, text in [*diff.rows(before, after), diff.DiffRow(" ", "\x00")]:
+        if sign == "-":
+            gone.append(text)
+            continue
+        if sign == "+":
+            come.append(text)
+            continue
+        yield from _changed(gone, come, old, new)
+        old, new = old + len(gone), new + len(come)
+        gone, come = [], []
+        if text == "\x00":
+            return
+        if sign == "@":
+            hidden = int(text.split()[0])
+            yield Pair(None, None, hidden)
+            old, new = old + hidden, new + hidden
+        elif sign == "\\":
+            note = ((False, ready("no newline at the end")),)
+            yield Pair(Side(None, "note", note), Side(None, "note", note))
+        else:
+            line = ((False, ready(escape(text, keep=""))),)
+            yield Pair(Side(old, "same", line), Side(new, "same", line))
+            old, new = old + 1, new + 1
+
+
+def _changed(gone: list[str], come: list[str], old: int, new: int) -> Iterator[Pair]:
+    for place in range(max(len(gone), len(come))):
+        left = gone[place] if place < len(gone) else None
+        right = come[place] if place < len(come) else None
+        marked = _words(left, right) if left is not None and right is not None else None
+        before = after = None
+        if left is not None:
+            before = Side(old + place, "removed", marked[0] if marked else ((False, ready(escape(left, keep=""))),))
+        if right is not None:
+            after = Side(new + place, "added", marked[1] if marked else ((False, ready(escape(right, keep=""))),))
+        yield Pair(before, after)
+
+
+def _words(left: str, right: str) -> tuple[tuple[tuple[bool, Shown], ...], tuple[tuple[bool, Shown], ...]] | None:
+    """Return both lines in pieces, of which those changed that differ; None where that says nothing."""
+    if len(left) > _WORDS or len(right) > _WORDS:
+        return None
+    old, new = re.findall(r"\w+|\s+|[^\w\s]", left), re.findall(r"\w+|\s+|[^\w\s]", right)
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    if matcher.ratio() < 0.4:
+        return None
+    before = list[tuple[bool, Shown]]()
+    after = list[tuple[bool, Shown]]()
+    for tag, i, j, k, m in matcher.get_opcodes():
+        for side, text in ((before, "".join(old[i:j])), (after, "".join(new[k:m]))):
+            if text:
+                side.append((tag != "equal", ready(escape(text, keep=""))))
+    return tuple(before), tuple(after)

@@ -1,0 +1,44 @@
+"""Say times as people read them, always by the journal's clock: how long ago, how long still, and when exactly."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from ...core.encodable import moment
+
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+def span(ms: int) -> str:
+    """Return a length of time in at most two units.
+
+    >>> span(8_040_000), span(59_000), span(90_061_000)
+    ('2 h 14 min', '59 s', '1 d 1 h')
+    """
+    seconds = max(ms, 0) // 1000
+    for place, (size, unit) in enumerate(_UNITS):
+        if seconds >= size:
+            rest = seconds % size
+            lower = _UNITS[place + 1 : place + 2]
+            if lower and lower[0][0] > 1 and rest >= lower[0][0]:
+                return f"{seconds // size} {unit} {rest // lower[0][0]} {lower[0][1]}"
+            return f"{seconds // size} {unit}"
+    return "0 s"
+
+
+def stamp(ms: int) -> str:
+    """Return a time as it stands on a page: the day, the second, and that it is UTC.
+
+    >>> stamp(0)
+    '1970-01-01 00:00:00 UTC'
+    """
+    return f"{moment(ms):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def in_ms(at: datetime) -> int:
+    """Return a time in milliseconds since 1970.
+
+    >>> in_ms(moment(5_000))
+    5000
+    """
+    return round(at.timestamp() * 1000)

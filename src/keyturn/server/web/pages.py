@@ -1,0 +1,135 @@
+"""Draw pages: one environment for all templates, and for each request who looks, at what time, below which path."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.requests import Request as HttpRequest
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from ...app import App
+from ...core.errors import KeyturnError
+from ..errors import refused
+from ..live import Live
+from ..settings import ServerSettings
+from ..visitor import Visitor, visitor_of
+from .asking import MARKS, STATES
+from .clock import span, stamp
+from .shown import finalize, typed
+
+_HERE = Path(__file__).parent
+STATIC = _HERE / "static"
+
+
+class Here(NamedTuple):
+    """Holds what every page needs: the app, who looks, the journal's time, and where the pages begin."""
+
+    app: App
+    settings: ServerSettings
+    live: Live
+    visitor: Visitor
+    now: int
+    root: str
+    partial: bool
+
+    def url(self, path: str) -> str:
+        """Return the path of a page of ours, below whatever prefix it is served."""
+        return self.root + path
+
+
+class Elsewhere(Exception):
+    """Raised where a page is not for this visitor: they are sent elsewhere.
+
+    >>> raise Elsewhere("/login")
+    Traceback (most recent call last):
+    ...
+    keyturn.server.web.pages.Elsewhere: /login
+    """
+
+
+async def here(request: HttpRequest) -> Here:
+    """Return what a page needs; who did not log in is sent to do so, and comes back."""
+    app: App = request.app.state.app
+    visitor = await visitor_of(app, request)
+    root = request.scope.get("root_path", "")
+    partial = request.headers.get("hx-request") == "true"
+    if visitor is None:
+        path = request.url.path.removeprefix(root)
+        raise Elsewhere(f"{root}/login?next={quote(path if request.method == 'GET' else '/')}")
+    return Here(app, request.app.state.settings, request.app.state.live, visitor, await app.inbox.now(), root, partial)
+
+
+async def elsewhere(request: HttpRequest, error: Exception) -> Response:
+    """Send somebody elsewhere; a part of a page says so to the script."""
+    if request.headers.get("hx-request") == "true":
+        return Response(status_code=401, headers={"HX-Redirect": str(error)})
+    return RedirectResponse(str(error), 303)
+
+
+def page(at: Here, template: str, status: int = 200, /, **values: Any) -> Response:
+    """Draw a page, or a part of one."""
+    made = _environment().get_template(template).render(at=at, static=static_path(), **values)
+    return HTMLResponse(made, status)
+
+
+def failure(at: Here, error: KeyturnError, **values: Any) -> Response:
+    """Draw what was refused, where it was asked for."""
+    said = refused(error)
+    return page(at, "refused.html", said.status, said=said, **values)
+
+
+def bare_page(template: str, root: str, status: int = 200, /, **values: Any) -> Response:
+    """Draw a page for somebody who did not log in."""
+    made = _environment().get_template(template).render(at=None, root=root, static=static_path(), **values)
+    return HTMLResponse(made, status)
+
+
+@cache
+def static_path() -> str:
+    """Return below which path the static files of this version are: it changes when they do."""
+    found = hashlib.sha256()
+    for file in sorted(STATIC.rglob("*")):
+        if file.is_file():
+            found.update(file.name.encode() + file.read_bytes())
+    return f"/static/{found.hexdigest()[:12]}"
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        finalize=finalize,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"span": span, "stamp": stamp, "typed": typed, "groups": _groups, "short": _short}
+    made.globals |= {"MARKS": MARKS, "STATES": STATES, "attrs": _attrs}
+    return made
+
+
+def _groups(digest: str) -> str:
+    """Return a hash in groups of four, as people compare them.
+
+    >>> _groups("5e1f0a")
+    '5e1f 0a'
+    """
+    return " ".join(digest[place : place + 4] for place in range(0, len(digest), 4))
+
+
+def _short(name: str) -> str:
+    return name[:8]
+
+
+def _attrs(given: Mapping[str, str | None]) -> Markup:
+    """Return attributes whose names are ours; those of None are left out."""
+    told = (Markup(' {}="{}"').format(name, value) for name, value in given.items() if value is not None)
+    return Markup("").join(told)

@@ -1,0 +1,270 @@
+// Makes the pages live and gives them keys. Everything works without it, but for what has to wait for a finger.
+(() => {
+  "use strict";
+  const root = document.body.dataset.root || "";
+  const html = document.documentElement;
+  html.classList.add("js", "live");
+  const one = (selector, inside = document) => inside.querySelector(selector);
+  const all = (selector, inside = document) => [...inside.querySelectorAll(selector)];
+  const wide = matchMedia("(min-width: 801px)");
+  const list = () => one("#rows");
+  const rows = () => all(".row", list() || document.createElement("i"));
+  const current = () => one(".row.on");
+
+  // Telling --------------------------------------------------------------------------------------------------------
+  const tell = (text, ms = 4000) => {
+    const at = one("#notice");
+    at.textContent = text;
+    at.hidden = false;
+    clearTimeout(tell.timer);
+    tell.timer = setTimeout(() => (at.hidden = true), ms);
+  };
+
+  // Opening a request beside the list ----------------------------------------------------------------------------------
+  const choose = (row, focus = true) => {
+    if (!row) return;
+    if (!wide.matches) return location.assign(row.href);
+    current()?.removeAttribute("aria-current");
+    current()?.classList.remove("on");
+    row.classList.add("on");
+    row.setAttribute("aria-current", "true");
+    if (focus) row.focus({ preventScroll: true });
+    row.scrollIntoView({ block: "nearest" });
+    htmx.ajax("GET", row.href, { target: "#detail", swap: "innerHTML" }).then(() => {
+      history.replaceState(null, "", row.href);
+      one("#detail").scrollTop = 0;
+    });
+  };
+  document.addEventListener("click", (event) => {
+    const row = event.target.closest("a.row");
+    if (row && wide.matches && !event.metaKey && !event.ctrlKey && !event.shiftKey && event.button === 0) {
+      event.preventDefault();
+      choose(row);
+    }
+    for (const open of all("details.me[open], details.others[open]"))
+      if (!open.contains(event.target)) open.open = false;
+  });
+  const step = (by) => {
+    const there = rows();
+    const at = there.indexOf(current());
+    choose(there[Math.min(Math.max(at + by, 0), there.length - 1)]);
+  };
+
+  // A long payload is read before it is approved -------------------------------------------------------------------------
+  const watched = new WeakSet();
+  const ready = (inside) => {
+    for (const block of all(".block.long", inside)) {
+      if (watched.has(block)) continue;
+      watched.add(block);
+      one("[data-all]", block).addEventListener("click", (event) => {
+        block.classList.add("whole");
+        event.target.closest("button").setAttribute("aria-expanded", "true");
+        const last = one("pre .r:last-of-type, tr:last-child", block) || block;
+        const seen = new IntersectionObserver((found) => {
+          if (!found.some((each) => each.isIntersecting)) return;
+          seen.disconnect();
+          block.dataset.read = "yes";
+          const tick = one("[data-seen]");
+          if (tick && all(".block.long").every((each) => each.dataset.read)) tick.checked = true;
+        });
+        seen.observe(last);
+        one(".scroll", block).focus({ preventScroll: true });
+      });
+    }
+    for (const button of all("[data-hold]", inside)) holding(button);
+    for (const button of all("[data-opens]", inside)) opening(button);
+  };
+
+  // A word for the model is asked for where the button is ---------------------------------------------------------------
+  const opening = (button) => {
+    if (watched.has(button)) return;
+    watched.add(button);
+    button.addEventListener("click", (event) => {
+      const form = button.form;
+      const words = one("[data-words]", form);
+      if (!words || (!words.hidden && words.dataset.of === button.value)) return;
+      event.preventDefault();
+      event.stopPropagation();
+      words.hidden = false;
+      words.dataset.of = button.value;
+      one("[data-for]", words).textContent = button.dataset.label || "Why, for the model to read (may be empty)";
+      button.closest("details")?.removeAttribute("open");
+      one("textarea", words).focus();
+      words.dataset.sends = button.value;
+      let send = one("[data-send]", words);
+      if (!send) {
+        send = document.createElement("button");
+        send.dataset.send = "yes";
+        send.className = "second";
+        send.name = "verdict";
+        send.formNoValidate = true;
+        words.append(send);
+      }
+      send.value = button.value;
+      send.textContent = button.value === "reject" ? "Reject with these words" : "Ask this";
+    }, true);
+  };
+
+  // What is risky takes a held finger, or a second press --------------------------------------------------------------------
+  const holding = (button) => {
+    if (watched.has(button)) return;
+    watched.add(button);
+    let timer = 0, done = false, armed = 0;
+    const begin = () => {
+      if (button.disabled || timer) return;
+      button.classList.add("held");
+      timer = setTimeout(() => { done = true; button.classList.remove("held"); button.form.requestSubmit(button); }, +button.dataset.hold);
+    };
+    const end = () => { clearTimeout(timer); timer = 0; button.classList.remove("held"); };
+    button.addEventListener("pointerdown", begin);
+    for (const name of ["pointerup", "pointerleave", "pointercancel"]) button.addEventListener(name, end);
+    button.addEventListener("click", (event) => {
+      if (done) { done = false; return; }
+      if (Date.now() - armed < 5000 && armed) { armed = 0; return; }
+      event.preventDefault();
+      event.stopPropagation();
+      armed = Date.now();
+      tell("Hold the button, or press it once more within five seconds.", 5000);
+    }, true);
+  };
+
+  // Clocks go by the server's time -------------------------------------------------------------------------------------
+  const span = (ms) => {
+    let s = Math.max(0, Math.floor(ms / 1000));
+    const d = Math.floor(s / 86400), h = Math.floor((s % 86400) / 3600), m = Math.floor((s % 3600) / 60);
+    if (d) return h ? `${d} d ${h} h` : `${d} d`;
+    if (h) return m ? `${h} h ${m} min` : `${h} h`;
+    return m ? `${m} min` : `${s} s`;
+  };
+  const tick = () => {
+    for (const clock of all(".clock[data-until]")) {
+      clock.begun ??= performance.now();
+      const left = +clock.dataset.until - +clock.dataset.now - (performance.now() - clock.begun);
+      one("[data-left]", clock).textContent = span(left);
+      one("progress", clock).value = Math.max(0, left);
+      clock.classList.toggle("late", left < 600000);
+      if (left <= 0) ended("Its time is up.");
+    }
+  };
+  setInterval(tick, 1000);
+
+  // Live ---------------------------------------------------------------------------------------------------------------
+  const ended = (text) => {
+    const gone = one("[data-gone]");
+    if (!gone || !gone.hidden) return;
+    gone.textContent = text;
+    gone.hidden = false;
+    for (const button of all("[data-actions] button, [data-actions] input, [data-actions] textarea")) button.disabled = true;
+  };
+  let known = null;
+  const listen = () => {
+    if (!one("[data-live]")) return;
+    const query = new URLSearchParams(location.search);
+    const run = one(".request")?.dataset.run || one("[data-run]")?.dataset.run;
+    if (run) query.set("run", run);
+    const source = new EventSource(`${root}/live?${query}`);
+    source.addEventListener("inbox", (event) => changed(JSON.parse(event.data)));
+    source.addEventListener("error", () => html.classList.add("away"));
+    source.addEventListener("open", () => html.classList.remove("away"));
+    addEventListener("pagehide", () => source.close(), { once: true });
+  };
+  const changed = (told) => {
+    const count = one("#waiting");
+    if (count) count.textContent = told.count ? String(told.count) : "";
+    if (one("#inbox")) document.title = document.title.replace(/^(\(\d+\) )?/, told.count ? `(${told.count}) ` : "");
+    const now = new Map(told.rows.map((row) => [row.slice(0, row.indexOf(".")), row]));
+    if (list() || one("#inbox")) {
+      for (const row of rows()) row.classList.toggle("done", !now.has(row.dataset.id) && told.count <= 50);
+      const shown = new Set(rows().map((row) => row.dataset.id));
+      const fresh = [...now.keys()].filter((id) => !shown.has(id)).length;
+      const at = one("#fresh");
+      if (at) {
+        at.hidden = !fresh;
+        one("[data-count]", at).textContent = fresh;
+        one("[data-words]", at).textContent = fresh === 1 ? "new, press to show it" : "new, press to show them";
+      }
+    }
+    const open = one(".request");
+    if (open) {
+      const id = open.dataset.request;
+      if (known && JSON.stringify(known) !== JSON.stringify(told)) htmx.trigger("#outcome", "changed");
+      if (open.dataset.state === "open" && !now.has(id) && told.count <= 50) {
+        ended("It was decided, or it does not wait any more. What happened stands below.");
+      } else if (now.has(id) && now.get(id).split(".")[1] !== open.dataset.revision) {
+        ended("It was asked anew while you looked: load it again before you decide.");
+      }
+    }
+    known = told;
+  };
+  const renew = async () => {
+    const answer = await fetch(location.pathname.includes("/requests/") ? `${root}/${location.search}` : location.href, { headers: { accept: "text/html" } });
+    const made = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const from = one("#rows", made), to = one("#rows") || one(".list .empty");
+    if (!from || !to) return location.reload();
+    const id = current()?.dataset.id;
+    to.replaceWith(from);
+    for (const row of rows()) {
+      row.classList.toggle("on", row.dataset.id === id);
+    }
+    one("#fresh").hidden = true;
+  };
+  one("#fresh")?.addEventListener("click", renew);
+  one(".filters")?.addEventListener("change", (event) => event.target.form.requestSubmit());
+
+  // Keys: the same letters as on the console -----------------------------------------------------------------------------
+  const press = (letter) => {
+    const found = one(`[data-actions] [data-key="${letter}"]`);
+    if (!found || found.disabled) return false;
+    found.tagName === "A" ? found.click() : (found.focus(), found.hasAttribute("data-hold") ? tell("Press Enter twice, or hold the button.") : found.click());
+    return true;
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.metaKey || event.ctrlKey || event.altKey || event.isComposing) return;
+    const typing = event.target.closest("input:not([type=checkbox]), textarea, select");
+    if (event.key === "Escape") {
+      if (typing) return typing.blur();
+      const words = one("[data-words]:not([hidden])");
+      if (words) return (words.hidden = true);
+      return one("dialog[open]")?.close();
+    }
+    if (typing) return;
+    const key = event.key;
+    let done = true;
+    if (key === "j" || key === "ArrowDown" && event.target.closest(".row")) step(1);
+    else if (key === "k" || key === "ArrowUp" && event.target.closest(".row")) step(-1);
+    else if (key === "/") one("[data-key='/']")?.focus();
+    else if (key === "n" && one("#fresh") && !one("#fresh").hidden) renew();
+    else if (key === "?") help();
+    else if ("aerwgdx".includes(key) && key.length === 1) done = press(key);
+    else done = false;
+    if (done) event.preventDefault();
+  });
+  const help = () => {
+    let box = one("#keys");
+    if (!box) {
+      box = document.createElement("dialog");
+      box.id = "keys";
+      const words = [["j / k", "next, previous request"], ["Enter", "open"], ["a", "approve"], ["e", "edit"], ["r", "reject"], ["w", "answer"], ["g", "approve calls like this"], ["n", "show what is new"], ["/", "search"], ["Esc", "leave a field, close"], ["?", "these keys"]];
+      const at = document.createElement("dl");
+      for (const [key, what] of words) {
+        const dt = document.createElement("dt"), dd = document.createElement("dd");
+        dt.textContent = key; dd.textContent = what;
+        at.append(dt, dd);
+      }
+      const title = document.createElement("h2");
+      title.textContent = "Keys";
+      box.append(title, at);
+      document.body.append(box);
+    }
+    box.showModal();
+  };
+
+  document.addEventListener("htmx:after:swap", (event) => {
+    ready(document);
+    const told = one("#detail .told.danger[role=alert]");
+    if (told) told.scrollIntoView({ block: "nearest" });
+  });
+  ready(document);
+  tick();
+  listen();
+})();

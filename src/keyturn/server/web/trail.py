@@ -1,0 +1,87 @@
+"""Follow one call through its run's log: what was said of it and what became of it, each with its line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ...core import events as ev
+from ...core.beside_events import ApprovalWithdrawn, CallMarked
+from ...core.codec import Log
+from ...render.escape import clip
+from .asking import STATES
+from .shown import Shown, ready
+
+_TEXT = 4_000
+
+
+class Mark(NamedTuple):
+    """Holds one thing that happened to a call: the log's line, when, what, by whom, and what was said."""
+
+    line: int
+    at: int
+    word: str
+    by: str = ""
+    text: Shown | None = None
+    kind: str = ""
+
+
+def trail_of(log: Log, call: str) -> list[Mark]:
+    """Return what happened to a call, oldest first."""
+    return [
+        mark
+        for number, step in enumerate(log.steps, 1)
+        for event in step.events
+        for mark in _marks(number, step.at, event, call)
+    ]
+
+
+def _marks(number: int, at: int, event: Any, call: str) -> Iterator[Mark]:
+    named = event.decision.call if isinstance(event, ev.CallDecided | ev.VoteCast) else getattr(event, "call", None)
+    if named != call:
+        return
+    match event:
+        case ev.CallDecided():
+            said = event.decision
+            word = STATES.get(said.verdict, said.verdict) + (", alone in an emergency" if said.broke_glass else "")
+            signed = ", signed" if said.proof is not None else ""
+            yield Mark(number, at, word + signed, said.by or "", _clipped(said.note or said.message), "decided")
+        case ev.VoteCast():
+            said = event.decision
+            yield Mark(
+                number, at, f"a vote: {STATES.get(said.verdict, said.verdict)}", said.by or "", _clipped(said.note)
+            )
+        case ev.CallScreened():
+            words = {"allow": "may run", "ask": "waits for people", "deny": "denied"}
+            yield Mark(number, at, words[event.action], "", None, "denied" if event.action == "deny" else "")
+        case ev.CallAskedAgain():
+            yield Mark(number, at, "asked again", "", _clipped(event.reason))
+        case ApprovalWithdrawn():
+            yield Mark(number, at, "approval taken back", event.decider.id, _clipped(event.note))
+        case CallMarked():
+            on = "is on it" if event.mark == "claim" else "put it off"
+            off = "let it go" if event.mark == "claim" else "has it back"
+            yield Mark(number, at, off if event.until is None else on, event.decider.id)
+        case ev.CallStarted():
+            yield Mark(number, at, "started", event.by or "", None, "started")
+        case ev.CallFinished():
+            output: Any = event.item.get("output")
+            text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
+            yield Mark(
+                number,
+                at,
+                "failed" if event.failed else "ended",
+                "",
+                _clipped(text),
+                "failed" if event.failed else "ended",
+            )
+        case ev.CallLost():
+            word = "lost; it may simply start again" if event.again else "lost: nobody knows whether it ran"
+            yield Mark(number, at, word, "", _clipped(event.why), "lost")
+        case _:
+            return
+
+
+def _clipped(text: str | None) -> Shown | None:
+    return ready(clip(text, _TEXT)) if text else None
