@@ -122,6 +122,8 @@ class App:
         self.insights = Insights(self.journal, self.people)
         config = RunConfig.of(run_config)
         self._config = config if policy is None else replace(config, policy=policy)
+        #: The policy of every run.
+        self.policy = self._config.policy
         self._hooks, self._sessions = hooks, sessions
         if context_type is not None and (context_serializer or context_deserializer):
             raise UserError(

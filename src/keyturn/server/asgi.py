@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from ..app import App
+from .api.v1 import api_of
 from .guard import Guard
 from .live import Live
 from .settings import ServerSettings
@@ -45,10 +46,11 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/v1/openapi.json",
+        openapi_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     api.state.app, api.state.settings, api.state.live = app, settings, live
+    api.mount("/v1", api_of(app, settings, live))
     api.include_router(pages.router)
     api.add_exception_handler(Elsewhere, elsewhere)
     api.mount("/static", Files())

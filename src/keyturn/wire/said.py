@@ -142,12 +142,6 @@ class Signing(Shown, frozen=True, kw_only=True):
     break_glass: bool = False
 
 
-class Edit(Said, frozen=True, kw_only=True):
-    """Asks how an edit would look."""
-
-    edit: dict[str, Any] | str
-
-
 class OneOf(Said, frozen=True, kw_only=True):
     """Names one request of several, as it was shown."""
 

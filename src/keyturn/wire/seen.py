@@ -11,7 +11,6 @@ from typing import Any, Literal
 import msgspec
 
 from ..core.encodable import in_milliseconds, moment
-from ..core.preview import Preview
 from ..core.request import Request
 from ..journal.rows import GrantRow, RequestRow, RunRow
 
@@ -197,13 +196,6 @@ class Form(msgspec.Struct, frozen=True):
     editable: bool
     schema: dict[str, Any] | None
     params: Any
-
-
-class EditPreview(msgspec.Struct, frozen=True):
-    """Shows what would run after an edit, which is checked and not recorded."""
-
-    params: Any
-    preview: Preview
 
 
 class ToSign(msgspec.Struct, frozen=True):

@@ -48,9 +48,7 @@ class Answers:
         self._kept = OrderedDict[tuple[str, str], _Kept]()
         self._at_work = dict[tuple[str, str], _Work]()
 
-    async def once(
-        self, whose: str, key: str, asked: bytes, doing: Callable[[], Awaitable[Response]]
-    ) -> Response:
+    async def once(self, whose: str, key: str, asked: bytes, doing: Callable[[], Awaitable[Response]]) -> Response:
         """Do it, or answer as the first time; whoever asks meanwhile waits for that answer."""
         name = (whose, key)
         work = self._at_work.setdefault(name, _Work(asyncio.Lock()))

@@ -93,4 +93,6 @@ async def _fault(request: Request, error: Exception) -> Response:
     # The log names the route and the kind of error; what the request said may be anything, and stays out.
     route: Any = request.scope.get("route")
     log.error("%s %s failed: %s", request.method, getattr(route, "path", "?"), type(error).__name__, exc_info=error)
-    return failure(500, Told("fault", "this went wrong on the server, whose log says more; nothing else is known of it"))
+    return failure(
+        500, Told("fault", "this went wrong on the server, whose log says more; nothing else is known of it")
+    )

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import hashlib
 from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import msgspec
 from fastapi import Depends
 from fastapi import Query as Param
 
-from ...core.errors import UserError
 from ...journal.rows import Query, RequestRow
-from ...tools.base import plain_preview
 from ...wire import said
-from ...wire.seen import Done, EditPreview, Form, RequestPage, RequestSeen
-from .once import HEADER as HEADER
+from ...wire.seen import Done, Form, RequestPage, RequestSeen
 from .paging import After, IdPath, Limit, Name, Newest, after_of, key_of, plain
 from .routes import Call, Here, Routes, answer, taken
 from .run_events import LastId
@@ -106,11 +104,23 @@ async def stream_requests(here: Here, wanted: Selected, last_event_id: LastId = 
 
 
 async def _pages(here: Call, wanted: Wanted, token: str | None) -> AsyncGenerator[bytes]:
-    async for _ in here.live.changes(_EVERY):
-        page = await page_of(await here.anew(), wanted)
-        if page.token != token:
-            token = page.token
-            yield event(msgspec.json.encode(page), id=token, name="requests")
+    """Yield pages; those who see the same page share one look, and whoever is let in no more is shown nothing more."""
+    timed = wanted.mine or wanted.unclaimed  # what was put off, or is somebody's, is so until a time
+    async with contextlib.aclosing(here.live.changes(_EVERY)) as changes:
+        async for changed in changes:
+            now = await here.anew()
+            if not (changed or timed):
+                continue
+            whose = "" if now.sight.whole and not timed else now.visitor.id
+            name, body = await here.live.once(("requests", wanted, whose, changed), partial(_encoded, now, wanted))
+            if name != token:
+                token = name
+                yield event(body, id=name, name="requests")
+
+
+async def _encoded(here: Call, wanted: Wanted) -> tuple[str, bytes]:
+    page = await page_of(here, wanted)
+    return page.token, msgspec.json.encode(page)
 
 
 @routes.add("GET", "/requests/{request}", scope=("read", "decide"), gives=RequestSeen, errors=(404,))
@@ -143,17 +153,15 @@ async def list_alike(here: Here, request: IdPath) -> Any:
 
 
 @routes.add("POST", "/requests/{request}/look", scope=("read", "decide"), takes=said.Said, gives=Done, errors=(404,))
-async def look_at(here: Here, request: IdPath, body: said.Said = taken(said.Said)) -> Any:
+async def look_at(here: Here, request: IdPath, body: Annotated[said.Said, taken(said.Said)]) -> Any:
     """Note that you opened a request, so that you are not told of it by further channels."""
     await here.sight.request(request)
     await here.app.inbox.looked(request, by=here.visitor.login)
     return answer(Done())
 
 
-@routes.add(
-    "POST", "/requests/{request}/take", scope="decide", takes=said.Until, gives=RequestSeen, errors=(404, 409)
-)
-async def take_request(here: Here, request: IdPath, body: said.Until = taken(said.Until)) -> Any:
+@routes.add("POST", "/requests/{request}/take", scope="decide", takes=said.Until, gives=RequestSeen, errors=(404, 409))
+async def take_request(here: Here, request: IdPath, body: Annotated[said.Until, taken(said.Until)]) -> Any:
     """Say that you are on it, for 15 minutes unless you say until when."""
     await here.sight.request(request)
     row = await here.app.inbox.take(request, by=here.visitor.login, until=body.until, lasts=body.lasts, **named(body))
@@ -163,7 +171,7 @@ async def take_request(here: Here, request: IdPath, body: said.Until = taken(sai
 @routes.add(
     "POST", "/requests/{request}/let_go", scope="decide", takes=said.Shown, gives=RequestSeen, errors=(404, 409)
 )
-async def let_go(here: Here, request: IdPath, body: said.Shown = taken(said.Shown)) -> Any:
+async def let_go(here: Here, request: IdPath, body: Annotated[said.Shown, taken(said.Shown)]) -> Any:
     """Say that you are not on it any more."""
     await here.sight.request(request)
     return answer(RequestSeen.of(await here.app.inbox.let_go(request, by=here.visitor.login, **named(body))))
@@ -172,7 +180,7 @@ async def let_go(here: Here, request: IdPath, body: said.Shown = taken(said.Show
 @routes.add(
     "POST", "/requests/{request}/snooze", scope="decide", takes=said.Until, gives=RequestSeen, errors=(404, 409)
 )
-async def snooze_request(here: Here, request: IdPath, body: said.Until = taken(said.Until)) -> Any:
+async def snooze_request(here: Here, request: IdPath, body: Annotated[said.Until, taken(said.Until)]) -> Any:
     """Put a request off, for yourself alone."""
     await here.sight.request(request)
     row = await here.app.inbox.snooze(request, by=here.visitor.login, until=body.until, lasts=body.lasts, **named(body))
@@ -180,7 +188,7 @@ async def snooze_request(here: Here, request: IdPath, body: said.Until = taken(s
 
 
 @routes.add("POST", "/requests/{request}/wake", scope="decide", takes=said.Shown, gives=RequestSeen, errors=(404, 409))
-async def wake_request(here: Here, request: IdPath, body: said.Shown = taken(said.Shown)) -> Any:
+async def wake_request(here: Here, request: IdPath, body: Annotated[said.Shown, taken(said.Shown)]) -> Any:
     """Have a request back that you put off."""
     await here.sight.request(request)
     return answer(RequestSeen.of(await here.app.inbox.wake(request, by=here.visitor.login, **named(body))))

@@ -65,6 +65,11 @@ class Call(NamedTuple):
     settings: ServerSettings
     live: Live
     request: Request
+    scopes: tuple[str, ...]
+
+    async def anew(self) -> Call:
+        """Return the same with who asks as they are now, or refuse whoever is let in no more."""
+        return await _admit(self.request, self.scopes)
 
 
 async def _call(request: Request) -> Call:
@@ -140,16 +145,20 @@ def _extra(takes: type | None, scopes: tuple[str, ...]) -> dict[str, Any]:
 
 def _admitted(scopes: tuple[str, ...]) -> Callable[[Request], Any]:
     async def admit(request: Request) -> None:
-        state = request.app.state
-        visitor = await visitor_of(state.app, request)
-        if visitor is None:
-            raise Refusal(401, "unknown", "show a token that is good: authorization: Bearer kt_...", _BEARER)
-        if not any(visitor.may(scope) for scope in scopes):
-            raise NotAllowed(f"this takes a token for {' or '.join(map(repr, scopes))}")
-        sight = await Sight.of(state.app, visitor)
-        request.state.call = Call(state.app, visitor, sight, state.settings, state.live, request)
+        request.state.call = await _admit(request, scopes)
 
     return admit
+
+
+async def _admit(request: Request, scopes: tuple[str, ...]) -> Call:
+    state = request.app.state
+    visitor = await visitor_of(state.app, request)
+    if visitor is None:
+        raise Refusal(401, "unknown", "show a token that is good: authorization: Bearer kt_...", _BEARER)
+    if not any(visitor.may(scope) for scope in scopes):
+        raise NotAllowed(f"this takes a token for {' or '.join(map(repr, scopes))}")
+    sight = await Sight.of(state.app, visitor)
+    return Call(state.app, visitor, sight, state.settings, state.live, request, scopes)
 
 
 def _once(function: Callable[..., Any]) -> Callable[..., Any]:

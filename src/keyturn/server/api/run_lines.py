@@ -131,6 +131,7 @@ _MORE: dict[type[Any], Callable[[Run, Any], Pairs]] = {
     ev.RunStarted: _started,
     ev.FrameOpened: _named("agent"),
     ev.HandedOff: _named("agent"),
+    ev.InputAdded: _named("items"),
     ev.ReplyRecorded: _replied,
     ev.CallScreened: _screened,
     ev.CallDecided: _decision,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi.encoders import jsonable_encoder
 
@@ -42,7 +42,7 @@ async def list_runs(
 
 
 @routes.add("POST", "/runs", scope="run", takes=said.Start, gives=RunNamed, errors=(409,))
-async def start_run(here: Here, body: said.Start = taken(said.Start)) -> Any:
+async def start_run(here: Here, body: Annotated[said.Start, taken(said.Start)]) -> Any:
     """Record that a run starts, and return at once."""
     visitor = here.visitor
     requester = body.requester or visitor.id
@@ -83,7 +83,7 @@ async def get_result(here: Here, run: IdPath) -> Any:
 
 
 @routes.add("POST", "/runs/{run}/send", scope="run", takes=said.Message, gives=Done, errors=(404, 409))
-async def send_to_run(here: Here, run: IdPath, body: said.Message = taken(said.Message)) -> Any:
+async def send_to_run(here: Here, run: IdPath, body: Annotated[said.Message, taken(said.Message)]) -> Any:
     """Add a message that the model reads at its next turn."""
     await here.sight.steers(run)
     await here.app.send(run, body.message)
@@ -91,7 +91,7 @@ async def send_to_run(here: Here, run: IdPath, body: said.Message = taken(said.M
 
 
 @routes.add("POST", "/runs/{run}/cancel", scope=("run", "decide"), takes=said.Why, gives=Done, errors=(404, 409))
-async def cancel_run(here: Here, run: IdPath, body: said.Why = taken(said.Why)) -> Any:
+async def cancel_run(here: Here, run: IdPath, body: Annotated[said.Why, taken(said.Why)]) -> Any:
     """Cancel a run; the outcome of a tool at work is unknown."""
     await here.sight.run(run)
     await here.app.cancel(run, by=decider_of(here), why=body.why)
@@ -99,14 +99,14 @@ async def cancel_run(here: Here, run: IdPath, body: said.Why = taken(said.Why)) 
 
 
 @routes.add("POST", "/runs/{run}/fork", scope="run", takes=said.Fork, gives=RunNamed, errors=(404, 409))
-async def fork_run(here: Here, run: IdPath, body: said.Fork = taken(said.Fork)) -> Any:
+async def fork_run(here: Here, run: IdPath, body: Annotated[said.Fork, taken(said.Fork)]) -> Any:
     """Start a new run from the first lines of another; grants and approvals stay with the old one."""
     await here.sight.steers(run)
     return answer(RunNamed((await here.app.fork(run, body.at)).id))
 
 
 @routes.add("POST", "/runs/{run}/resume", scope="run", takes=said.Resume, gives=Done, errors=(404, 409))
-async def resume_run(here: Here, run: IdPath, body: said.Resume = taken(said.Resume)) -> Any:
+async def resume_run(here: Here, run: IdPath, body: Annotated[said.Resume, taken(said.Resume)]) -> Any:
     """Resume a run that failed."""
     await here.sight.steers(run)
     await here.app.resume(run, body.max_turns)
