@@ -182,7 +182,8 @@ class App:
             return RunHandle(self, await play.begin())
         named = NamedStart(once, [agent, input, plain_part(context), session_id, max_turns, requester])
         first["about"] = about | {ONCE: named.said}
-        return RunHandle(self, await named.begun(play, self.journal))
+        play.live.run.id = named.run
+        return RunHandle(self, await named.begun(self.journal, play.begin))
 
     def asgi(self, settings: ServerSettings | None = None) -> Callable[..., Awaitable[None]]:
         """Return the server of this app, pages and API, to be served alone or mounted in another ASGI app."""

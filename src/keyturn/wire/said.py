@@ -1,4 +1,4 @@
-"""The bodies that a server takes: a field that is unknown, of another type or too long is refused, and never ignored."""
+"""The bodies that a server takes: a field that is unknown, of another type or too long is refused, never ignored."""
 
 from __future__ import annotations
 

@@ -6,13 +6,13 @@ The name is in the run's id and the words are in its log, so that this holds for
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
 
 from ...core.digest import canonical
 from ...core.errors import Conflict
 from ...core.people import plain_text
 from ...journal.base import Journal
-from ..execution import Execution
 from ..run.log_cache import log_in
 
 ONCE = "once"
@@ -30,13 +30,12 @@ class NamedStart:
         self.run = hashlib.sha256(b"keyturn start\n" + given).hexdigest()[:32]
         self.said = hashlib.sha256(canonical(words).encode()).hexdigest()
 
-    async def begun(self, play: Execution, journal: Journal) -> str:
-        """Begin the run, unless that was done, and return its id."""
+    async def begun(self, journal: Journal, begin: Callable[[], Awaitable[str]]) -> str:
+        """Begin the run, which has this id, unless that was done; return the id."""
         if await self._there(journal):
             return self.run
-        play.live.run.id = self.run
         try:
-            return await play.begin()
+            return await begin()
         except Conflict:
             if await self._there(journal):  # another process was faster
                 return self.run
@@ -56,4 +55,5 @@ def plain_part(context: Any) -> Any:
     >>> plain_part({"customer": 7})
     {'customer': 7}
     """
-    return context if isinstance(context, dict | list | str | int | float | None) else type(context).__qualname__
+    plain = isinstance(context, dict | list | str | int | float | None)
+    return cast("Any", context) if plain else type(context).__qualname__

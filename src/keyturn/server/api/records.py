@@ -42,10 +42,9 @@ async def search_audit(
     """Return who decided what, when and on which bytes, the oldest run first."""
     here.sight.must_see_all()
     plain(person, tool, agent, run, verdict, text, after)
-    times = tuple(None if at is None else at.astimezone(UTC) for at in (since, until))
     more: dict[str, Any] = {"person": person, "tool": tool, "agent": agent, "run": run, "verdict": verdict}
     async with here.request.app.state.busy:  # one at a time: it reads logs
-        found = await here.app.audit.search(after=after, limit=limit + 1, text=text, between=times, **more)
+        found = await here.app.audit.search(after=after, limit=limit + 1, text=text, between=(since, until), **more)
     page = found[:limit]
     return answer(AuditPage(page, page[-1].key if len(found) > limit else None))
 

@@ -70,7 +70,7 @@ async def _refusal(_request: Request, error: Exception) -> Response:
 
 
 async def _parameters(_request: Request, error: Exception) -> Response:
-    first: dict[str, Any] = next(iter(cast("RequestValidationError", error).errors()), {})
+    first: dict[str, Any] = dict(cast("RequestValidationError", error).errors()[0])
     place = ".".join(str(part) for part in first.get("loc", ()))
     return failure(422, Told("bad_request", f"{place}: {first.get('msg', 'is not what this route takes')}"))
 
@@ -93,6 +93,4 @@ async def _fault(request: Request, error: Exception) -> Response:
     # The log names the route and the kind of error; what the request said may be anything, and stays out.
     route: Any = request.scope.get("route")
     log.error("%s %s failed: %s", request.method, getattr(route, "path", "?"), type(error).__name__, exc_info=error)
-    return failure(
-        500, Told("fault", "this went wrong on the server, whose log says more; nothing else is known of it")
-    )
+    return failure(500, Told("fault", "this went wrong on the server, whose log says more"))

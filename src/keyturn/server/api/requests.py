@@ -136,9 +136,10 @@ async def get_form(here: Here, request: IdPath) -> Any:
     if row.state != "open":
         return answer(Form(row.id, row.digest, False, None, row.params))
     item = await here.app.inbox.item(request)
-    schema: Any = None if item.tool is None else item.tool.spec().get("schema")
+    told: Any = None if item.tool is None else item.tool.spec().get("schema")
+    schema: dict[str, Any] | None = told if isinstance(told, dict) else None
     editable = item.tool is not None and "edit" in row.request.verdicts
-    return answer(Form(row.id, row.digest, editable, schema if isinstance(schema, dict) else None, row.params))
+    return answer(Form(row.id, row.digest, editable, schema, row.params))
 
 
 @routes.add("GET", "/requests/{request}/alike", scope="read", gives=RequestPage, errors=(404,))

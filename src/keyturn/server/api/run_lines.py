@@ -61,8 +61,8 @@ def _text_of(output: list[Any]) -> str:
     said: list[str] = []
     for item in output:
         parts = item.get("content") if item.get("type") == "message" else None
-        for part in parts if isinstance(parts, list) else ():
-            text = cast("dict[str, Any]", part).get("text") if isinstance(part, dict) else None
+        for part in cast("list[Any]", parts) if isinstance(parts, list) else ():
+            text: Any = cast("dict[str, Any]", part).get("text") if isinstance(part, dict) else None
             said += [text] if isinstance(text, str) else []
     return "\n".join(said)
 

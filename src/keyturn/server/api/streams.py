@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator, Iterable
+from typing import Any
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -34,7 +35,7 @@ class StreamPlaces:
         return self._open.total()
 
     @contextlib.contextmanager
-    def held(self, person: str) -> contextlib.AbstractContextManager[None]:
+    def held(self, person: str) -> Generator[None]:
         """Hold a place while a stream is open."""
         self._open[person] += 1
         try:
@@ -103,10 +104,10 @@ class EventStream(Response):
                 await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
-async def _stopped(tasks: set[asyncio.Future[object]]) -> None:
+async def _stopped(tasks: Iterable[asyncio.Future[Any]]) -> None:
     for task in tasks:
         task.cancel()
-    await asyncio.wait(tasks)
+    await asyncio.wait(list(tasks))
 
 
 async def _gone(receive: Receive) -> None:

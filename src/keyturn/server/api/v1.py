@@ -65,7 +65,7 @@ def _describe(api: FastAPI) -> None:
         }
         return told
 
-    api.openapi = described  # type: ignore[method-assign]  # FastAPI says to do it so
+    api.openapi = described
 
 
 _TOKEN = "A token that `keyturn people token`, or a person's page, issued: for read, decide, people or run."
