@@ -168,7 +168,7 @@ class App:
         """
         kind = None if self._dump or self._make else self._context_type or declared_type(self._agent(agent))
         check_returns(wrapped(context).context, self._dump, Maker(self._make, kind))
-        await self._at_work()
+        await self.at_work()
         start = {"context": context, "max_turns": max_turns, "session": self._session(session_id)}
         play = play_of(self._agent(agent), input, **self._options(), **start)
         first = play.state.undelivered.start
@@ -273,7 +273,7 @@ class App:
     async def resume(self, run_id: str, max_turns: int | None = None) -> None:
         """Resume a run that failed, with another limit of turns if one is given."""
         await self.inbox.tell(run_id, cm.Resume(max_turns))
-        await self._at_work()
+        await self.at_work()
 
     async def cancel(self, run_id: str, *, by: By = "app", why: str = "") -> None:
         """Cancel a run, wherever it is being moved; the outcome of a tool at work is unknown."""
@@ -284,7 +284,7 @@ class App:
         self._agent((await self.get(run_id)).agent)
         log = forked(await log_in(self.journal, run_id), at, await self.journal.now())
         await Writer(log, self.journal, clock_ms).write_whole()
-        await self._at_work()
+        await self.at_work()
         return RunHandle(self, log.run.id)
 
     async def take_over(
@@ -349,7 +349,7 @@ class App:
         error = None if self._worker is None else self._worker.error
         return None if error is None else str(error)
 
-    async def _at_work(self) -> None:
+    async def at_work(self) -> None:
         """Have a worker in this process, unless the app leaves runs to others, with what its agents need."""
         if self.embedded:
             await self._resources.open()

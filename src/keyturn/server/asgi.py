@@ -6,19 +6,19 @@ import contextlib
 from collections.abc import AsyncGenerator
 
 from fastapi import FastAPI
-from starlette.types import ASGIApp
 
 from ..app import App
 from .api.v1 import api_of
 from .guard import Guard
 from .live import Live
+from .opening import Opening
 from .settings import ServerSettings
 from .web import routes as pages
 from .web.files import Files
 from .web.pages import Elsewhere, elsewhere
 
 
-def serve(app: App, settings: ServerSettings | None = None) -> ASGIApp:
+def serve(app: App, settings: ServerSettings | None = None) -> Guard:
     """Return the ASGI app of an app, to be served alone or mounted under any prefix of another.
 
     >>> from keyturn import App
@@ -26,7 +26,8 @@ def serve(app: App, settings: ServerSettings | None = None) -> ASGIApp:
     'Guard'
     """
     made = settings or ServerSettings()
-    return Guard(face(app, made), made)
+    api = face(app, made)
+    return Guard(Opening(api, app), made, end=api.state.live.end)
 
 
 def face(app: App, settings: ServerSettings) -> FastAPI:

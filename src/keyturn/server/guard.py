@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -34,14 +35,18 @@ _HEADERS: dict[bytes, bytes] = {
 
 
 class Guard:
-    """Wraps an ASGI app: `settings` say what is let in.
+    """Wraps an ASGI app: `settings` say what is let in, `end` ends what would stay open.
 
     >>> Guard(None, ServerSettings()).knows_host("127.0.0.1:8321")
     True
     """
 
-    def __init__(self, app: ASGIApp | None, settings: ServerSettings) -> None:
+    def __init__(
+        self, app: ASGIApp | None, settings: ServerSettings, *, end: Callable[[], None] = lambda: None
+    ) -> None:
         self._app, self._settings = app, settings
+        #: Ends open streams: whoever runs the server says so when it is to stop.
+        self.end = end
         self._hosts = frozenset(host.lower() for host in settings.hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
