@@ -35,10 +35,10 @@ async def stream_run(here: Here, run: IdPath, last_event_id: LastId = None) -> A
     Each event is one line; its id is the line's place, its data what became true, with secrets redacted.
     """
     after = _after(last_event_id)
-    await here.sight.run(run)
+    row = await here.sight.run(run)
     places = here.request.app.state.places
     places.check(here.visitor.id)
-    lines = run_lines(here.app.journal, run, after)
+    lines = nothing() if row.status == "erased" else run_lines(here.app.journal, run, after)
     return EventStream(lines, ended=here.live.ended, places=places, person=here.visitor.id)
 
 
@@ -48,6 +48,12 @@ def _after(given: str | None) -> int:
     if not _PLACE.fullmatch(given):
         raise UserError("last-event-id is the id of the last event that came, the place of a line")
     return int(given)
+
+
+async def nothing() -> AsyncGenerator[bytes]:
+    """Yield nothing: what an erased run said is gone."""
+    for body in ():
+        yield body
 
 
 async def run_lines(journal: Store, run: str, after: int) -> AsyncGenerator[bytes]:
