@@ -180,7 +180,7 @@ class App:
         if once is None:
             first["about"] = about
             return RunHandle(self, await play.begin())
-        named = NamedStart(once, [agent, input, plain_part(context), session_id, max_turns, requester])
+        named = NamedStart(once, [agent, input, plain_part(context), session_id, plain_part(max_turns), requester])
         first["about"] = about | {ONCE: named.said}
         play.live.run.id = named.run
         return RunHandle(self, await named.begun(self.journal, play.begin))

@@ -45,7 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         from ..server.running import Address
     except ImportError as error:
-        print_labelled("keyturn serve", f'the server needs packages of its own: pip install "keyturn[server]" ({error})')
+        print_labelled(
+            "keyturn serve", f'the server needs packages of its own: pip install "keyturn[server]" ({error})'
+        )
         return 2
     with warnings.catch_warnings():
         if arguments.strict:

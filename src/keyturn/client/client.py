@@ -62,7 +62,7 @@ class AsyncClient:
         *,
         context: Any = None,
         session_id: str | None = None,
-        max_turns: int | None = 10,
+        max_turns: int | msgspec.UnsetType | None = msgspec.UNSET,
         requester: str | None = None,
         once: str | None = None,
     ) -> str:

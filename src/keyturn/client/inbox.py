@@ -146,9 +146,7 @@ class AsyncInbox:
         """Give the call's result in its tool's place, or what its tool asked for."""
         return await self._decided(request, "answer", said.Answer, words, {"output": output})
 
-    async def resolve(
-        self, request: Shown, outcome: Word, output: Any = None, **words: Unpack[Naming]
-    ) -> RequestRow:
+    async def resolve(self, request: Shown, outcome: Word, output: Any = None, **words: Unpack[Naming]) -> RequestRow:
         """Record what became of a call in doubt."""
         return await self._decided(request, "resolve", said.Resolve, words, {"outcome": outcome, "output": output})
 

@@ -81,9 +81,7 @@ class AsyncPeople:
         """Change a setting, of a person or of everybody; None for as it was."""
         await self._done("set", said.Setting(name=name, value=value, person=person))
 
-    async def delegate(
-        self, giver: str, receiver: str, *, lasts: str, roles: Sequence[str] = (), why: str = ""
-    ) -> str:
+    async def delegate(self, giver: str, receiver: str, *, lasts: str, roles: Sequence[str] = (), why: str = "") -> str:
         """Let another decide in somebody's place for a while; return the delegation's id."""
         body = said.Delegate(giver=giver, receiver=receiver, lasts=lasts, roles=list(roles), why=why)
         return (await self._sender.post("/people/delegate", Named, body)).id

@@ -31,7 +31,7 @@ class Start(Said, frozen=True, kw_only=True):
     input: str | list[dict[str, Any]]
     context: Any = None
     session_id: Id | None = None
-    max_turns: Count | None = 10
+    max_turns: Count | msgspec.UnsetType | None = msgspec.UNSET
     requester: Id | None = None
 
 

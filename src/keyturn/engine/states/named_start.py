@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any
 
 from ...core.digest import canonical
 from ...core.errors import Conflict
@@ -16,6 +16,7 @@ from ...journal.base import Journal
 from ..run.log_cache import log_in
 
 ONCE = "once"
+_PLAIN = (dict, list, str, int, float, bool, type(None))
 
 
 class NamedStart:
@@ -49,11 +50,10 @@ class NamedStart:
         return True
 
 
-def plain_part(context: Any) -> Any:
-    """Return a context as far as two starts can be compared by it: plain data as it is, anything else by its type.
+def plain_part(value: Any) -> Any:
+    """Return a value as far as two starts can be compared by it: plain data as it is, anything else by its type.
 
     >>> plain_part({"customer": 7})
     {'customer': 7}
     """
-    plain = isinstance(context, dict | list | str | int | float | None)
-    return cast("Any", context) if plain else type(context).__qualname__
+    return value if type(value) in _PLAIN else type(value).__qualname__

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ...core import events as ev
 from ...core.codec import Log
 from ...core.encodable import moment
-from ...core.errors import NotPending
+from ...core.errors import NotAllowed, NotPending, UserError
 from ...core.request import Request
 from ...engine.run.log_cache import log_in
 from ...inbox.naming import Outcome
@@ -42,7 +42,8 @@ async def approve(here: Here, request: IdPath, body: Annotated[said.Approve, tak
     )
     more: dict[str, Any] = {"edit": body.edit, "grant": grant, "seen": body.seen, "break_glass": body.break_glass}
     done = here.app.inbox.approve(request, by=here.visitor.login, **more, **words(body))
-    return await _recorded(here, row, done, ("approve",) if body.edit is None else ("edit", "approve"))
+    verdicts = ("approve",) if body.edit is None else ("edit", "approve")
+    return await _recorded(here, row, done, verdicts, granting=grant is not None)
 
 
 @_decides("reject", said.Reject)
@@ -51,7 +52,7 @@ async def reject(here: Here, request: IdPath, body: Annotated[said.Reject, taken
     row = await here.sight.request(request)
     more: dict[str, Any] = {"message": body.message, "always": body.always}
     done = here.app.inbox.reject(request, by=here.visitor.login, **more, **words(body))
-    return await _recorded(here, row, done, ("reject",))
+    return await _recorded(here, row, done, ("reject",), granting=body.always)
 
 
 @_decides("ask_back", said.AskBack)
@@ -146,9 +147,19 @@ def words(body: said.Word) -> dict[str, Any]:
     return {"digest": body.digest, "revision": body.revision, "note": body.note, "proof": body.proof}
 
 
-async def _recorded(here: Call, row: RequestRow, deciding: Awaitable[RequestRow], verdicts: Sequence[str]) -> Any:
+async def _recorded(
+    here: Call, row: RequestRow, deciding: Awaitable[RequestRow], verdicts: Sequence[str], *, granting: bool = False
+) -> Any:
     """Decide, and answer with what the run's log says of it."""
-    done = await deciding
+    try:
+        done = await deciding
+    except (NotAllowed, NotPending):
+        raise
+    except UserError:  # a standing decision is given once: said again with the same word, it is the one on record
+        found = _decision(await log_in(here.app.journal, row.run), row, here.visitor.id, verdicts)
+        if found is None or found.grant is None or not granting:
+            raise
+        return answer(found)
     log = await log_in(here.app.journal, row.run)
     found = _decision(log, row, here.visitor.id, verdicts)
     if found is None:  # it said nothing new, and what was said before was somebody else's word

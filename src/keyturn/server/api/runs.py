@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+import msgspec
 from fastapi.encoders import jsonable_encoder
 
 from ...core.errors import NotAllowed
@@ -53,9 +54,9 @@ async def start_run(here: Here, body: Annotated[said.Start, taken(said.Start)]) 
         body.input,
         context=body.context,
         session_id=body.session_id,
-        max_turns=body.max_turns,
         requester=requester,
         once=name_of_start(visitor.id, here.request.headers),
+        **({} if body.max_turns is msgspec.UNSET else {"max_turns": body.max_turns}),
     )
     return answer(RunNamed(run.id))
 
