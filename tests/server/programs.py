@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import socket
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 import httpx2
+import uvicorn
 
 from keyturn import Agent, App, Approval, Secret, function_tool
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, function_call
+from keyturn.server.running import PatientProtocol
 from keyturn.server.settings import ServerSettings
 
 HOST = "http://localhost"
@@ -39,7 +45,7 @@ def restart(host: str) -> str:
 def agents() -> list[Agent[Any]]:
     """Make the agents: each asks once for its tool, then is done, as often as it is started."""
     calls = {
-        "desk": (pay, function_call("pay", {"to": "ann", "amount": 5, "card": "4929"})),
+        "desk": (pay, function_call("pay", {"to": "ann", "amount": 5, "card": "4929-4929-SECRET"})),
         "bank": (wire, function_call("wire", {"to": "ann", "amount": 5})),
         "ops": (restart, function_call("restart", {"host": "db1"})),
     }
@@ -114,3 +120,61 @@ async def program(journal: Any = "memory://", settings: ServerSettings | None = 
         transport = httpx2.ASGITransport(app=app.asgi(settings))
         async with httpx2.AsyncClient(transport=transport, base_url=HOST, timeout=60) as http:
             yield Program(app, http, tokens)
+
+
+class Port:
+    """Serves an app on a port of its own, in a thread with a loop of its own, as `keyturn serve` does."""
+
+    def __init__(self, journal: Any = "memory://", settings: ServerSettings | None = None, port: int = 0) -> None:
+        self.app = App(agents(), journal)
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind(("127.0.0.1", port))
+        self.port = int(self._socket.getsockname()[1])
+        self.url = f"http://localhost:{self.port}"
+        self.served = self.app.asgi(settings)
+        config = uvicorn.Config(
+            self.served, http=PatientProtocol, ws="none", log_config=None, lifespan="on", timeout_graceful_shutdown=2
+        )
+        self._server = uvicorn.Server(config)
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.tokens: dict[str, str] = {}
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_until_complete(self._server.serve([self._socket]))
+
+    def does(self, coroutine: Any) -> Any:
+        """Run a coroutine in the server's loop, and return what it returns."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(60)
+
+    def __enter__(self) -> Port:
+        self._thread.start()
+        while not self._server.started:
+            threading.Event().wait(0.01)
+        if not self.does(self.app.people.directory()).place:
+            self.tokens = self.does(peopled(self.app))
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the server, its streams first."""
+        self.loop.call_soon_threadsafe(self.served.end)
+        self._server.should_exit = True
+        self._thread.join(20)
+        assert not self._thread.is_alive(), "the server waits for somebody"
+        self._socket.close()
+
+    def said(self, raw: bytes, seconds: float = 15.0) -> bytes:
+        """Send bytes as they are, and return all that comes back until the server closes, or nothing comes."""
+        with socket.create_connection(("127.0.0.1", self.port)) as line:
+            line.settimeout(seconds)
+            line.sendall(raw)
+            found = b""
+            with contextlib.suppress(TimeoutError, ConnectionResetError):
+                while chunk := line.recv(65_536):
+                    found += chunk
+            return found

@@ -265,16 +265,16 @@ async def test_f7_no_answer_shows_what_a_tool_marks_as_secret() -> None:
         asked = await at.waiting()
         run = asked["run"]
         await at.post(f"/requests/{asked['id']}/approve", {"digest": asked["digest"], "edit": {
-            "to": "bob", "amount": 7, "card": "4929"}})  # fmt: skip
+            "to": "bob", "amount": 7, "card": "4929-4929-SECRET"}})  # fmt: skip
         await at.app.result(run, 20)
         paths = [f"/requests/{asked['id']}", "/requests?state=all", f"/runs/{run}", f"/runs/{run}/events", "/audit"]
         paths += [f"/runs/{run}/result", "/insights/suggestions", "/policies/shadow", "/metrics"]
         for path in paths:
-            assert "4929" not in (await at.ask("GET", path)).text, path
-        assert "4929" not in (await at.ask("POST", "/audit/export", json={})).text
+            assert "4929-4929-SECRET" not in (await at.ask("GET", path)).text, path
+        assert "4929-4929-SECRET" not in (await at.ask("POST", "/audit/export", json={})).text
         replayed = await at.ask("POST", "/policies/replay", json={"policy": 'default = "ask"'})
         assert replayed.status_code == 200
-        assert "4929" not in replayed.text
+        assert "4929-4929-SECRET" not in replayed.text
 
 
 async def test_pages_neither_skip_nor_repeat() -> None:

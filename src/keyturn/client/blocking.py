@@ -41,6 +41,10 @@ class _Loop:
             future.cancel()
             raise
 
+    @property
+    def running(self) -> bool:
+        return self._thread.is_alive()
+
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -68,7 +72,8 @@ def _yields(word: Callable[Concatenate[Any, P], AsyncGenerator[T]]) -> Callable[
             while (found := loop.result(_next(events))) is not None:
                 yield found
         finally:
-            loop.result(_closed(events))
+            if loop.running:  # else the client was closed first, and the stream with it
+                loop.result(_closed(events))
 
     return waited
 
