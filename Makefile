@@ -42,20 +42,22 @@ $(VENV)/.ready: $(VENV)/.runtime
 
 # What the tests use of the machine, as program:package-of-Debian. Where Debian's packages can be had, what is missing is
 # installed; where they cannot, the tests that need it are skipped and say so.
-SYSTEM  = initdb:postgresql bwrap:bubblewrap ssh-keygen:openssh-client openssl:openssl
+SYSTEM  = initdb:postgresql bwrap:bubblewrap ssh-keygen:openssh-client openssl:openssl chromium:chromium
 APT_GET = DEBIAN_FRONTEND=noninteractive timeout 600 apt-get -q
 define install_system
+lacking=; \
 for pair in $(SYSTEM); do \
   program=$${pair%%:*}; package=$${pair#*:}; \
   command -v $$program || ls /usr/lib/postgresql/*/bin/$$program 2>/dev/null && continue; \
-  test "$$(id -u)" = 0 && command -v apt-get || { echo "$$program is missing"; continue; }; \
+  test "$$(id -u)" = 0 && command -v apt-get || { lacking="$$lacking $$package"; continue; }; \
   $(APT_GET) install -y $$package && continue; \
   test -n "$$updated" || $(APT_GET) update; updated=yes; \
-  $(APT_GET) install -y $$package || echo "$$package cannot be had"; \
-done; true
+  $(APT_GET) install -y $$package || lacking="$$lacking $$package"; \
+done; echo $$lacking >$(VENV)/.lacking
 endef
 $(VENV)/.system: Makefile | $(VENV)/.runtime
 	$(call quietly,$(VENV),Looking for what the tests use of this machine (once) ...,$(install_system))
+	@! grep -q . $(VENV)/.lacking || echo "Not there, and not to be had here: $$(cat $(VENV)/.lacking). What needs it is skipped." >&2
 	@touch $@
 
 $(PEERS)/.ready: requirements/peers.txt

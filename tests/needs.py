@@ -19,6 +19,7 @@ PACKAGES = {
     "bash": "bash",
     "ssh-keygen": "openssh-client",
     "openssl": "openssl",
+    "chromium": "chromium",
 }
 
 

@@ -6,14 +6,15 @@ import asyncio
 import contextlib
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 import uvicorn
 
 from keyturn import Agent, App, Approval, MemoryJournal, ask_user, function_tool
 from keyturn.core.preview import Command, Diff, Json, Preview, Text
-from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
+from keyturn.models.base import ModelRequest
+from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call, tool_outputs
 from keyturn.server.asgi import serve
 from keyturn.server.settings import ServerSettings
 from keyturn.server.visitor import COOKIE
@@ -99,7 +100,7 @@ def run_sql(sql: str) -> str:
 
 def office() -> list[Agent[Any]]:
     """Make the agents."""
-    script = "set -eu\ngit fetch origin\ngit push --force origin main\nkubectl rollout restart deploy/api --namespace staging"
+    script = "set -eu\ngit fetch origin\ngit push --force origin main\nkubectl rollout restart deploy/api -n staging"
     notice = "The key of the staging API was replaced.\nIf your job fails with 401, restart it.\n\nAsk in #ops."
     calls: dict[str, list[Any]] = {
         "ops": [
@@ -154,9 +155,16 @@ def office() -> list[Agent[Any]]:
         "sql": run_sql,
         "stranger": send_notice,
     }
-    return [
-        Agent(name, model=ScriptedModel([said, "It is done."]), tools=[tools[name]]) for name, said in calls.items()
-    ]
+    return [Agent(name, model=ScriptedModel(_saying(said)), tools=[tools[name]]) for name, said in calls.items()]
+
+
+def _saying(said: list[Any]) -> Any:
+    """Return a model that says the same in every run, and that it is done after its call."""
+
+    def reply(request: ModelRequest) -> Any:
+        return "It is done." if tool_outputs(request) else said
+
+    return reply
 
 
 TASKS = {
@@ -229,15 +237,15 @@ class Served:
 
 
 @contextlib.contextmanager
-def staffed(*names: str) -> Iterator[tuple[Served, dict[str, str], dict[str, str]]]:
+def staffed(*names: str) -> Generator[tuple[Served, dict[str, str], dict[str, str]]]:
     """Serve an office with people and requests: the server, tokens by person, requests by agent."""
     app = App(office(), MemoryJournal())
     with Served(app) as served:
         tokens = served.does(peopled(app))
-        asked = served.does(opened(app, *names)) if names != ("",) else {}
+        asked: dict[str, str] = {} if names == ("",) else served.does(opened(app, *names))
         yield served, tokens, asked
 
 
-def cookie(served: Served, token: str) -> dict[str, Any]:
+def cookie(served: Served, token: str) -> Any:
     """Return the cookie of a session, for a browser."""
     return {"name": COOKIE, "value": token, "url": served.url, "httpOnly": True}

@@ -11,9 +11,9 @@ from typing import Any, LiteralString
 
 from textual.app import App
 
-from ..console.request import ShownRequest
 from ..core.errors import BadJson, KeyturnError
 from ..inbox.desk import Inbox
+from ..inbox.shown_request import ShownRequest
 from .conversation import Conversation
 from .drawing import Row, labelled
 from .help import help_rows

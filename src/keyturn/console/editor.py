@@ -17,34 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..render.escape import escape, unescape
-
-LONG = 120  # characters beyond which a value does not fit the line that is typed
-
-
-def is_plain(text: str) -> bool:
-    """Return whether a text shows as it is: no character in it is hidden, moves others or acts.
-
-    >>> is_plain("C:/x"), is_plain("a\\nb"), is_plain("a\\u202eb")
-    (True, False, False)
-    """
-    bare = text.replace("\\", "")
-    return escape(bare, keep="") == bare
-
-
-def fits_a_line(text: str, room: int = LONG) -> bool:
-    """Return whether a value can be put on the line that is typed, which has so many columns left.
-
-    It must not be wrapped: then it would begin a row, where only words of ours do.
-
-    >>> fits_a_line("ada"), fits_a_line("Dear Ada,\\nthank you")
-    (True, False)
-    """
-    return columns_of(text) <= min(room, LONG) and is_plain(text)
-
-
-def columns_of(text: str) -> int:
-    """Return the columns that a text takes at most: all but ASCII may be drawn twice as wide."""
-    return len(text) + sum(not char.isascii() for char in text)
+from ..render.one_row import LONG as LONG
+from ..render.one_row import columns_of as columns_of
+from ..render.one_row import fits_a_line as fits_a_line
+from ..render.one_row import is_plain as is_plain
 
 
 @contextmanager

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from ..core.predicate import holds
 from ..engine.views.items import ToolApprovalItem
+from ..inbox.shown_request import ShownRequest
 from ..tools.base import tool_digest
-from .request import ShownRequest
 
 
 class _Granted(NamedTuple):

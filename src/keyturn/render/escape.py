@@ -31,6 +31,16 @@ _BLANK = frozenset(
 )
 
 
+class Escaped(str):
+    """Holds text that was made visible already: a face draws it as it is, and does not escape it once more.
+
+    >>> Escaped(escape("a\\tb"))
+    'a\\\\tb'
+    """
+
+    __slots__ = ()
+
+
 def escape(text: str, keep: Keep = "\n") -> str:
     r"""Return `text` with everything invisible escaped; only the characters of `keep` stay as they are.
 

@@ -12,8 +12,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import TextArea
 
-from ...console.request import ShownRequest
 from ...core.errors import BadJson
+from ...inbox.shown_request import ShownRequest
 from ...render.escape import escape, unescape
 from ...tools.base import InvalidArguments
 from ..drawing import labelled

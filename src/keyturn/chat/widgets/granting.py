@@ -17,11 +17,11 @@ from textual.events import Resize
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
-from ...console.grants import ANY, ProposedGrant, grant_for, how_long, proposed_grants
-from ...console.request import ShownRequest
 from ...core.errors import BadJson, KeyturnError
 from ...core.predicate import holds
 from ...core.strict import parse
+from ...inbox.proposed_grants import ANY, ProposedGrant, grant_for, how_long, proposed_grants
+from ...inbox.shown_request import ShownRequest
 from ...policies.grants import Grant
 from ..drawing import labelled
 from .asking import Dialog, sentence

@@ -19,9 +19,9 @@ from textual.message import Message
 from ...console.desk import Key as Word
 from ...console.desk import offered
 from ...console.introduction import introduce
-from ...console.request import ShownRequest
 from ...console.screen import Terminal, TooNarrow
 from ...engine.views.items import ToolApprovalItem
+from ...inbox.shown_request import ShownRequest
 from ..drawing import Row, labelled, ours, painted
 from .rows import Rows
 

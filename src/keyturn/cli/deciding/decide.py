@@ -10,13 +10,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any, LiteralString, NamedTuple
 
-from ...console.request import ShownRequest
 from ...console.screen import Terminal
 from ...core.errors import Conflict, NotAllowed, UserError
 from ...core.policy import Approval
 from ...core.records import Word
 from ...directory.people import DECIDE, Login
 from ...inbox.desk import Inbox
+from ...inbox.shown_request import ShownRequest
 from ...journal.rows import GrantRow, Query, RequestRow
 from ...render.escape import escape, quote
 from ..finding import SHORT, find_request

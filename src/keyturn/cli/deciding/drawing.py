@@ -9,12 +9,12 @@ from typing import Any, LiteralString
 import msgspec
 
 from ...console.introduction import describe
-from ...console.request import ShownRequest
 from ...console.screen import Terminal
 from ...core.encodable import moment
 from ...core.policy import Approval
 from ...core.request import Request, Vote
 from ...engine.views.items import ToolApprovalItem
+from ...inbox.shown_request import ShownRequest
 from ...journal.rows import RequestRow
 from ..finding import SHORT
 

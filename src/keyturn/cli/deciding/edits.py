@@ -8,10 +8,10 @@ import sys
 from typing import Any
 
 from ...console.editor import editor_of, in_editor, is_plain
-from ...console.request import ShownRequest
 from ...console.screen import Terminal
 from ...core.errors import UserError
 from ...inbox.desk import Inbox
+from ...inbox.shown_request import ShownRequest
 from ...journal.rows import RequestRow
 from ...tools.base import InvalidArguments
 from .asking import said_yes

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ...core.preview import Diff, Json, Preview
 from ...render import diff
@@ -96,7 +96,7 @@ def _arguments(given: Any) -> Iterator[Block]:
     if not isinstance(given, dict):
         yield _block("json", "", "", list(block_lines(Json(given)))[1:])
         return
-    for lines in argument_lines(given):
+    for lines in argument_lines(cast("dict[str, Any]", given)):
         head, *rest = lines
         kind = "argument" if head.text else "arguments"
         made = _block(kind, "", "", rest)

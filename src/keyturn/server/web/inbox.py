@@ -2,47 +2,36 @@
 
 from __future__ import annotations
 
+from hmac import compare_digest
 from typing import Annotated, Any
 
-import msgspec
 from fastapi import APIRouter, Depends, Form
 from starlette.requests import Request as HttpRequest
 from starlette.responses import RedirectResponse, Response
 
 from ...core.errors import KeyturnError, NotAllowed, UserError
 from ...engine.run.log_cache import log_in
+from ...inbox.asking import (
+    Standing,
+    choices_of,
+    context_of,
+    facts_of,
+    mark_of,
+    question_of,
+    row_of,
+    standing,
+    summary_of,
+    votes_of,
+)
+from ...inbox.listing import Filters, listed
+from ...inbox.trail import trail_of
 from ...journal.rows import Query, RequestRow
 from ..errors import refused
-from .asking import Standing, context_of, facts_of, mark_of, question_of, row_of, standing, votes_of
 from .blocks import blocks_of
 from .pages import Here, failure, here, page
-from .trail import trail_of
 
 router = APIRouter(include_in_schema=False)
 At = Annotated[Here, Depends(here)]
-
-SHOWN = 50
-#: How many open requests are looked at to put those first whose time runs out first.
-SORTED = 500
-
-
-class Filters(msgspec.Struct, frozen=True):
-    """Holds what the list is narrowed to.
-
-    >>> Filters(tool="pay").any
-    True
-    """
-
-    tool: str = ""
-    agent: str = ""
-    risk: str = ""
-    text: str = ""
-    mine: bool = False
-
-    @property
-    def any(self) -> bool:
-        """Return whether anything is left out."""
-        return self != Filters()
 
 
 def filters_of(request: HttpRequest) -> Filters:
@@ -55,37 +44,23 @@ def filters_of(request: HttpRequest) -> Filters:
 Chosen = Annotated[Filters, Depends(filters_of)]
 
 
-async def listed(at: Here, chosen: Filters) -> tuple[list[RequestRow], int, bool]:
-    """Return the rows of the list, how many wait, and whether those are all that were looked at.
-
-    Those whose time runs out first come first, as far as they were looked at; then the oldest.
-    """
-    wanted: dict[str, Any] = {"limit": SORTED}
-    if chosen.tool:
-        wanted["tool"] = chosen.tool
-    if chosen.agent:
-        wanted["agent"] = chosen.agent
-    rows = list(await at.app.inbox.list(for_=at.visitor.login if chosen.mine else None, **wanted))
-    whole = len(rows) < SORTED
-    if chosen.risk:
-        rows = [row for row in rows if mark_of(row) == chosen.risk]
-    if chosen.text:
-        asked = chosen.text.casefold()
-        rows = [row for row in rows if asked in f"{row.tool} {row.agent} {row.reason} {row.body}".casefold()]
-    far = 1 << 62
-    rows.sort(key=lambda row: (row.expires_at or far, row.asked_at))
-    return rows[:SHOWN], len(rows), whole
-
-
 @router.get("/")
 async def inbox(at: At, chosen: Chosen) -> Response:
     """Show what waits, and the first of it."""
-    rows, count, whole = await listed(at, chosen)
+    rows, count, whole = await listed(at.app.inbox, chosen, at.visitor.login)
     first = rows[0] if rows else None
-    detail = {} if first is None else await _detail(at, first)
+    detail = await _first(at, first)
     last = None if first is not None else await _last_decided(at)
     made = [row_of(row, at.now) for row in rows]
     return page(at, "inbox.html", rows=made, count=count, whole=whole, chosen=chosen, picked=False, last=last, **detail)
+
+
+async def _first(at: Here, row: RequestRow | None) -> dict[str, Any]:
+    """Return what is shown beside the list: nothing of a request whose run cannot be read."""
+    try:
+        return {} if row is None else await detail_of(at, row)
+    except KeyturnError:
+        return {}
 
 
 @router.get("/requests/{name}")
@@ -93,12 +68,12 @@ async def request_page(at: At, chosen: Chosen, name: str) -> Response:
     """Show one request, whatever became of it; the list stands beside it where there is room."""
     try:
         row = await at.app.inbox.get(name)
+        detail = await detail_of(at, row)
     except KeyturnError as error:
         return failure(at, error)
-    detail = await _detail(at, row)
     if at.partial:
         return page(at, "_request.html", **detail)
-    rows, count, whole = await listed(at, chosen)
+    rows, count, whole = await listed(at.app.inbox, chosen, at.visitor.login)
     made = [row_of(each, at.now) for each in rows]
     return page(at, "inbox.html", rows=made, count=count, whole=whole, chosen=chosen, picked=True, last=None, **detail)
 
@@ -107,51 +82,72 @@ async def request_page(at: At, chosen: Chosen, name: str) -> Response:
 async def outcome(at: At, name: str) -> Response:
     """Show what became of a request so far: the part of its page that is live."""
     try:
-        row = await at.app.inbox.get(name)
+        return page(at, "_outcome.html", **await detail_of(at, await at.app.inbox.get(name)))
     except KeyturnError as error:
         return failure(at, error)
-    return page(at, "_outcome.html", **await _detail(at, row))
+
+
+@router.post("/requests/{name}/looked")
+async def looked(request: HttpRequest, at: At, name: str) -> Response:
+    """Note that somebody has the request before them; the script says so once it was on the screen."""
+    try:
+        await form_of(request, at)
+        await at.app.inbox.looked(name, by=at.visitor.login)
+    except KeyturnError as error:
+        return failure(at, error)
+    return Response(status_code=204)
 
 
 @router.post("/requests/{name}/decide")
 async def decide(request: HttpRequest, at: At, name: str, verdict: Annotated[str, Form()]) -> Response:
     """Record what somebody decided about exactly what they were shown."""
-    form = {key: str(value) for key, value in (await request.form()).items()}
     try:
-        if at.visitor.via == "session" and form.get("form_mark") != at.visitor.form:
-            raise NotAllowed("this form is not of your session; load the page again")
+        form = await form_of(request, at)
         await _say(at, name, verdict, form)
     except KeyturnError as error:
-        return await _told(at, name, error)
+        return await told(at, name, error)
     if at.partial:
-        return page(at, "_request.html", **await _detail(at, await at.app.inbox.get(name)))
+        return page(at, "_request.html", **await detail_of(at, await at.app.inbox.get(name)))
     return RedirectResponse(at.url(f"/requests/{name}"), 303)
 
 
-async def _told(at: Here, name: str, error: KeyturnError) -> Response:
+async def told(at: Here, name: str, error: KeyturnError) -> Response:
     """Show what was refused where it was asked for, beside the request as it stands now."""
     try:
         row = await at.app.inbox.get(name)
     except KeyturnError:
         return failure(at, error)
     said = refused(error)
-    detail = await _detail(at, row) | {"refusal": said}
+    detail = await detail_of(at, row) | {"refusal": said}
     return page(
         at, "_request.html" if at.partial else "request_alone.html", 200 if at.partial else said.status, **detail
     )
 
 
-async def _say(at: Here, name: str, verdict: str, form: dict[str, str]) -> None:
-    """Deliver one word; a decision names the digest and revision that stood on the page."""
-    inbox, by = at.app.inbox, at.visitor.login
-    words: dict[str, Any] = {"digest": form.get("digest") or None}
-    revision = form.get("revision", "")
+async def form_of(request: HttpRequest, at: Here) -> dict[str, str]:
+    """Return the fields of a form of this visitor's own session."""
+    form = {key: str(value) for key, value in (await request.form()).items()}
+    if at.visitor.via == "session" and not compare_digest(form.get("form_mark", ""), at.visitor.form):
+        raise NotAllowed("this form is not of your session; load the page again")
+    return form
+
+
+def words_of(form: dict[str, str]) -> dict[str, Any]:
+    """Return what goes with any decision: which asking was shown, and a note."""
+    digest, revision = form.get("digest"), form.get("revision", "")
+    if not digest:
+        raise UserError("the form does not say what was shown; load the page again")
+    words: dict[str, Any] = {"digest": digest}
     if revision.isascii() and revision.isdigit():
         words["revision"] = int(revision[:9])
-    if words["digest"] is None:
-        raise UserError("the form does not say what was shown; load the page again")
     if form.get("note"):
         words["note"] = form["note"]
+    return words
+
+
+async def _say(at: Here, name: str, verdict: str, form: dict[str, str]) -> None:
+    """Deliver one word; a decision names the digest and revision that stood on the page."""
+    inbox, by, words = at.app.inbox, at.visitor.login, words_of(form)
     message = form.get("message") or None
     match verdict:
         case "approve":
@@ -178,7 +174,7 @@ async def _say(at: Here, name: str, verdict: str, form: dict[str, str]) -> None:
             raise UserError(f"a form of ours never says {verdict!r}")
 
 
-async def _detail(at: Here, row: RequestRow) -> dict[str, Any]:
+async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
     """Return all that the page of one request shows."""
     shown = row.request
     log = await log_in(at.app.journal, row.run)
@@ -190,12 +186,15 @@ async def _detail(at: Here, row: RequestRow) -> dict[str, Any]:
         "mark": mark_of(row),
         "question": question_of(row),
         "blocks": blocks_of(shown.preview, given),
+        "summary": summary_of(shown),
+        "choices": choices_of(shown),
         "facts": facts_of(row, at.now),
         "votes": votes_of(shown, at.now),
         "standing": who,
         "context": context_of(log, row),
         "trail": trail_of(log, row.call),
         "refusal": None,
+        "head": len(log.steps),
     }
 
 

@@ -15,7 +15,8 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import StreamingResponse
 
-from .inbox import At, Chosen, Filters, listed
+from ...inbox.listing import Filters, listed
+from .inbox import At, Chosen
 from .pages import Here
 
 router = APIRouter(include_in_schema=False)
@@ -53,7 +54,7 @@ async def _snapshot(at: Here, chosen: Filters) -> dict[str, Any]:
     whose = at.visitor.id if chosen.mine else ""
 
     async def looked_up() -> dict[str, Any]:
-        rows, count, _whole = await listed(at, chosen)
+        rows, count, _whole = await listed(at.app.inbox, chosen, at.visitor.login)
         return {"count": count, "rows": [f"{row.id}.{row.request.revision}.{len(row.request.votes)}" for row in rows]}
 
     return await at.live.once((chosen, whose), looked_up)

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from ...app import App
 from ...core.errors import KeyturnError
+from ...inbox.asking import MARKS, STATES
+from ...inbox.clock import span, stamp
 from ..errors import refused
 from ..live import Live
 from ..settings import ServerSettings
 from ..visitor import Visitor, visitor_of
-from .asking import MARKS, STATES
-from .clock import span, stamp
 from .shown import finalize, typed
 
 _HERE = Path(__file__).parent
@@ -111,8 +109,10 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    for name in ("safe", "tojson", "urlize", "forceescape", "xmlattr"):  # they print what `finalize` has not seen
+        del made.filters[name]
     made.filters |= {"span": span, "stamp": stamp, "typed": typed, "groups": _groups, "short": _short}
-    made.globals |= {"MARKS": MARKS, "STATES": STATES, "attrs": _attrs}
+    made.globals.update({"MARKS": MARKS, "STATES": STATES})  # pyright: ignore[reportArgumentType, reportCallIssue]
     return made
 
 
@@ -127,9 +127,3 @@ def _groups(digest: str) -> str:
 
 def _short(name: str) -> str:
     return name[:8]
-
-
-def _attrs(given: Mapping[str, str | None]) -> Markup:
-    """Return attributes whose names are ours; those of None are left out."""
-    told = (Markup(' {}="{}"').format(name, value) for name, value in given.items() if value is not None)
-    return Markup("").join(told)

@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 from markupsafe import escape as html_escape
 
-from ...render.escape import escape
+from ...render.escape import Escaped, escape
 
 
 class Shown(Markup):
@@ -28,6 +28,8 @@ def finalize(value: Any) -> Any:
         return value
     if value is None:
         return ""
+    if isinstance(value, Escaped):
+        return ready(value)
     return shown(value if isinstance(value, str) else str(value))
 
 
@@ -43,4 +45,4 @@ def ready(text: str) -> Shown:
 
 def typed(text: str) -> Shown:
     """Return what stands in a field to be edited: the very characters, since what is typed there is sent back."""
-    return Shown(html_escape(text))
+    return Shown(html_escape(str.__str__(text)))

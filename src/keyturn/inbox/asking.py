@@ -8,18 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
-from ...core import events as ev
-from ...core.beside import kept_out
-from ...core.codec import Log
-from ...core.people import Decider, barred
-from ...core.policy import Approval
-from ...core.request import Request, Vote
-from ...journal.rows import RequestRow
-from ...render.escape import clip, escape
-from ...render.names import mixed_script
-from ...render.one_row import first_arguments
+import msgspec
+
+from ..core import events as ev
+from ..core.beside import kept_out
+from ..core.codec import Log
+from ..core.people import Decider, barred
+from ..core.policy import Approval
+from ..core.preview import Text
+from ..core.request import Request, Vote
+from ..journal.rows import RequestRow
+from ..render.escape import Escaped, clip, escape
+from ..render.names import mixed_script
+from ..render.one_row import first_arguments
 from .clock import in_ms, span, stamp
-from .shown import Shown, ready
 
 LINE = 96
 _TEXT = 2_000
@@ -40,6 +42,7 @@ STATES = {
     "edit": "approved with other arguments",
     "reject": "rejected",
     "answer": "answered",
+    "asked_back": "asked back",
     "ran": "said to have run",
     "did_not_run": "said not to have run",
     "retry": "to run again",
@@ -55,7 +58,7 @@ class ListRow(NamedTuple):
     id: str
     tool: str
     path: str
-    line: Shown
+    line: Escaped
     mark: str
     risk: str
     kind: str
@@ -102,7 +105,7 @@ def mark_of(row: RequestRow) -> str:
     return row.risk if row.risk in MARKS else ""
 
 
-def telling_line(request: Request) -> Shown:
+def telling_line(request: Request) -> Escaped:
     """Return the one line of a payload that tells most: its command, its summary, its text, else its arguments."""
     preview = request.preview
     text = preview.summary
@@ -118,7 +121,21 @@ def telling_line(request: Request) -> Shown:
     first = text.split("\n", 1)[0]
     cut = first if len(first) <= LINE and first == text.rstrip("\n") else f"{first[:LINE]}"
     more = "" if cut == text.rstrip("\n") else " \\[…]"
-    return ready(escape(cut, keep="") + more)
+    return Escaped(escape(cut, keep="") + more)
+
+
+def summary_of(request: Request) -> str:
+    """Return the line that sums a call up, unless a block says the same under its own heading."""
+    texts = [block.text for block in request.preview.blocks if isinstance(block, Text)]
+    return "" if request.preview.summary in texts else request.preview.summary
+
+
+def choices_of(request: Request) -> list[str]:
+    """Return the answers that a question offers, where they are all texts."""
+    asked: Any = request.requests
+    offered: Any = cast("dict[str, Any]", asked).get("choices") if isinstance(asked, dict) else None
+    texts = cast("list[Any]", offered) if isinstance(offered, list) else []
+    return list(texts) if all(isinstance(each, str) for each in texts) else []
 
 
 def progress(request: Request) -> str:
@@ -160,8 +177,6 @@ def standing(row: RequestRow, who: Decider, *, may: bool) -> Standing:
 
 
 def _unsigned(terms: Approval) -> Approval:
-    import msgspec
-
     return msgspec.structs.replace(terms, signed=False, step_up=False)
 
 
@@ -279,14 +294,14 @@ def votes_of(shown: Request, now: int) -> list[Voted]:
 class Context(NamedTuple):
     """Holds what was said before a call: by the user who asked, and by the model in the same reply."""
 
-    task: Shown | None
-    words: tuple[Shown, ...]
+    task: Escaped | None
+    words: tuple[Escaped, ...]
 
 
 def context_of(log: Log, row: RequestRow) -> Context:
     """Return what the run was asked for, and what the model wrote as it proposed the call."""
-    task: Shown | None = None
-    words = list[Shown]()
+    task: Escaped | None = None
+    words = list[Escaped]()
     frame = row.call.rsplit("/", 1)[0]
     for step in log.steps:
         for event in step.events:
@@ -297,20 +312,20 @@ def context_of(log: Log, row: RequestRow) -> Context:
     return Context(task, tuple(words))
 
 
-def _text(given: Any) -> Shown | None:
+def _text(given: Any) -> Escaped | None:
     if isinstance(given, str):
-        return ready(clip(given, _TEXT))
+        return Escaped(clip(given, _TEXT))
     texts = [text for item in cast("list[Any]", given or []) if isinstance(item, dict) for text in _said(item)]
     return texts[-1] if texts else None
 
 
-def _said(item: Any) -> Iterator[Shown]:
+def _said(item: Any) -> Iterator[Escaped]:
     told = cast("dict[str, Any]", item)
     content: Any = told.get("content")
     if isinstance(content, str):
-        yield ready(clip(content, _TEXT))
+        yield Escaped(clip(content, _TEXT))
         return
     for part in cast("list[Any]", content or []):
         text = cast("dict[str, Any]", part).get("text") if isinstance(part, dict) else None
         if isinstance(text, str) and text.strip():
-            yield ready(clip(text, _TEXT))
+            yield Escaped(clip(text, _TEXT))

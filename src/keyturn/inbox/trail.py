@@ -6,12 +6,11 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ...core import events as ev
-from ...core.beside_events import ApprovalWithdrawn, CallMarked
-from ...core.codec import Log
-from ...render.escape import clip
+from ..core import events as ev
+from ..core.beside_events import ApprovalWithdrawn, CallMarked
+from ..core.codec import Log
+from ..render.escape import Escaped, clip
 from .asking import STATES
-from .shown import Shown, ready
 
 _TEXT = 4_000
 
@@ -23,7 +22,7 @@ class Mark(NamedTuple):
     at: int
     word: str
     by: str = ""
-    text: Shown | None = None
+    text: Escaped | None = None
     kind: str = ""
 
 
@@ -83,5 +82,5 @@ def _marks(number: int, at: int, event: Any, call: str) -> Iterator[Mark]:
             return
 
 
-def _clipped(text: str | None) -> Shown | None:
-    return ready(clip(text, _TEXT)) if text else None
+def _clipped(text: str | None) -> Escaped | None:
+    return Escaped(clip(text, _TEXT)) if text else None

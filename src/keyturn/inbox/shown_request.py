@@ -21,8 +21,8 @@ from ..core.strict import parse
 from ..engine.views.items import ToolApprovalItem
 from ..render.arguments import is_text, request_lines, shown_name
 from ..render.layout import LayoutLine
+from ..render.one_row import fits_a_line, is_plain
 from ..tools.base import InvalidArguments, not_blank, plain_preview
-from .editor import fits_a_line, is_plain
 
 _UNKNOWN = "an argument that no tool knows"
 
@@ -87,6 +87,11 @@ class ShownRequest:
             return self.edit
         true: Any = self._true()
         return self._in_order(cast("dict[str, Any]", true)) if isinstance(true, dict) else true
+
+    @property
+    def changed(self) -> bool:
+        """Return whether other arguments would run than those that were proposed."""
+        return self.edit is not None and self.edit != self._true()
 
     @property
     def complete(self) -> bool:

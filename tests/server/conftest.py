@@ -1,0 +1,32 @@
+"""A browser for the tests of pages.
+
+Playwright's calls that wait keep a loop of their own in this thread while the browser is there. So a file whose tests
+use `browser` has plain functions only, no `async def`; what they need of an app they ask `Served.does`.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.needs import missing
+from tests.server.browsing import chromium, launched
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A chromium for all tests of a file; without one they are skipped."""
+    path = chromium()
+    if path is None:
+        pytest.skip(missing("chromium"))
+    with launched(path) as started:
+        yield started
+
+
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Page]:
+    """A page of a browser that nobody used before: no cookies, and a desktop's size."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(15_000)
+    yield context.new_page()
+    context.close()
