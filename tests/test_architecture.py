@@ -54,6 +54,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "hypothesis": ("testing/",),
     "jinja2": ("server/",),
     "libcst": ("cli/migrating/",),
+    "markupsafe": ("server/",),
     "mcp": ("mcp/", "adapters/mcp"),
     "mcp_types": ("mcp/", "adapters/mcp"),
     "msgspec": ("",),

@@ -13,7 +13,7 @@ from ..render.escape import escape, quote
 from ..render.one_row import first_arguments
 from .deciding.drawing import STATES, request_data
 from .finding import SHORT, find_run
-from .with_journal import Told, describe_journal, run_with_journal
+from .with_journal import Told, describe_journal, run_with_inbox, run_with_journal, server_of
 
 _ROOM = 60  # characters of the arguments
 _KINDS = {"in_doubt": "in doubt", "external": "asks"}
@@ -26,25 +26,30 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", metavar="NAME", help="list those of this agent only")
     parser.add_argument("--run", metavar="RUN", help="list those of this run only")
     parser.add_argument("--limit", type=int, default=50, metavar="N", help="how many at most (default: %(default)s)")
-    describe_journal(parser)
+    describe_journal(parser, server=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """List them; return 1 where that cannot be done."""
 
-    async def work(store: Any) -> Told:
+    async def listed(store: Any) -> Told:
         of_run = None if arguments.run is None else (await find_run(store, arguments.run)).run
+        return await work(Inbox(store), of_run)
+
+    async def work(inbox: Inbox, of_run: str | None) -> Told:
         limit = max(arguments.limit, 1)
         state = None if arguments.all else "open"
         wanted = Query(state=state, tool=arguments.tool, agent=arguments.agent, run=of_run, limit=limit + 1)
-        found = list(await Inbox(store).list(wanted))
-        now = await store.now()
+        found = list(await inbox.list(wanted))
+        now = await inbox.now()
         rows = [" ".join(_parts(row, now)) for row in found[:limit]] or ["nothing waits"]
         if len(found) > limit:
             rows.append(f"there are more: --limit {limit * 2}")
         return Told(rows, [request_data(row) for row in found[:limit]])
 
-    return run_with_journal(arguments, "requests", work)
+    if server_of(arguments) is not None:
+        return run_with_inbox(arguments, "requests", lambda inbox: work(inbox, arguments.run))
+    return run_with_journal(arguments, "requests", listed)
 
 
 def _parts(row: RequestRow, now: int) -> Iterator[str]:

@@ -95,6 +95,7 @@ class Inbox(_Words):
     """Lists and decides what waits for people at a server, and waits for each answer."""
 
     list = _waits(AsyncInbox.list)
+    page = _waits(AsyncInbox.page)
     pages = _yields(AsyncInbox.pages)
     get = _waits(AsyncInbox.get)
     form = _waits(AsyncInbox.form)

@@ -14,13 +14,14 @@ from ..core.preview import Preview
 from ..core.records import Word
 from ..core.request import Request
 from ..inbox.naming import Outcome, Shown, shown_of
-from ..journal.rows import RequestRow
+from ..journal.rows import Query, RequestRow
 from ..policies.grants import Grant
 from ..wire import said
 from ..wire.seen import Decided, Done, Form, GrantPage, GrantSeen, Outcomes, RequestPage, RequestSeen, ToSign
 from .sending import Sender, ServerError, told_error
 
 _PAGE = 200
+_MOST = 500
 _PATIENCE = 5
 
 
@@ -59,6 +60,14 @@ class AsyncInbox:
             after = page.next
             if after is None or len(found) >= limit:
                 return found
+
+    async def page(self, query: Query) -> Sequence[RequestRow]:
+        """Return the rows of a query, as a store does."""
+        after = None if query.after is None else f"{query.after[0]}.{query.after[1]}"
+        named = {name: getattr(query, name) for name in ("run", "agent", "tool", "kind")}
+        asked = named | {"state": query.state or "all", "limit": min(query.limit, _MOST), "after": after}
+        page = await self._sender.get("/requests", RequestPage, newest=query.newest, **asked)
+        return [each.row for each in page.requests]
 
     async def pages(self, *, mine: bool = False, **wanted: Any) -> AsyncGenerator[Sequence[RequestRow]]:
         """Yield what waits, now and whenever it is something else, over breaks of the connection."""
@@ -201,8 +210,8 @@ class AsyncInbox:
 
 def _body(request: Shown, kind: Any, words: Naming, more: dict[str, Any]) -> tuple[str, Any]:
     """Return the id of a request, and the body that names it as it was shown."""
-    named = {name: more.pop(name) for name in ("digest", "revision") if name in more}
-    shown = shown_of(request, {"digest": words.get("digest"), "revision": words.get("revision"), **named})
+    digest, revision = more.pop("digest", words.get("digest")), more.pop("revision", words.get("revision"))
+    shown = shown_of(request, {"digest": digest, "revision": revision})
     rest = {name: value for name, value in words.items() if name in ("note", "proof")}
     return shown.id, kind(digest=shown.digest, revision=shown.revision, **rest, **more)
 

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from fastapi import Depends
@@ -100,7 +100,7 @@ async def stream_requests(here: Here, wanted: Selected, last_event_id: LastId = 
     places = here.request.app.state.places
     places.check(here.visitor.id)
     pages = _pages(here, wanted, last_event_id)
-    return EventStream(pages, ended=here.live.ended, places=places, person=here.visitor.id)
+    return EventStream(pages, ended=here.live.ended, places=places, person=here.visitor.id, still=here.anew)
 
 
 async def _pages(here: Call, wanted: Wanted, token: str | None) -> AsyncGenerator[bytes]:
@@ -108,7 +108,8 @@ async def _pages(here: Call, wanted: Wanted, token: str | None) -> AsyncGenerato
     timed = wanted.mine or wanted.unclaimed  # what was put off, or is somebody's, is so until a time
     async with contextlib.aclosing(here.live.changes(_EVERY)) as changes:
         async for changed in changes:
-            now = await here.anew()
+            admitted = ("admitted", here.visitor.id, here.visitor.login.token)
+            now: Call = await (here.live.once(admitted, here.anew) if changed else here.anew())
             if not (changed or timed):
                 continue
             whose = "" if now.sight.whole and not timed else now.visitor.id
@@ -137,7 +138,7 @@ async def get_form(here: Here, request: IdPath) -> Any:
         return answer(Form(row.id, row.digest, False, None, row.params))
     item = await here.app.inbox.item(request)
     told: Any = None if item.tool is None else item.tool.spec().get("schema")
-    schema: dict[str, Any] | None = told if isinstance(told, dict) else None
+    schema = cast("dict[str, Any]", told) if isinstance(told, dict) else None
     editable = item.tool is not None and "edit" in row.request.verdicts
     return answer(Form(row.id, row.digest, editable, schema, row.params))
 

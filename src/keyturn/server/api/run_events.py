@@ -39,7 +39,7 @@ async def stream_run(here: Here, run: IdPath, last_event_id: LastId = None) -> A
     places = here.request.app.state.places
     places.check(here.visitor.id)
     lines = nothing() if row.status == "erased" else run_lines(here.app.journal, run, after)
-    return EventStream(lines, ended=here.live.ended, places=places, person=here.visitor.id)
+    return EventStream(lines, ended=here.live.ended, places=places, person=here.visitor.id, still=here.anew)
 
 
 def _after(given: str | None) -> int:
