@@ -23,6 +23,7 @@ from ...inbox.asking import (
     summary_of,
     votes_of,
 )
+from ...inbox.clock import in_ms
 from ...inbox.listing import Filters, listed
 from ...inbox.trail import trail_of
 from ...journal.rows import Query, RequestRow
@@ -194,6 +195,8 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
         "context": context_of(log, row),
         "trail": trail_of(log, row.call),
         "refusal": None,
+        "claimed": "" if shown.claim is None or in_ms(shown.claim.until) <= at.now else shown.claim.by,
+        "put_off": any(each.by == at.visitor.id and in_ms(each.until) > at.now for each in shown.snoozed),
         "head": len(log.steps),
     }
 
