@@ -151,7 +151,7 @@ async def test_a_request_is_taken_put_off_and_asked_back_about() -> None:
         assert (await at.get("/requests?for=me", "ben"))["requests"] == []
         assert len((await at.get("/requests?for=me", "cyd"))["requests"]) == 1
         await at.post(f"{path}/wake", shown, "ben")
-        await at.post(f"{path}/look", {}, "ben")
+        await at.post(f"{path}/look", shown, "ben")
         made = await at.post(f"{path}/ask_back", shown | {"question": "Why Ann?"}, "ben")
         assert made["verdict"] == "reject"
 

@@ -48,12 +48,14 @@ class RemoteInbox:
         self._inbox = client.inbox
         self.people = RemotePeople(client.people)
 
-    async def list(self, query: Query = ALL) -> Sequence[RequestRow]:
-        """Return the rows of a query."""
-        found: Sequence[RequestRow] = await self._inbox.page(query)
+    async def list(
+        self, query: Query = ALL, *, for_: Any = None, unclaimed: bool = False, by: Any = None
+    ) -> Sequence[RequestRow]:
+        """Return the rows of a query; `for_` is the person of the token, as whom it is read in any case."""
+        found: Sequence[RequestRow] = await self._inbox.page(query, mine=for_ is not None, unclaimed=unclaimed)
         return found
 
-    async def get(self, request: str) -> RequestRow:
+    async def get(self, request: str, *, by: Any = None) -> RequestRow:
         """Return one request."""
         found: RequestRow = await self._inbox.get(request)
         return found
@@ -62,11 +64,14 @@ class RemoteInbox:
         """Return the time of this machine, for what is shown of a clock."""
         return int(time.time() * 1_000)
 
-    async def item(self, _request: str) -> Any:
+    async def item(self, _request: str, *, by: Any = None) -> Any:
         """Refuse: a change is tried by the tool's code, which is where the app is."""
-        raise UserError(
-            "a change is tried by its tool: name the app and its journal, or use the page"
-        )
+        raise UserError("a change is tried by its tool: name the app and its journal, or use the page")
+
+    async def alike(self, request: str, *, by: Any = None, **_shown: Any) -> Sequence[RequestRow]:
+        """Return the open requests of the same tool with the same arguments."""
+        found: Sequence[RequestRow] = await self._inbox.alike(request)
+        return found
 
     async def grants(self, query: Query = ALL) -> Sequence[GrantRow]:
         """Return standing decisions of a run."""

@@ -101,6 +101,7 @@ class Inbox(_Words):
     form = _waits(AsyncInbox.form)
     alike = _waits(AsyncInbox.alike)
     looked = _waits(AsyncInbox.looked)
+    review = _waits(AsyncInbox.review)
     take = _waits(AsyncInbox.take)
     let_go = _waits(AsyncInbox.let_go)
     snooze = _waits(AsyncInbox.snooze)
