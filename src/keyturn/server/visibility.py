@@ -17,15 +17,13 @@ from ..core.encodable import in_milliseconds
 from ..core.errors import NotAllowed, NotPending, RunMissing
 from ..core.request import Request
 from ..directory.reads import How
+from ..directory.settings import OWN, VISIBLE
 from ..directory.state import ADMIN
 from ..engine.run.log_cache import log_in
 from ..inbox.counter import NO_SUCH
 from ..journal.rows import Query, RequestRow, RunRow
 from .visitor import Visitor
 
-#: The setting of the directory, and its value by which people see only what concerns them.
-VISIBLE = "visible"
-OWN = "own"
 # Nothing that is looked for and not seen is answered sooner, so that the time tells nobody whether it is there.
 _SAME_TIME = 0.1
 _PAGE = 200
