@@ -50,7 +50,9 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
         openapi_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    api.state.app, api.state.settings, api.state.live = app, settings, live
+    api.state.app = app
+    api.state.settings = settings
+    api.state.live = live
     api.mount("/v1", api_of(app, settings, live))
     api.include_router(pages.router)
     api.add_exception_handler(Elsewhere, elsewhere)

@@ -1,4 +1,4 @@
-"""Say who makes a request: a token in its header, or in the cookie that a login set. Both are tokens of the directory.
+"""Say who makes a request: a token in its header, or in the cookie that a login set; both are tokens of the directory.
 
 So a session ends as a token does: when it is out of time, when it is revoked, when its person leaves. Roles are looked
 up at each request and kept nowhere.

@@ -29,7 +29,9 @@ class Refusal(Exception):
     """
 
     def __init__(self, status: int, kind: str, message: str, headers: dict[str, str] | None = None) -> None:
-        self.status, self.kind, self.message = status, kind, message
+        self.status = status
+        self.kind = kind
+        self.message = message
         self.headers = headers or {}
         super().__init__(message)
 

@@ -36,8 +36,12 @@ def api_of(app: App, settings: ServerSettings, live: Live) -> ASGIApp:
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    api.state.app, api.state.settings, api.state.live = app, settings, live
-    api.state.answers, api.state.places, api.state.metrics = Answers(), StreamPlaces(), Metrics()
+    api.state.app = app
+    api.state.settings = settings
+    api.state.live = live
+    api.state.answers = Answers()
+    api.state.places = StreamPlaces()
+    api.state.metrics = Metrics()
     api.state.busy = asyncio.Semaphore(1)
     for subject in SUBJECTS:
         api.include_router(subject.routes.router)
