@@ -52,9 +52,7 @@ async def search_audit(
     plain(after)
     more = terms | {"between": (since, until), "by": here.visitor.login}
     async with here.request.app.state.busy:  # one at a time: it reads logs
-        found = await here.app.audit.search(
-            after=after, limit=limit + 1, text=text, between=(since, until), by=here.visitor.login, **more
-        )
+        found = await here.app.audit.search(after=after, limit=limit + 1, **more)
     page = found[:limit]
     return answer(AuditPage(page, page[-1].key if len(found) > limit else None))
 
