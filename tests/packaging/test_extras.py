@@ -54,9 +54,13 @@ OWNERS: dict[str, tuple[str, ...]] = {
 # What is imported under another name than that of what is installed.
 MODULES = {"google-genai": "google", "docstring-parser": "docstring_parser", "typing-extensions": "typing_extensions",
            "pytest-asyncio": "pytest_asyncio", "opentelemetry-api": "opentelemetry", "slack-sdk": "slack_sdk",
-           "py-vapid": "py_vapid", "prometheus-client": "prometheus_client", "argon2-cffi": "argon2"}  # fmt: skip
+           "py-vapid": "py_vapid", "argon2-cffi": "argon2", "python-multipart": "python_multipart",
+           "prometheus-client": "prometheus_client"}  # fmt: skip
 # Packages that no module of ours imports and an extra names all the same.
 NAMED_FOR_A_REASON = {
+    "python-multipart": "FastAPI reads forms with it",
+    "cryptography": "keys of people and of providers are verified with it, by packages that do without",
+    "webauthn": "proofs/passkey.py is of another extra, and the server has passkeys",
     "aiosqlite": "the driver that SQLAlchemy loads for the URL sqlite:///...",
     "opentelemetry-sdk": "a program makes its tracer provider of it (docs/tracing.md); the API alone traces nothing",
 }

@@ -47,6 +47,13 @@ class KnownKeys:
         #: The key that is trusted because it was confirmed first, and nobody named one.
         self.first = ""
         self.unsigned = 0
+        #: How many entries are withheld.
+        self.hidden = 0
+
+    def hide(self) -> None:
+        """Count an entry that is withheld: it has a place, and nothing is said of it."""
+        self.times.append(self.times[-1] if self.times else 0)
+        self.hidden += 1
 
     def entry(self, body: bytes) -> Iterator[str]:
         """Read the next entry; yield what is wrong with the signatures in it."""

@@ -63,7 +63,10 @@ class Signatures:
     def _entry(self, place: int, text: str | None, row: int | None) -> None:
         if self._keys is None:
             self._keys = KnownKeys(self._report.tenant, self._trusted)
-        for what in self._keys.entry(b"" if text is None else text.encode()):
+        if text is None:
+            self._keys.hide()
+            return
+        for what in self._keys.entry(text.encode()):
             self._report.add(Fault("key", DIRECTORY, place, row, what))
 
     def _keep(self, word: SignedWord) -> None:
@@ -90,6 +93,11 @@ class Signatures:
         self._judge_copies(copies)
         report = self._report
         report.signatures += keys.verified
+        if keys.hidden and report.signatures:
+            report.notes.append(
+                f"{keys.hidden} entries of the directory are withheld, as those that hold a password are; that no key "
+                "is revoked in them is the word of whoever signed this file"
+            )
         if keys.first and report.signatures:
             report.notes.append(
                 f"key {keys.first} of {keys.keys[keys.first].person!r} is trusted, being the first: compare "

@@ -25,7 +25,7 @@ from ...journal.rows import Query
 from .chain import PublicChain
 from .public_keys import Signature
 from .records import FileStart, LogLine, Row, RunHead, Statement, What, encode
-from .secret_lines import SecretLines
+from .secret_lines import PasswordLines, SecretLines
 from .signing import Signer
 
 
@@ -118,6 +118,12 @@ class FileWriter:
         self.written.statement = made
         return self.written
 
+    def _hides(self, run: str) -> SecretLines | PasswordLines | None:
+        """Return what says which lines of a log are withheld; None for all are shown."""
+        if run == DIRECTORY:
+            return PasswordLines()
+        return None if self._secret or run.startswith(RESERVED) else SecretLines()  # no tool writes in those
+
     def _put(self, row: Row | Signature) -> bytes:
         raw = encode(row)
         self._out.write(raw + b"\n")
@@ -128,8 +134,7 @@ class FileWriter:
         if self._what == "checkpoint":
             await taken.links()
         else:
-            shown = self._secret or run.startswith(RESERVED)  # who is who is no secret of a tool
-            await taken.lines(None if shown else SecretLines())
+            await taken.lines(self._hides(run))
         if not taken.known:
             return
         for line in taken.rows:
@@ -182,7 +187,7 @@ class _Taken:
         self.known = bool(found or head or self.damaged)
         return good
 
-    async def lines(self, hide: SecretLines | None) -> None:
+    async def lines(self, hide: SecretLines | PasswordLines | None) -> None:
         """Follow the lines, and make their rows; `hide` says which of them are withheld."""
         try:
             head = await self._store.head(self._run)
