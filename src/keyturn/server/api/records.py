@@ -50,7 +50,7 @@ async def search_audit(
     """Return who decided what, when and on which bytes, the oldest run first."""
     here.sight.must_see_all()
     plain(after)
-    more = terms | {"between": (since, until), "by": here.visitor.login}
+    more: dict[str, Any] = terms | {"between": (since, until), "by": here.visitor.login}
     async with here.request.app.state.busy:  # one at a time: it reads logs
         found = await here.app.audit.search(after=after, limit=limit + 1, **more)
     page = found[:limit]
