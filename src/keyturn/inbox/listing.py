@@ -39,10 +39,10 @@ class Filters(msgspec.Struct, frozen=True):
 
 
 class Listed(NamedTuple):
-    """Holds the rows of a list, how many wait, and whether those are all that there are."""
+    """Holds the rows of a list, how many were found, and whether those are all that there are."""
 
     rows: Sequence[RequestRow]
-    count: int
+    found: int
     whole: bool
 
 

@@ -77,10 +77,11 @@ class Live:
     async def _follow(self) -> None:
         while self._rings:
             with contextlib.suppress(StorageError):  # a store that is away for a while is looked for again
-                await self._ring()
+                await self._ring_on()
             await asyncio.sleep(_AGAIN)
 
-    async def _ring(self) -> None:
+    async def _ring_on(self) -> None:
+        """Ring whoever listens after each change, until nobody does."""
         async with contextlib.aclosing(self._store.watch_all()) as told:
             async for _ in told:
                 self._version += 1
