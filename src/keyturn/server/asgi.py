@@ -12,11 +12,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from ..app import App
+from .api.v1 import api_of
 from .guard import Guard
 from .identity import routes as entering
 from .identity.entrance import Entrance, too_many
 from .limits import Limiter, Limits, TooMany
 from .live import Live
+from .opening import Opening
 from .settings import ServerSettings
 from .visitor import Visitor
 from .web import routes as pages
@@ -25,7 +27,7 @@ from .web.form import Barred, barred
 from .web.pages import Elsewhere, bare_page, elsewhere, here, page
 
 
-def serve(app: App, settings: ServerSettings | None = None) -> ASGIApp:
+def serve(app: App, settings: ServerSettings | None = None) -> Guard:
     """Return the ASGI app of an app, to be served alone or mounted under any prefix of another.
 
     >>> from keyturn import App
@@ -33,7 +35,8 @@ def serve(app: App, settings: ServerSettings | None = None) -> ASGIApp:
     'Guard'
     """
     made = settings or ServerSettings()
-    return Guard(limited(face(app, made)), made)
+    api = face(app, made)
+    return Guard(Opening(limited(api), app), made, end=api.state.live.end)
 
 
 def limited(api: FastAPI) -> ASGIApp:
@@ -58,7 +61,7 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/v1/openapi.json",
+        openapi_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     api.state.app = app
@@ -66,6 +69,7 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
     api.state.live = live
     api.state.limits = Limits()
     api.state.entrance = Entrance(app, settings, api.state.limits, _drawn)
+    api.mount("/v1", api_of(app, settings, live, api.state.limits))
     api.include_router(entering.router)
     api.include_router(pages.router)
     api.add_exception_handler(TooMany, too_many)

@@ -71,6 +71,7 @@ class Live:
 
     def _watch(self) -> None:
         if self._watching is None or self._watching.done():
+            self._version += 1  # nobody watched for a while: what was looked up before may be old
             self._watching = asyncio.ensure_future(self._follow())
 
     async def _follow(self) -> None:

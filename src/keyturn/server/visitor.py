@@ -15,14 +15,14 @@ from starlette.requests import HTTPConnection
 from ..app import App
 from ..core.errors import NotAllowed
 from ..directory.login import Login
-from ..directory.state import ADMIN, Person
+from ..directory.state import ADMIN, Directory, Person
 from .limits import MISSES
 
 COOKIE = "keyturn_session"
 
 
 class Visitor(NamedTuple):
-    """Says who makes a request, by what, and with which roles as of now.
+    """Says who makes a request, by what, and with which roles as of now, by the `directory` as it stood then.
 
     `form` is what a form of this session carries, so that nobody else's form is taken for it.
     """
@@ -32,6 +32,7 @@ class Visitor(NamedTuple):
     roles: frozenset[str]
     via: Literal["token", "session"]
     form: str = ""
+    directory: Directory = Directory()
 
     @property
     def id(self) -> str:
@@ -66,7 +67,8 @@ async def visitor_of(app: App, request: HTTPConnection) -> Visitor | None:
     if person is None or issued is None or bool(issued.session) == bears:
         return None
     _counted(request, person.id)
-    return Visitor(login, person, directory.roles_of(person.id), "token" if bears else "session", form_mark(token))
+    via = "token" if bears else "session"
+    return Visitor(login, person, directory.roles_of(person.id), via, form_mark(token), directory)
 
 
 def _counted(request: HTTPConnection, person: str) -> None:
@@ -85,7 +87,11 @@ def cookie_name(request: HTTPConnection) -> str:
     settings = getattr(request.app.state, "settings", None)
     if settings is None or not settings.secure:
         return COOKIE
-    return f"__Secure-{COOKIE}" if request.scope.get("root_path") else f"__Host-{COOKIE}"
+    return (
+        f"__Secure-{COOKIE}"
+        if request.scope.get("keyturn_root", request.scope.get("root_path"))
+        else f"__Host-{COOKIE}"
+    )
 
 
 def form_mark(token: str) -> str:
