@@ -8,7 +8,9 @@ from typing import Any, cast
 
 from ...core.policy import Approval, milliseconds
 from ...inbox.clock import span
-from ...policies.limits import Budget, Limit, Rejections
+from ...policies.breaker import Breaker
+from ...policies.limits import Budget, Rejections
+from ...policies.rule import Limit
 from ...render.escape import clip, quote
 from .shown import Shown, ready
 
@@ -110,6 +112,10 @@ def limit_words(limit: Limit | None) -> Shown | None:
     if isinstance(limit, Rejections):
         what = "call with these arguments" if limit.same == "call" else "tool"
         return ready(f"once this {what} was rejected {limit.most} times")
+    if isinstance(limit, Breaker):
+        per = span(milliseconds(limit.per))
+        whose = "in the run" if limit.of == "run" else f"of all runs of the same {limit.of}"
+        return ready(f"once {limit.most} calls were {', '.join(limit.after)} in {per}, {whose}, until that is over")
     during = "" if limit.per is None else f" in {span(milliseconds(limit.per))}"
     whose = "in the run" if limit.of == "run" else f"of all runs of the same {limit.of}"
     if isinstance(limit, Budget):
