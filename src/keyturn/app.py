@@ -11,14 +11,13 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, Self, Unpack
+from typing import Any, Self, Unpack
 
-from .agents.agent import Agent
+from .agents.agent import Agent, AgentDeclaration
 from .agents.context_type import checked_type, declared_type
 from .agents.hooks import RunHooks
 from .agents.settings import RunConfig
 from .audit.service import Audit
-from .channels.plan import ChannelPlan
 from .channels.service import Channels, ChannelService
 from .core import commands as cm
 from .core.codec import Log
@@ -54,14 +53,6 @@ from .run_handle import RunHandle
 from .server.settings import ServerSettings
 
 OVER = ("finished", "failed", "cancelled", "erased")
-
-
-class AgentDeclaration(Protocol):
-    """Declares an agent in another way: one of `keyturn.deferred` or `keyturn.deep`."""
-
-    def core_agent(self) -> Agent[Any]:
-        """Return the agent that it is."""
-        ...
 
 
 class App:
@@ -137,6 +128,8 @@ class App:
         self._grace = grace
         self._resources = AppResources(self, lifespan)
         self._telling = ChannelService(self.journal, channels)
+        #: By which channels people are told, and which people.
+        self.channels = self._telling.plan
         self._worker: Worker | None = None
         self._working: asyncio.Task[None] | None = None
         self._users = 0  # `async with` blocks and calls of `work` that need the resources
@@ -343,16 +336,6 @@ class App:
     def busy(self) -> int:
         """Return how many runs this process moves right now."""
         return 0 if self._worker is None else self._worker.busy
-
-    @property
-    def policy(self) -> PolicyLike | None:
-        """Return the policy that is asked about every call, where there is one."""
-        return self._config.policy
-
-    @property
-    def channels(self) -> ChannelPlan:
-        """Return by which channels people are told, and which people."""
-        return self._telling.plan
 
     @property
     def trouble(self) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import isfunction
-from typing import Any, Generic, Literal, TypedDict, cast, get_origin
+from typing import Any, Generic, Literal, Protocol, TypedDict, cast, get_origin
 
 from ..core.errors import UserError
 from ..models.base import Model, ModelSettings
@@ -78,6 +78,14 @@ ToolsToFinalOutputFunction = Callable[
     [RunContextWrapper[Any], list[FunctionToolResult]],
     ToolsToFinalOutputResult | Awaitable[ToolsToFinalOutputResult],
 ]
+
+
+class AgentDeclaration(Protocol):
+    """Declares an agent in another way: one of `keyturn.deferred` or `keyturn.deep`."""
+
+    def core_agent(self) -> Agent[Any]:
+        """Return the agent that it is."""
+        ...
 
 
 @dataclass(eq=False)
