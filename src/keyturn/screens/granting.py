@@ -17,14 +17,14 @@ from textual.events import Resize
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
-from ...console.grants import ANY, ProposedGrant, grant_for, how_long, proposed_grants
-from ...core.errors import BadJson, KeyturnError
-from ...core.predicate import holds
-from ...core.strict import parse
-from ...inbox.shown_request import ShownRequest
-from ...policies.grants import Grant
-from ..drawing import labelled
+from ..console.grants import ANY, ProposedGrant, grant_for, how_long, proposed_grants
+from ..core.errors import BadJson, KeyturnError
+from ..core.predicate import holds
+from ..core.strict import parse
+from ..inbox.shown_request import ShownRequest
+from ..policies.grants import Grant
 from .asking import Dialog, sentence
+from .drawing import labelled
 from .rows import Rows, content_of
 
 SESSION = "session"
