@@ -24,7 +24,8 @@ from keyturn import (
     ask_user,
     function_tool,
 )
-from keyturn.console import Undecided, decide, decisions, request, screen
+from keyturn.console import Undecided, decide, decisions, screen
+from keyturn.inbox import shown_request
 from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
 from keyturn.tools.base import Prepared
 from tests.playing import read
@@ -103,7 +104,7 @@ def output(result: Any) -> str:
     return next(item.output for item in result.new_items if item.type == "tool_call_output_item")
 
 
-@pytest.mark.parametrize("module", [decisions, request, screen])
+@pytest.mark.parametrize("module", [decisions, shown_request, screen])
 def test_examples(module: Any) -> None:
     assert doctest.testmod(module).failed == 0
 

@@ -24,9 +24,10 @@ from keyturn import (
     ToolContext,
     function_tool,
 )
-from keyturn.console import Undecided, decide, editor, given, grants, screen
-from keyturn.console.grants import proposed_grants
+from keyturn.console import Undecided, decide, editor, given, screen
 from keyturn.core.predicate import holds
+from keyturn.inbox import proposed_grants as grants
+from keyturn.inbox.proposed_grants import proposed_grants
 from keyturn.render import one_row
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from tests.console.test_console import Keyboard

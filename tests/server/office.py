@@ -13,7 +13,7 @@ import uvicorn
 
 from keyturn import Agent, App, Approval, MemoryJournal, ask_user, function_tool
 from keyturn.core.preview import Command, Diff, Json, Preview, Text
-from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
+from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call, tool_outputs
 from keyturn.server.asgi import serve
 from keyturn.server.settings import ServerSettings
 from keyturn.server.visitor import COOKIE
@@ -154,9 +154,12 @@ def office() -> list[Agent[Any]]:
         "sql": run_sql,
         "stranger": send_notice,
     }
-    return [
-        Agent(name, model=ScriptedModel([said, "It is done."]), tools=[tools[name]]) for name, said in calls.items()
-    ]
+    return [Agent(name, model=ScriptedModel(_saying(said)), tools=[tools[name]]) for name, said in calls.items()]
+
+
+def _saying(said: list[Any]) -> Any:
+    """Return a model that says the same in every run, and that it is done after its call."""
+    return lambda request: "It is done." if tool_outputs(request) else said
 
 
 TASKS = {

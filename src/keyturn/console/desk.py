@@ -17,10 +17,10 @@ from ..core.errors import BadJson, KeyturnError
 from ..core.records import Decision
 from ..engine.states.state import RunState
 from ..engine.views.items import ToolApprovalItem
+from ..inbox.proposed_grants import grant_for, how_long, proposed_grants
 from ..inbox.shown_request import ShownRequest
 from ..tools.base import InvalidArguments
 from .given import GivenGrants
-from .grants import grant_for, how_long, proposed_grants
 from .introduction import introduce, list_calls
 from .screen import Terminal, interruptible
 

@@ -15,6 +15,7 @@ from ..core.beside import kept_out
 from ..core.codec import Log
 from ..core.people import Decider, barred
 from ..core.policy import Approval
+from ..core.preview import Text
 from ..core.request import Request, Vote
 from ..journal.rows import RequestRow
 from ..render.escape import Escaped, clip, escape
@@ -41,6 +42,7 @@ STATES = {
     "edit": "approved with other arguments",
     "reject": "rejected",
     "answer": "answered",
+    "asked_back": "asked back",
     "ran": "said to have run",
     "did_not_run": "said not to have run",
     "retry": "to run again",
@@ -120,6 +122,20 @@ def telling_line(request: Request) -> Escaped:
     cut = first if len(first) <= LINE and first == text.rstrip("\n") else f"{first[:LINE]}"
     more = "" if cut == text.rstrip("\n") else " \\[…]"
     return Escaped(escape(cut, keep="") + more)
+
+
+def summary_of(request: Request) -> str:
+    """Return the line that sums a call up, unless a block says the same under its own heading."""
+    texts = [block.text for block in request.preview.blocks if isinstance(block, Text)]
+    return "" if request.preview.summary in texts else request.preview.summary
+
+
+def choices_of(request: Request) -> list[str]:
+    """Return the answers that a question offers, where they are all texts."""
+    asked: Any = request.requests
+    offered: Any = cast("dict[str, Any]", asked).get("choices") if isinstance(asked, dict) else None
+    texts = cast("list[Any]", offered) if isinstance(offered, list) else []
+    return list(texts) if all(isinstance(each, str) for each in texts) else []
 
 
 def progress(request: Request) -> str:

@@ -89,6 +89,11 @@ class ShownRequest:
         return self._in_order(cast("dict[str, Any]", true)) if isinstance(true, dict) else true
 
     @property
+    def changed(self) -> bool:
+        """Return whether other arguments would run than those that were proposed."""
+        return self.edit is not None and self.edit != self._true()
+
+    @property
     def complete(self) -> bool:
         """Return whether a call of this tool can have no arguments but these: not by its schema, nor as it takes them.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hmac import compare_digest
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form
@@ -10,7 +11,18 @@ from starlette.responses import RedirectResponse, Response
 
 from ...core.errors import KeyturnError, NotAllowed, UserError
 from ...engine.run.log_cache import log_in
-from ...inbox.asking import Standing, context_of, facts_of, mark_of, question_of, row_of, standing, votes_of
+from ...inbox.asking import (
+    Standing,
+    choices_of,
+    context_of,
+    facts_of,
+    mark_of,
+    question_of,
+    row_of,
+    standing,
+    summary_of,
+    votes_of,
+)
 from ...inbox.listing import Filters, listed
 from ...inbox.trail import trail_of
 from ...journal.rows import Query, RequestRow
@@ -37,7 +49,7 @@ async def inbox(at: At, chosen: Chosen) -> Response:
     """Show what waits, and the first of it."""
     rows, count, whole = await listed(at.app.inbox, chosen, at.visitor.login)
     first = rows[0] if rows else None
-    detail = {} if first is None else await _detail(at, first)
+    detail = {} if first is None else await detail_of(at, first)
     last = None if first is not None else await _last_decided(at)
     made = [row_of(row, at.now) for row in rows]
     return page(at, "inbox.html", rows=made, count=count, whole=whole, chosen=chosen, picked=False, last=last, **detail)
@@ -50,7 +62,7 @@ async def request_page(at: At, chosen: Chosen, name: str) -> Response:
         row = await at.app.inbox.get(name)
     except KeyturnError as error:
         return failure(at, error)
-    detail = await _detail(at, row)
+    detail = await detail_of(at, row)
     if at.partial:
         return page(at, "_request.html", **detail)
     rows, count, whole = await listed(at.app.inbox, chosen, at.visitor.login)
@@ -65,48 +77,59 @@ async def outcome(at: At, name: str) -> Response:
         row = await at.app.inbox.get(name)
     except KeyturnError as error:
         return failure(at, error)
-    return page(at, "_outcome.html", **await _detail(at, row))
+    return page(at, "_outcome.html", **await detail_of(at, row))
 
 
 @router.post("/requests/{name}/decide")
 async def decide(request: HttpRequest, at: At, name: str, verdict: Annotated[str, Form()]) -> Response:
     """Record what somebody decided about exactly what they were shown."""
-    form = {key: str(value) for key, value in (await request.form()).items()}
     try:
-        if at.visitor.via == "session" and form.get("form_mark") != at.visitor.form:
-            raise NotAllowed("this form is not of your session; load the page again")
+        form = await form_of(request, at)
         await _say(at, name, verdict, form)
     except KeyturnError as error:
-        return await _told(at, name, error)
+        return await told(at, name, error)
     if at.partial:
-        return page(at, "_request.html", **await _detail(at, await at.app.inbox.get(name)))
+        return page(at, "_request.html", **await detail_of(at, await at.app.inbox.get(name)))
     return RedirectResponse(at.url(f"/requests/{name}"), 303)
 
 
-async def _told(at: Here, name: str, error: KeyturnError) -> Response:
+async def told(at: Here, name: str, error: KeyturnError) -> Response:
     """Show what was refused where it was asked for, beside the request as it stands now."""
     try:
         row = await at.app.inbox.get(name)
     except KeyturnError:
         return failure(at, error)
     said = refused(error)
-    detail = await _detail(at, row) | {"refusal": said}
+    detail = await detail_of(at, row) | {"refusal": said}
     return page(
         at, "_request.html" if at.partial else "request_alone.html", 200 if at.partial else said.status, **detail
     )
 
 
-async def _say(at: Here, name: str, verdict: str, form: dict[str, str]) -> None:
-    """Deliver one word; a decision names the digest and revision that stood on the page."""
-    inbox, by = at.app.inbox, at.visitor.login
-    words: dict[str, Any] = {"digest": form.get("digest") or None}
-    revision = form.get("revision", "")
+async def form_of(request: HttpRequest, at: Here) -> dict[str, str]:
+    """Return the fields of a form of this visitor's own session."""
+    form = {key: str(value) for key, value in (await request.form()).items()}
+    if at.visitor.via == "session" and not compare_digest(form.get("form_mark", ""), at.visitor.form):
+        raise NotAllowed("this form is not of your session; load the page again")
+    return form
+
+
+def words_of(form: dict[str, str]) -> dict[str, Any]:
+    """Return what goes with any decision: which asking was shown, and a note."""
+    digest, revision = form.get("digest"), form.get("revision", "")
+    if not digest:
+        raise UserError("the form does not say what was shown; load the page again")
+    words: dict[str, Any] = {"digest": digest}
     if revision.isascii() and revision.isdigit():
         words["revision"] = int(revision[:9])
-    if words["digest"] is None:
-        raise UserError("the form does not say what was shown; load the page again")
     if form.get("note"):
         words["note"] = form["note"]
+    return words
+
+
+async def _say(at: Here, name: str, verdict: str, form: dict[str, str]) -> None:
+    """Deliver one word; a decision names the digest and revision that stood on the page."""
+    inbox, by, words = at.app.inbox, at.visitor.login, words_of(form)
     message = form.get("message") or None
     match verdict:
         case "approve":
@@ -133,7 +156,7 @@ async def _say(at: Here, name: str, verdict: str, form: dict[str, str]) -> None:
             raise UserError(f"a form of ours never says {verdict!r}")
 
 
-async def _detail(at: Here, row: RequestRow) -> dict[str, Any]:
+async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
     """Return all that the page of one request shows."""
     shown = row.request
     log = await log_in(at.app.journal, row.run)
@@ -145,6 +168,8 @@ async def _detail(at: Here, row: RequestRow) -> dict[str, Any]:
         "mark": mark_of(row),
         "question": question_of(row),
         "blocks": blocks_of(shown.preview, given),
+        "summary": summary_of(shown),
+        "choices": choices_of(shown),
         "facts": facts_of(row, at.now),
         "votes": votes_of(shown, at.now),
         "standing": who,

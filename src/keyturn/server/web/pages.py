@@ -109,6 +109,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    for name in ("safe", "tojson", "urlize", "forceescape", "xmlattr"):  # they print what `finalize` has not seen
+        del made.filters[name]
     made.filters |= {"span": span, "stamp": stamp, "typed": typed, "groups": _groups, "short": _short}
     made.globals.update({"MARKS": MARKS, "STATES": STATES})  # pyright: ignore[reportArgumentType, reportCallIssue]
     return made

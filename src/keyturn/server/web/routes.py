@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from . import inbox, live
+from . import changing, inbox, installing, live
 
 router = APIRouter()
-for each in (inbox, live):
+for each in (changing, inbox, installing, live):
     router.include_router(each.router)

@@ -45,4 +45,4 @@ def ready(text: str) -> Shown:
 
 def typed(text: str) -> Shown:
     """Return what stands in a field to be edited: the very characters, since what is typed there is sent back."""
-    return Shown(html_escape(text))
+    return Shown(html_escape(str.__str__(text)))

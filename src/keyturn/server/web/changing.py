@@ -1,0 +1,242 @@
+"""Change a call before it is approved, approve calls like it for a while, or decide several of one shape.
+
+What somebody approves with other arguments is what was drawn of them: if it would be drawn differently by the time the
+word comes, the word does not count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+import msgspec
+from fastapi import APIRouter
+from starlette.requests import Request as HttpRequest
+from starlette.responses import RedirectResponse, Response
+
+from ...core.errors import BadJson, Conflict, KeyturnError, NotAllowed, UserError
+from ...core.predicate import holds
+from ...core.preview import Preview
+from ...core.strict import parse
+from ...inbox.asking import row_of
+from ...inbox.proposed_grants import ProposedGrant, grant_for, proposed_grants
+from ...inbox.shown_request import ShownRequest
+from ...policies.grants import Scope
+from ..errors import refused
+from .blocks import Block, blocks_of
+from .inbox import At, detail_of, form_of, told, words_of
+from .pages import Here, failure, page
+
+router = APIRouter(include_in_schema=False)
+SHAPE_LIMIT = 200
+
+
+class Field(NamedTuple):
+    """Holds one argument as a field of a form: how it is typed, what is in it, and what its schema says."""
+
+    name: str
+    kind: str
+    value: str
+    choices: tuple[str, ...] = ()
+    about: str = ""
+    secret: bool = False
+
+
+class Change(NamedTuple):
+    """Holds a changed call: what it was made of, what it would do, and what was wrong with it."""
+
+    edit: dict[str, Any] | None
+    difference: list[Block]
+    would: list[Block]
+    mark: str = ""
+    wrong: str = ""
+
+
+@router.get("/requests/{name}/edit")
+async def edit(at: At, name: str) -> Response:
+    """Show the form made from the tool's schema, with what runs now beside it."""
+    try:
+        shown = ShownRequest(await at.app.inbox.item(name))
+        row = await at.app.inbox.get(name)
+    except KeyturnError as error:
+        return failure(at, error)
+    if not shown.editable:
+        return failure(at, UserError("the arguments of this call cannot be changed: reject it and say why"))
+    values = {"fields": fields_of(shown), "change": Change(None, [], [])}
+    return page(at, "edit.html", **values, **await detail_of(at, row))
+
+
+@router.post("/requests/{name}/change")
+async def change(request: HttpRequest, at: At, name: str) -> Response:
+    """Show what a change would come to; nothing is recorded."""
+    try:
+        form = await form_of(request, at)
+        shown = ShownRequest(await at.app.inbox.item(name))
+        made = await asyncio.to_thread(changed, shown, form)
+    except KeyturnError as error:
+        made = Change(None, [], [], wrong=refused(error).message)
+    return page(at, "_change.html", change=made)
+
+
+@router.post("/requests/{name}/edit")
+async def approve_edit(request: HttpRequest, at: At, name: str) -> Response:
+    """Approve the call with the arguments that were drawn."""
+    made = Change(None, [], [])
+    shown = None
+    try:
+        form = await form_of(request, at)
+        shown = ShownRequest(await at.app.inbox.item(name))
+        made = await asyncio.to_thread(changed, shown, form)
+        if made.wrong or made.edit is None:
+            raise UserError(made.wrong or "nothing is changed; approve the call as it is")
+        if form.get("looked") != made.mark:
+            raise Conflict("what it would do is drawn differently now than what you were shown: look at it again")
+        await at.app.inbox.approve(name, by=at.visitor.login, edit=made.edit, seen=shown.seen(), **words_of(form))
+    except KeyturnError as error:
+        return await _edited_again(at, name, shown, made, error)
+    return RedirectResponse(at.url(f"/requests/{name}"), 303)
+
+
+async def _edited_again(at: Here, name: str, shown: ShownRequest | None, made: Change, error: KeyturnError) -> Response:
+    said = refused(error)
+    if shown is None:
+        return await told(at, name, error)
+    row = await at.app.inbox.get(name)
+    detail = await detail_of(at, row) | {"refusal": said}
+    return page(at, "edit.html", said.status, fields=fields_of(shown), change=made, **detail)
+
+
+def changed(shown: ShownRequest, form: dict[str, str]) -> Change:
+    """Return what the fields of a form make of a call."""
+    try:
+        for field in fields_of(shown):
+            given = form.get(f"arg.{field.name}")
+            if given is None or given.replace("\r\n", "\n") == field.value:
+                continue
+            shown.put(field.name, given.replace("\r\n", "\n"))
+    except (KeyturnError, BadJson, ValueError) as error:
+        return Change(None, [], [], wrong=str(error))
+    if not shown.changed:
+        return Change(None, [], [])
+    would = shown.preview()
+    return Change(shown.edit, blocks_of(shown.difference(), None), blocks_of(would, shown.arguments), drawn(would))
+
+
+def drawn(preview: Preview) -> str:
+    """Return what names a drawing, so that it can be said which one somebody saw."""
+    return hashlib.sha256(msgspec.json.encode(preview, order="sorted")).hexdigest()
+
+
+def fields_of(shown: ShownRequest) -> list[Field]:
+    """Return the arguments of a call as fields, each as its schema has it."""
+    tool = shown.item.tool
+    spec: Any = {} if tool is None else tool.spec().get("schema") or {}
+    properties: dict[str, Any] = spec.get("properties") or {}
+    secrets = shown.item.request.secrets
+    given = cast("dict[str, Any]", shown.arguments)
+    return [
+        _field(name, value, shown.present(name), properties.get(name) or {}, secret=name in secrets)
+        for name, value in given.items()
+    ]
+
+
+def _field(name: str, value: Any, text: str, schema: dict[str, Any], *, secret: bool) -> Field:
+    about = str(schema.get("description") or "")
+    choices: list[Any] = schema.get("enum") or []
+    if isinstance(value, bool):
+        return Field(name, "choice", text, ("true", "false"), about, secret)
+    if choices and isinstance(value, str):
+        return Field(name, "choice", text, tuple(str(each) for each in choices), about, secret)
+    if isinstance(value, int | float):
+        return Field(name, "number", text, (), about, secret)
+    if isinstance(value, str):
+        return Field(name, "text" if "\n" in value or len(value) > 60 else "line", text, (), about, secret)
+    return Field(name, "json", text, (), about, secret)
+
+
+@router.get("/requests/{name}/grant")
+async def grant(at: At, name: str) -> Response:
+    """Show what could be approved from now on, the narrowest first."""
+    try:
+        shown = ShownRequest(await at.app.inbox.item(name))
+        row = await at.app.inbox.get(name)
+    except KeyturnError as error:
+        return failure(at, error)
+    proposed = _proposed(shown)
+    own = json.dumps(proposed[0].where or {}, ensure_ascii=True)
+    return page(at, "grant.html", proposed=proposed, own=own, **await detail_of(at, row))
+
+
+@router.post("/requests/{name}/grant")
+async def give_grant(request: HttpRequest, at: At, name: str) -> Response:
+    """Approve this call, and later ones that the grant covers."""
+    try:
+        form = await form_of(request, at)
+        shown = ShownRequest(await at.app.inbox.item(name))
+        made = grant_for(ProposedGrant(_predicate(shown, form), ""), _terms(form))
+        if not holds(made.where, shown.true_arguments):
+            raise UserError("this grant does not cover the call itself")
+        made = replace(made, scope=cast("Scope", form.get("scope", "run")))
+        await at.app.inbox.approve(name, by=at.visitor.login, grant=made, **words_of(form))
+    except KeyturnError as error:
+        return await told(at, name, error)
+    return RedirectResponse(at.url(f"/requests/{name}"), 303)
+
+
+def _proposed(shown: ShownRequest) -> list[ProposedGrant]:
+    return proposed_grants(shown.true_arguments, shown.item.request.secrets, complete=shown.complete)
+
+
+def _predicate(shown: ShownRequest, form: dict[str, str]) -> Any:
+    which = form.get("which", "")
+    if which == "own":
+        made = parse(form.get("where") or "{}")
+        if not isinstance(made, dict):
+            raise UserError("a predicate is a JSON object of argument names")
+        return made
+    proposed = _proposed(shown)
+    if not (which.isascii() and which.isdigit() and int(which[:4]) < len(proposed)):
+        raise UserError("say which of the proposed grants it is")
+    return proposed[int(which)].where
+
+
+def _terms(form: dict[str, str]) -> str:
+    return (form.get("uses") if form.get("limit") == "uses" else form.get("lasts")) or "1h"
+
+
+@router.get("/requests/{name}/alike")
+async def alike(at: At, name: str) -> Response:
+    """Show the requests of the same tool with the same arguments, to decide them together."""
+    try:
+        row = await at.app.inbox.get(name)
+        rows = (await at.app.inbox.alike(row))[:SHAPE_LIMIT]
+    except KeyturnError as error:
+        return failure(at, error)
+    listed = {"rows": [row_of(each, at.now) for each in rows], "digests": [each.digest for each in rows]}
+    return page(at, "alike.html", **listed, **await detail_of(at, row))
+
+
+@router.post("/requests/{name}/alike")
+async def decide_alike(request: HttpRequest, at: At, name: str) -> Response:
+    """Decide those that were ticked, each by itself, as they were shown."""
+    try:
+        form = await form_of(request, at)
+        row = await at.app.inbox.get(name)
+        ticked = {key.removeprefix("is.") for key in form if key.startswith("is.")}
+        rows = [each for each in await at.app.inbox.alike(row) if f"{each.id}.{each.digest}" in ticked]
+        if not rows:
+            raise UserError("tick those that you mean")
+        if form.get("verdict") == "approve":
+            done = await at.app.inbox.approve_all(rows, by=at.visitor.login, note=form.get("note") or None)
+        elif form.get("verdict") == "reject":
+            words = {"message": form.get("message") or None, "note": form.get("note") or None}
+            done = await at.app.inbox.reject_all(rows, by=at.visitor.login, **words)
+        else:
+            raise NotAllowed("several requests are approved or rejected together, nothing else")
+    except KeyturnError as error:
+        return await told(at, name, error)
+    outcomes = [(each.request, "" if each.error is None else refused(each.error).message) for each in done]
+    return page(at, "alike_done.html", outcomes=outcomes, verdict=form["verdict"], tool=row.tool)

@@ -1,0 +1,20 @@
+// Shows push messages and opens the request that they are about. It keeps no page and answers no request.
+"use strict";
+self.addEventListener("push", (event) => {
+  let told = {};
+  try { told = event.data.json(); } catch { told = {}; }
+  const title = typeof told.title === "string" ? told.title : "Keyturn";
+  const body = typeof told.body === "string" ? told.body : "Something waits for you.";
+  const request = typeof told.request === "string" && /^[0-9a-f]{16,64}$/.test(told.request) ? told.request : "";
+  event.waitUntil(self.registration.showNotification(title, { body, tag: request || "keyturn", data: { request } }));
+});
+self.addEventListener("notificationclick", (event) => {
+  event.notification.close();
+  const { request } = event.notification.data || {};
+  const path = new URL(request ? `requests/${request}` : ".", self.registration.scope).href;
+  event.waitUntil((async () => {
+    const open = await self.clients.matchAll({ type: "window" });
+    for (const each of open) if (each.url === path) return each.focus();
+    return self.clients.openWindow(path);
+  })());
+});

@@ -1,0 +1,42 @@
+"""A visitor without a browser: what a page says, and what its forms do. No test is here."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+import httpx2
+
+from keyturn import App
+from keyturn.server.asgi import serve
+from keyturn.server.settings import ServerSettings
+from keyturn.server.visitor import COOKIE
+
+_FIELD = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)">')
+
+
+class Visiting:
+    """Visits the pages of an app as one person, with a session's cookie."""
+
+    def __init__(self, app: App, token: str, **settings: Any) -> None:
+        transport = httpx2.ASGITransport(app=serve(app, ServerSettings(**settings)))
+        self.client = httpx2.AsyncClient(transport=transport, base_url="http://localhost", cookies={COOKIE: token})
+
+    async def see(self, path: str, **headers: str) -> httpx2.Response:
+        """Return a page."""
+        return await self.client.get(path, headers=headers)
+
+    async def fields(self, path: str) -> dict[str, str]:
+        """Return the hidden fields of a page's forms."""
+        text = (await self.see(path)).text
+        return {name: html.unescape(value) for name, value in _FIELD.findall(text)}
+
+    async def send(self, path: str, form: dict[str, str], **headers: str) -> httpx2.Response:
+        """Send a form, as a browser does from a page of ours."""
+        return await self.client.post(path, data=form, headers={"origin": "http://localhost", **headers})
+
+    async def decide(self, request: str, verdict: str, **words: str) -> httpx2.Response:
+        """Load the page of a request, and press a button on it."""
+        form = await self.fields(f"/requests/{request}")
+        return await self.send(f"/requests/{request}/decide", {**form, "verdict": verdict, **words})
