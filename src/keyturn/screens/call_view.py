@@ -45,7 +45,7 @@ class CallView(Vertical):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._armed_at = 0.0
-        self._notice: list[tuple[LiteralString, str]] = []
+        self._notice: list[tuple[LiteralString, LiteralString, str]] = []
 
     def compose(self) -> ComposeResult:
         """Make the parts: the call, what is known of it, and the keys below."""
@@ -86,9 +86,9 @@ class CallView(Vertical):
         self.fit()
         self.call_after_refresh(self._look)
 
-    def say(self, lead: LiteralString, text: str = "") -> None:
+    def say(self, lead: LiteralString, text: str = "", style: LiteralString = "bad") -> None:
         """Show why nothing was decided, or what was."""
-        self._notice = [(lead, text)] if lead else []
+        self._notice = [(style, lead, text)] if lead else []
         self.query_one("#asked-notice", Rows).redraw()
         self.fit()
 
@@ -157,8 +157,8 @@ class CallView(Vertical):
         return True
 
     def _notice_rows(self, width: int) -> Iterator[Row]:
-        for lead, text in self._notice:
-            yield from labelled("bad", lead, text, width) if text else ours("bad", lead, width)
+        for style, lead, text in self._notice:
+            yield from labelled(style, lead, text, width) if text else ours(style, lead, width)
 
     def _key_rows(self, width: int) -> Iterator[Row]:
         if self.request is None:
