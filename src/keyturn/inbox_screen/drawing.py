@@ -125,11 +125,10 @@ def known_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
     """Draw what is known of a request: what became of it, who decides and did, and last what others wrote."""
     shown = detail.row.request
     if len(detail.trail) > 1:
-        yield []
         yield from ours("title", "What happened", width)
         for mark in detail.trail:
             yield from _mark_rows(mark, now, width)
-    yield []
+        yield []
     for fact in facts_of(detail.row, now):
         text = " \u00b7 ".join(part for part in (fact.text, fact.after) if part)
         yield from labelled("note" if fact.mark else "heading", cast("LiteralString", fact.word), text, width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, LiteralString
 
 from textual.app import ComposeResult
 
@@ -27,6 +27,9 @@ _LETTERS: dict[str, tuple[Letter, str]] = {
     "b": (Letter("ask the agent back"), "reject"),
     "x": (Letter("all of this shape", runs=True), "approve"),
 }
+_FIRST = ("a", "r", "e", "w", "d", "N", "t", "s")  # that are named where there is little room
+_FEW = 4
+_ROOMY = 60  # columns
 _BESIDE = {"c": Letter("I am on it"), "z": Letter("put it off")}
 _GLASS = {"!": Letter("break the glass", runs=True)}
 _REST = {"s": Letter("show the rest")}
@@ -101,6 +104,13 @@ class RequestView(CallView):
         if request.edit is not None:
             made.pop("x", None)
         return made | _BESIDE
+
+    def key_words(self, request: ShownRequest) -> list[tuple[str, LiteralString]]:
+        """Return the keys as they stand below the request; where there is little room, the first of them."""
+        words = super().key_words(request)
+        if self.size.width >= _ROOMY or len(words) <= _FEW:
+            return words
+        return [*(each for each in words if each[0] in _FIRST), ("?", "all keys")]
 
     def asked_rows(self, width: int) -> Iterator[Row]:
         """Draw what would run."""
