@@ -80,6 +80,17 @@ async def outcome(at: At, name: str) -> Response:
     return page(at, "_outcome.html", **await detail_of(at, row))
 
 
+@router.post("/requests/{name}/looked")
+async def looked(request: HttpRequest, at: At, name: str) -> Response:
+    """Note that somebody has the request before them; the script says so once it was on the screen."""
+    try:
+        await form_of(request, at)
+        await at.app.inbox.looked(name, by=at.visitor.login)
+    except KeyturnError as error:
+        return failure(at, error)
+    return Response(status_code=204)
+
+
 @router.post("/requests/{name}/decide")
 async def decide(request: HttpRequest, at: At, name: str, verdict: Annotated[str, Form()]) -> Response:
     """Record what somebody decided about exactly what they were shown."""
@@ -176,6 +187,7 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
         "context": context_of(log, row),
         "trail": trail_of(log, row.call),
         "refusal": None,
+        "head": len(log.steps),
     }
 
 

@@ -128,6 +128,21 @@
     }, true);
   };
 
+  // That somebody looks at a request is said once, after it was on the screen for a moment ---------------------------------
+  const looked = new Set();
+  const look = () => {
+    const open = one(".request[data-state=open]");
+    const form = open && one("[data-actions]", open);
+    const key = open && `${open.dataset.request}.${open.dataset.revision}`;
+    if (!form || looked.has(key)) return;
+    setTimeout(() => {
+      if (one(".request") !== open || document.hidden || looked.has(key)) return;
+      looked.add(key);
+      const body = new URLSearchParams({ form_mark: one("[name=form_mark]", form).value });
+      fetch(`${root}/requests/${open.dataset.request}/looked`, { method: "POST", body }).catch(() => looked.delete(key));
+    }, 700);
+  };
+
   // Clocks go by the server's time -------------------------------------------------------------------------------------
   const span = (ms) => {
     let s = Math.max(0, Math.floor(ms / 1000));
@@ -157,16 +172,29 @@
     for (const button of all("[data-actions] button, [data-actions] input, [data-actions] textarea")) button.disabled = true;
   };
   let known = null;
+  let source = null;
+  const runShown = () => one(".request")?.dataset.run || one("[data-run]")?.dataset.run || "";
   const listen = () => {
     if (!one("[data-live]")) return;
     const query = new URLSearchParams(location.search);
-    const run = one(".request")?.dataset.run || one("[data-run]")?.dataset.run;
+    const run = runShown();
     if (run) query.set("run", run);
-    const source = new EventSource(`${root}/live?${query}`);
+    source?.close();
+    source = new EventSource(`${root}/live?${query}`);
+    source.of = run;
     source.addEventListener("inbox", (event) => changed(JSON.parse(event.data)));
     source.addEventListener("error", () => html.classList.add("away"));
     source.addEventListener("open", () => html.classList.remove("away"));
-    addEventListener("pagehide", () => source.close(), { once: true });
+  };
+  addEventListener("pagehide", () => source?.close());
+  // What the page shows of the log may be older than what was told of it: then it is looked up again.
+  const catchUp = () => {
+    const at = one("#outcome");
+    if (at && known && source?.of === runShown() && known.head > +at.dataset.head) htmx.trigger(at, "changed");
+    if (source && source.of !== runShown()) {
+      clearTimeout(listen.timer);
+      listen.timer = setTimeout(listen, 250);
+    }
   };
   const changed = (told) => {
     const count = one("#waiting");
@@ -187,7 +215,6 @@
     const open = one(".request");
     if (open) {
       const id = open.dataset.request;
-      if (known && JSON.stringify(known) !== JSON.stringify(told)) htmx.trigger("#outcome", "changed");
       if (open.dataset.state === "open" && !now.has(id) && told.count <= 50) {
         ended("It was decided, or it does not wait any more. What happened stands below.");
       } else if (now.has(id) && now.get(id).split(".")[1] !== open.dataset.revision) {
@@ -195,6 +222,7 @@
       }
     }
     known = told;
+    catchUp();
   };
   const renew = async () => {
     const answer = await fetch(location.pathname.includes("/requests/") ? `${root}/${location.search}` : location.href, { headers: { accept: "text/html" } });
@@ -222,6 +250,7 @@
     if (event.metaKey || event.ctrlKey || event.altKey || event.isComposing) return;
     const typing = event.target.closest("input:not([type=checkbox]), textarea, select");
     if (event.key === "Escape") {
+      if (typing?.type === "search") typing.value = typing.defaultValue;
       if (typing) return typing.blur();
       const words = one("[data-words]:not([hidden])");
       if (words) return (words.hidden = true);
@@ -259,12 +288,15 @@
     box.showModal();
   };
 
-  document.addEventListener("htmx:after:swap", (event) => {
+  document.addEventListener("htmx:after:swap", () => {
     ready(document);
+    look();
+    catchUp();
     const told = one("#detail .told.danger[role=alert]");
     if (told) told.scrollIntoView({ block: "nearest" });
   });
   ready(document);
+  look();
   tick();
   listen();
 })();
