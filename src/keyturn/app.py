@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, Self, Unpack
@@ -34,6 +34,7 @@ from .engine.runner import DEFAULT_MAX_TURNS, play_of
 from .engine.states.context_data import Maker, check_returns
 from .engine.states.fork import forked
 from .engine.states.loading import ContextOptions, found, waiting_tools
+from .engine.states.named_start import ONCE, NamedStart, plain_part
 from .engine.states.state import RunState
 from .engine.states.taking_over import Keeping, TakeoverOptions, take_over, write
 from .engine.stream import Follower
@@ -49,6 +50,7 @@ from .journal.rows import Query, RunRow
 from .lifespan import AppResources, Lifespan
 from .policies.base import PolicyLike
 from .run_handle import RunHandle
+from .server.settings import ServerSettings
 
 OVER = ("finished", "failed", "cancelled", "erased")
 
@@ -120,6 +122,8 @@ class App:
         self.insights = Insights(self.journal, self.people)
         config = RunConfig.of(run_config)
         self._config = config if policy is None else replace(config, policy=policy)
+        #: The policy of every run.
+        self.policy = self._config.policy
         self._hooks, self._sessions = hooks, sessions
         if context_type is not None and (context_serializer or context_deserializer):
             raise UserError(
@@ -155,24 +159,37 @@ class App:
         session_id: str | None = None,
         max_turns: int | None = DEFAULT_MAX_TURNS,
         requester: str | None = None,
+        once: str | None = None,
     ) -> RunHandle:
         """Record that a run starts, and return at once; a worker goes on with it, here or elsewhere.
 
         `requester` is the id of the person for whom it runs, who cannot decide calls whose terms say `not_requester`.
+        `once` names this start: said again, it is the same run.
         """
         kind = None if self._dump or self._make else self._context_type or declared_type(self._agent(agent))
         check_returns(wrapped(context).context, self._dump, Maker(self._make, kind))
-        await self._at_work()
+        await self.at_work()
         start = {"context": context, "max_turns": max_turns, "session": self._session(session_id)}
         play = play_of(self._agent(agent), input, **self._options(), **start)
         first = play.state.undelivered.start
         assert first is not None
         if requester is not None:
             first["requester"] = plain_text(requester, "requester")
-        if session_id is not None:
-            first["about"] = {"session": session_id}
+        about = {} if session_id is None else {"session": session_id}
         play.live.serializer, play.live.witness = self._dump, self.people.objection
-        return RunHandle(self, await play.begin())
+        if once is None:
+            first["about"] = about
+            return RunHandle(self, await play.begin())
+        named = NamedStart(once, [agent, input, plain_part(context), session_id, plain_part(max_turns), requester])
+        first["about"] = about | {ONCE: named.said}
+        play.live.run.id = named.run
+        return RunHandle(self, await named.begun(self.journal, play.begin))
+
+    def asgi(self, settings: ServerSettings | None = None) -> Callable[..., Awaitable[None]]:
+        """Return the server of this app, pages and API, to be served alone or mounted in another ASGI app."""
+        from .server.asgi import serve
+
+        return serve(self, settings)
 
     def run(self, run_id: str) -> RunHandle:
         """Return a handle on a run that was started before."""
@@ -256,7 +273,7 @@ class App:
     async def resume(self, run_id: str, max_turns: int | None = None) -> None:
         """Resume a run that failed, with another limit of turns if one is given."""
         await self.inbox.tell(run_id, cm.Resume(max_turns))
-        await self._at_work()
+        await self.at_work()
 
     async def cancel(self, run_id: str, *, by: By = "app", why: str = "") -> None:
         """Cancel a run, wherever it is being moved; the outcome of a tool at work is unknown."""
@@ -267,7 +284,7 @@ class App:
         self._agent((await self.get(run_id)).agent)
         log = forked(await log_in(self.journal, run_id), at, await self.journal.now())
         await Writer(log, self.journal, clock_ms).write_whole()
-        await self._at_work()
+        await self.at_work()
         return RunHandle(self, log.run.id)
 
     async def take_over(
@@ -332,7 +349,7 @@ class App:
         error = None if self._worker is None else self._worker.error
         return None if error is None else str(error)
 
-    async def _at_work(self) -> None:
+    async def at_work(self) -> None:
         """Have a worker in this process, unless the app leaves runs to others, with what its agents need."""
         if self.embedded:
             await self._resources.open()

@@ -46,6 +46,7 @@ COMMANDS: dict[str, str] = {
     "run": "start a run: keyturn run module:app AGENT INPUT",
     "runs": "list runs, and say why one stopped: keyturn runs sqlite:///keyturn.db [RUN]",
     "send": "tell a run something, which its model reads at its next turn: keyturn send RUN TEXT",
+    "serve": "serve the pages and the API of an app, and move its runs: keyturn serve module:app",
     "show": "show a request whole: keyturn show REQUEST",
     "tail": "tell what happened in a run, and what happens: keyturn tail RUN --follow",
     "takeover": "take over a paused state that openai-agents saved",

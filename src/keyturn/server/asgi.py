@@ -6,18 +6,19 @@ import contextlib
 from collections.abc import AsyncGenerator
 
 from fastapi import FastAPI
-from starlette.types import ASGIApp
 
 from ..app import App
+from .api.v1 import api_of
 from .guard import Guard
 from .live import Live
+from .opening import Opening
 from .settings import ServerSettings
 from .web import routes as pages
 from .web.files import Files
 from .web.pages import Elsewhere, elsewhere
 
 
-def serve(app: App, settings: ServerSettings | None = None) -> ASGIApp:
+def serve(app: App, settings: ServerSettings | None = None) -> Guard:
     """Return the ASGI app of an app, to be served alone or mounted under any prefix of another.
 
     >>> from keyturn import App
@@ -25,7 +26,8 @@ def serve(app: App, settings: ServerSettings | None = None) -> ASGIApp:
     'Guard'
     """
     made = settings or ServerSettings()
-    return Guard(face(app, made), made)
+    api = face(app, made)
+    return Guard(Opening(api, app), made, end=api.state.live.end)
 
 
 def face(app: App, settings: ServerSettings) -> FastAPI:
@@ -45,10 +47,11 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/v1/openapi.json",
+        openapi_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     api.state.app, api.state.settings, api.state.live = app, settings, live
+    api.mount("/v1", api_of(app, settings, live))
     api.include_router(pages.router)
     api.add_exception_handler(Elsewhere, elsewhere)
     api.mount("/static", Files())

@@ -6,7 +6,10 @@ nothing from elsewhere and be shown nowhere else.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
+from collections.abc import Callable
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -32,14 +35,18 @@ _HEADERS: dict[bytes, bytes] = {
 
 
 class Guard:
-    """Wraps an ASGI app: `settings` say what is let in.
+    """Wraps an ASGI app: `settings` say what is let in, `end` ends what would stay open.
 
     >>> Guard(None, ServerSettings()).knows_host("127.0.0.1:8321")
     True
     """
 
-    def __init__(self, app: ASGIApp | None, settings: ServerSettings) -> None:
+    def __init__(
+        self, app: ASGIApp | None, settings: ServerSettings, *, end: Callable[[], None] = lambda: None
+    ) -> None:
         self._app, self._settings = app, settings
+        #: Ends open streams: whoever runs the server says so when it is to stop.
+        self.end = end
         self._hosts = frozenset(host.lower() for host in settings.hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -52,7 +59,7 @@ class Guard:
         refused = self.refusal(scope)
         if refused is not None:
             return await _refuse(send, *refused)
-        await self._app(scope, _bounded(receive, self._settings.body_limit), self._with_headers(send))
+        await self._app(scope, _bounded(receive, self._settings), self._with_headers(send))
         return None
 
     def refusal(self, scope: Scope) -> tuple[int, str] | None:
@@ -114,16 +121,25 @@ def _added(given: Any, *, secure: bool) -> list[tuple[bytes, bytes]]:
     return [*given, *((name, value) for name, value in own.items() if name not in there)]
 
 
-def _bounded(receive: Receive, limit: int) -> Receive:
-    seen = 0
+def _bounded(receive: Receive, settings: ServerSettings) -> Receive:
+    """Return what reads a body of bounded length in bounded time; once it is read, it waits for the end as before."""
+    limit = settings.body_limit
+    until = time.monotonic() + settings.body_seconds
+    seen, whole = 0, False
 
     async def received() -> Message:
-        nonlocal seen
-        message = await receive()
-        if message["type"] == "http.request":
-            seen += len(message.get("body", b""))
-            if seen > limit:
-                raise TooLong(f"a request has at most {limit} bytes")
+        nonlocal seen, whole
+        if whole:
+            return await receive()
+        try:
+            async with asyncio.timeout(until - time.monotonic()):
+                message = await receive()
+        except TimeoutError:
+            raise TooSlow(f"a body is sent within {settings.body_seconds:g} s") from None
+        whole = not message.get("more_body", False)
+        seen += len(message.get("body", b""))
+        if seen > limit:
+            raise TooLong(f"a request has at most {limit} bytes")
         return message
 
     return received
@@ -136,6 +152,16 @@ class TooLong(Exception):
     Traceback (most recent call last):
     ...
     keyturn.server.guard.TooLong: a request has at most 5 bytes
+    """
+
+
+class TooSlow(Exception):
+    """Raised where the body of a request takes too long to come.
+
+    >>> raise TooSlow("a body is sent within 30 s")
+    Traceback (most recent call last):
+    ...
+    keyturn.server.guard.TooSlow: a body is sent within 30 s
     """
 
 

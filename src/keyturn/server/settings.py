@@ -16,7 +16,8 @@ class ServerSettings:
 
     `hosts` are the names, without ports, under which it may be reached: a request for any other is refused. `origins`
     are those of other sites whose pages may send it changes, such as `https://desk.example`. `secure` says that people
-    reach it by https, so that cookies are kept to it. `session` is how long a login lasts.
+    reach it by https, so that cookies are kept to it. `session` is how long a login lasts. A request has at most
+    `body_limit` bytes, and they come within `body_seconds`.
 
     >>> ServerSettings().hosts
     ('localhost', '127.0.0.1', '[::1]')
@@ -27,6 +28,7 @@ class ServerSettings:
     secure: bool = False
     session: str | float = "12h"
     body_limit: int = 1 << 20
+    body_seconds: float = 30.0
     development: bool = False
 
     def __post_init__(self) -> None:

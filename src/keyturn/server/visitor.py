@@ -15,13 +15,13 @@ from starlette.requests import HTTPConnection
 from ..app import App
 from ..core.errors import NotAllowed
 from ..directory.login import Login
-from ..directory.state import ADMIN, Person
+from ..directory.state import ADMIN, Directory, Person
 
 COOKIE = "keyturn_session"
 
 
 class Visitor(NamedTuple):
-    """Says who makes a request, by what, and with which roles as of now.
+    """Says who makes a request, by what, and with which roles as of now, by the `directory` as it stood then.
 
     `form` is what a form of this session carries, so that nobody else's form is taken for it.
     """
@@ -31,6 +31,7 @@ class Visitor(NamedTuple):
     roles: frozenset[str]
     via: Literal["token", "session"]
     form: str = ""
+    directory: Directory = Directory()
 
     @property
     def id(self) -> str:
@@ -63,7 +64,8 @@ async def visitor_of(app: App, request: HTTPConnection) -> Visitor | None:
     person = directory.person(login.person)
     if person is None:
         return None
-    return Visitor(login, person, directory.roles_of(person.id), "token" if bears else "session", form_mark(token))
+    via = "token" if bears else "session"
+    return Visitor(login, person, directory.roles_of(person.id), via, form_mark(token), directory)
 
 
 def form_mark(token: str) -> str:

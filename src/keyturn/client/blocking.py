@@ -1,0 +1,198 @@
+"""The same client for programs without an event loop: each word waits for its answer.
+
+Nothing is written twice: the words are those of the async client, done in a loop of its own, in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
+
+from .client import AsyncClient
+from .inbox import AsyncInbox
+from .people import AsyncPeople
+from .records import AsyncAudit, AsyncInsights
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Room(Protocol):
+    _loop: _Loop
+    _words: Any
+
+
+class _Loop:
+    """Runs coroutines in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="keyturn-client", daemon=True)
+        self._thread.start()
+
+    def result(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    @property
+    def running(self) -> bool:
+        return self._thread.is_alive()
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def _waits(word: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
+    """Make a word of the async client one that waits."""
+
+    @wraps(word)
+    def waited(self: _Room, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._loop.result(word(self._words, *args, **kwargs))  # pyright: ignore[reportPrivateUsage]  # our own
+
+    return waited
+
+
+def _yields(word: Callable[Concatenate[Any, P], AsyncGenerator[T]]) -> Callable[Concatenate[Any, P], Iterator[T]]:
+    """Make a stream of the async client one that waits."""
+
+    @wraps(word)
+    def waited(self: _Room, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        loop = self._loop  # pyright: ignore[reportPrivateUsage]  # our own
+        events = word(self._words, *args, **kwargs)  # pyright: ignore[reportPrivateUsage]  # our own
+        try:
+            while (found := loop.result(_next(events))) is not None:
+                yield found
+        finally:
+            if loop.running:  # else the client was closed first, and the stream with it
+                loop.result(_closed(events))
+
+    return waited
+
+
+async def _next(events: AsyncGenerator[T]) -> T | None:
+    return await anext(events, None)
+
+
+async def _closed(events: AsyncGenerator[Any]) -> None:
+    await events.aclose()
+
+
+class _Words:
+    def __init__(self, loop: _Loop, words: Any) -> None:
+        self._loop, self._words = loop, words
+
+
+class Inbox(_Words):
+    """Lists and decides what waits for people at a server, and waits for each answer."""
+
+    list = _waits(AsyncInbox.list)
+    pages = _yields(AsyncInbox.pages)
+    get = _waits(AsyncInbox.get)
+    form = _waits(AsyncInbox.form)
+    alike = _waits(AsyncInbox.alike)
+    looked = _waits(AsyncInbox.looked)
+    take = _waits(AsyncInbox.take)
+    let_go = _waits(AsyncInbox.let_go)
+    snooze = _waits(AsyncInbox.snooze)
+    wake = _waits(AsyncInbox.wake)
+    approve = _waits(AsyncInbox.approve)
+    reject = _waits(AsyncInbox.reject)
+    ask_back = _waits(AsyncInbox.ask_back)
+    answer = _waits(AsyncInbox.answer)
+    resolve = _waits(AsyncInbox.resolve)
+    withdraw = _waits(AsyncInbox.withdraw)
+    to_sign = _waits(AsyncInbox.to_sign)
+    approve_all = _waits(AsyncInbox.approve_all)
+    reject_all = _waits(AsyncInbox.reject_all)
+    grants = _waits(AsyncInbox.grants)
+    revoke = _waits(AsyncInbox.revoke)
+
+
+class People(_Words):
+    """Lists and changes who is who at a server, and waits for each answer."""
+
+    me = _waits(AsyncPeople.me)
+    list = _waits(AsyncPeople.list)
+    tokens = _waits(AsyncPeople.tokens)
+    keys = _waits(AsyncPeople.keys)
+    delegations = _waits(AsyncPeople.delegations)
+    add = _waits(AsyncPeople.add)
+    remove = _waits(AsyncPeople.remove)
+    give_role = _waits(AsyncPeople.give_role)
+    take_role = _waits(AsyncPeople.take_role)
+    join = _waits(AsyncPeople.join)
+    leave = _waits(AsyncPeople.leave)
+    set_address = _waits(AsyncPeople.set_address)
+    set = _waits(AsyncPeople.set)
+    delegate = _waits(AsyncPeople.delegate)
+    end_delegation = _waits(AsyncPeople.end_delegation)
+    issue_token = _waits(AsyncPeople.issue_token)
+    revoke_token = _waits(AsyncPeople.revoke_token)
+    make_link = _waits(AsyncPeople.make_link)
+
+
+class Audit(_Words):
+    """Searches, verifies and exports the record of a server, and waits for each answer."""
+
+    search = _waits(AsyncAudit.search)
+    verify = _waits(AsyncAudit.verify)
+    export = _waits(AsyncAudit.export)
+
+
+class Insights(_Words):
+    """Tells how people decide at a server, and waits for each answer."""
+
+    report = _waits(AsyncInsights.report)
+    suggestions = _waits(AsyncInsights.suggestions)
+
+
+class Client(_Words):
+    """Uses a server with the words of an `App`, and waits for each answer; `AsyncClient` is the same for a loop.
+
+    >>> with Client("https://keyturn.example", "kt_1_2") as client:
+    ...     client
+    Client('https://keyturn.example')
+    """
+
+    def __init__(self, url: str, token: str, *, timeout: float = 30.0, transport: Any = None) -> None:
+        made = AsyncClient(url, token, timeout=timeout, transport=transport)
+        super().__init__(_Loop(), made)
+        self.url = url
+        self.inbox = Inbox(self._loop, made.inbox)
+        self.people = People(self._loop, made.people)
+        self.audit = Audit(self._loop, made.audit)
+        self.insights = Insights(self._loop, made.insights)
+
+    def __repr__(self) -> str:
+        return f"Client({self.url!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._loop.result(self._words.close())
+        self._loop.close()
+
+    start = _waits(AsyncClient.start)
+    runs = _waits(AsyncClient.runs)
+    get = _waits(AsyncClient.get)
+    wait = _waits(AsyncClient.wait)
+    result = _waits(AsyncClient.result)
+    send = _waits(AsyncClient.send)
+    cancel = _waits(AsyncClient.cancel)
+    fork = _waits(AsyncClient.fork)
+    resume = _waits(AsyncClient.resume)
+    events = _yields(AsyncClient.events)

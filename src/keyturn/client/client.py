@@ -1,0 +1,146 @@
+"""The client of a server: an `App` that is elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any, Self
+
+import msgspec
+
+from ..core.errors import RunStopped
+from ..journal.rows import RunRow
+from ..wire import said
+from ..wire.seen import Done, RunLine, RunNamed, RunPage, RunResult, RunSeen
+from .inbox import AsyncInbox
+from .people import AsyncPeople
+from .records import AsyncAudit, AsyncInsights
+from .sending import Sender, ServerError
+
+_WAIT = 25.0
+_PAGE = 200
+_PATIENCE = 5
+_OVER = ("finished", "failed", "cancelled", "erased")
+
+
+class AsyncClient:
+    """Uses a server with the words of an `App`; `token` says who does it, and what they may.
+
+    Errors are those that an `App` raises: `Conflict` names the winner. What fails on the way is tried again a few
+    times, and is done once.
+
+    >>> AsyncClient("https://keyturn.example", "kt_1_2")
+    AsyncClient('https://keyturn.example')
+    """
+
+    def __init__(self, url: str, token: str, *, timeout: float = 30.0, transport: Any = None) -> None:
+        self.url = url
+        self._sender = Sender(url, token, timeout=timeout, transport=transport)
+        self.inbox = AsyncInbox(self._sender)
+        self.people = AsyncPeople(self._sender)
+        self.audit = AsyncAudit(self._sender)
+        self.insights = AsyncInsights(self._sender)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_raised: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._sender.close()
+
+    async def start(
+        self,
+        agent: str,
+        input: str | list[Any],
+        *,
+        context: Any = None,
+        session_id: str | None = None,
+        max_turns: int | msgspec.UnsetType | None = msgspec.UNSET,
+        requester: str | None = None,
+        once: str | None = None,
+    ) -> str:
+        """Record that a run starts, and return its id; `once` names the start, so that it is done once."""
+        body = said.Start(
+            agent=agent,
+            input=input,
+            context=context,
+            session_id=session_id,
+            max_turns=max_turns,
+            requester=requester,
+        )
+        return (await self._sender.post("/runs", RunNamed, body, once)).run
+
+    async def runs(self, **wanted: Any) -> Sequence[RunRow]:
+        """Return rows of runs, by when they started; `wanted` are `state`, `agent`, `newest` and `limit`."""
+        limit = int(wanted.pop("limit", 100))
+        found: list[RunRow] = []
+        after: str | None = None
+        while True:
+            asked = wanted | {"limit": min(limit - len(found), _PAGE), "after": after}
+            page = await self._sender.get("/runs", RunPage, **asked)
+            found += [each.row for each in page.runs]
+            after = page.next
+            if after is None or len(found) >= limit:
+                return found
+
+    async def get(self, run: str) -> RunRow:
+        """Return a run's row, or raise `RunMissing`."""
+        return (await self._sender.get(f"/runs/{run}", RunSeen)).row
+
+    async def wait(self, run: str, timeout: float | None = None) -> RunRow:
+        """Wait until a run is over or waits for people; raise `TimeoutError` where that takes too long."""
+        ends = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = _WAIT if ends is None else min(_WAIT, ends - time.monotonic())
+            row = (await self._sender.get(f"/runs/{run}", RunSeen, _WAIT, wait=round(max(left, 0), 3))).row
+            if row.status in (*_OVER, "waiting"):
+                return row
+            if ends is not None and time.monotonic() >= ends:
+                raise TimeoutError(f"run {run} was {row.status} after {timeout} s and goes on: wait longer")
+
+    async def result(self, run: str, timeout: float | None = None) -> RunResult:
+        """Return what a run came to: its answer, or what waits for people; raise `RunStopped` where it was stopped."""
+        row = await self.wait(run, timeout)
+        if row.status in ("failed", "cancelled", "erased"):
+            raise RunStopped(run, row.status, row.error)
+        return await self._sender.get(f"/runs/{run}/result", RunResult)
+
+    async def send(self, run: str, message: str | list[Any]) -> None:
+        """Add a message that the model reads at its next turn."""
+        await self._sender.post(f"/runs/{run}/send", Done, said.Message(message=message))
+
+    async def cancel(self, run: str, *, why: str = "") -> None:
+        """Cancel a run; the outcome of a tool at work is unknown."""
+        await self._sender.post(f"/runs/{run}/cancel", Done, said.Why(why=why))
+
+    async def fork(self, run: str, at: int | None = None) -> str:
+        """Start a new run from the first `at` lines of another, and return its id."""
+        return (await self._sender.post(f"/runs/{run}/fork", RunNamed, said.Fork(at=at))).run
+
+    async def resume(self, run: str, max_turns: int | None = None) -> None:
+        """Resume a run that failed."""
+        await self._sender.post(f"/runs/{run}/resume", Done, said.Resume(max_turns=max_turns))
+
+    async def events(self, run: str, after: int = -1) -> AsyncGenerator[RunLine]:
+        """Yield the lines of a run as they come, each once, over breaks of the connection, until it is over."""
+        broken = 0
+        while True:
+            try:
+                last = None if after < 0 else str(after)
+                async for name, data in self._sender.events(f"/runs/{run}/events", last):
+                    after, broken = int(name), 0
+                    yield msgspec.json.decode(data, type=RunLine)
+                if (await self.get(run)).status in _OVER:
+                    return
+            except ServerError as error:
+                broken += 1
+                if broken > _PATIENCE or error.status not in (None, 429, 503):
+                    raise
+            await asyncio.sleep(0.2 * 2**broken)

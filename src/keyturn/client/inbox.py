@@ -1,0 +1,215 @@
+"""The inbox of a server: list, show and decide requests with the words of `Inbox`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from datetime import datetime
+from typing import Any, TypedDict, Unpack
+
+import msgspec
+
+from ..core.people import Proof
+from ..core.preview import Preview
+from ..core.records import Word
+from ..core.request import Request
+from ..inbox.naming import Outcome, Shown, shown_of
+from ..journal.rows import RequestRow
+from ..policies.grants import Grant
+from ..wire import said
+from ..wire.seen import Decided, Done, Form, GrantPage, GrantSeen, Outcomes, RequestPage, RequestSeen, ToSign
+from .sending import Sender, ServerError, told_error
+
+_PAGE = 200
+_PATIENCE = 5
+
+
+class Naming(TypedDict, total=False):
+    """Holds what goes with any decision, as `Inbox` takes it."""
+
+    digest: str | None
+    revision: int | None
+    note: str | None
+    proof: Proof | None
+
+
+class AsyncInbox:
+    """Lists and decides what waits for people at a server.
+
+    Who decides is the person of the token.
+    """
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+
+    async def list(self, *, mine: bool = False, unclaimed: bool = False, **wanted: Any) -> Sequence[RequestRow]:
+        """Return requests by when they were asked, the open ones unless `state` says otherwise, at most `limit`.
+
+        With `mine`, only those that you may decide and did not put off; with `unclaimed`, none that somebody else is
+        on. `wanted` are the fields of a `Query`.
+        """
+        limit = int(wanted.pop("limit", 100))
+        found: list[RequestRow] = []
+        after: str | None = None
+        named = wanted | {"for": "me" if mine else None, "unclaimed": unclaimed or None}
+        while True:
+            asked = named | {"limit": min(limit - len(found), _PAGE), "after": after}
+            page = await self._sender.get("/requests", RequestPage, **asked)
+            found += [each.row for each in page.requests]
+            after = page.next
+            if after is None or len(found) >= limit:
+                return found
+
+    async def pages(self, *, mine: bool = False, **wanted: Any) -> AsyncGenerator[Sequence[RequestRow]]:
+        """Yield what waits, now and whenever it is something else, over breaks of the connection."""
+        last: str | None = None
+        broken = 0
+        while True:
+            try:
+                named = wanted | {"for": "me" if mine else None}
+                async for name, data in self._sender.events("/requests/stream", last, **named):
+                    last, broken = name, 0
+                    yield [each.row for each in msgspec.json.decode(data, type=RequestPage).requests]
+            except ServerError:
+                broken += 1
+                if broken > _PATIENCE:
+                    raise
+            await _pause(broken)
+
+    async def get(self, request: str) -> RequestRow:
+        """Return one request, whatever became of it, or raise `NotPending`."""
+        return (await self._sender.get(f"/requests/{request}", RequestSeen)).row
+
+    async def form(self, request: str) -> Form:
+        """Return what an edit form is made of: the schema of the tool's arguments."""
+        return await self._sender.get(f"/requests/{request}/form", Form)
+
+    async def alike(self, request: Shown) -> Sequence[RequestRow]:
+        """Return the open requests of the same tool with the same arguments, of whatever run."""
+        name = request if isinstance(request, str) else shown_of(request, {}).id
+        return [each.row for each in (await self._sender.get(f"/requests/{name}/alike", RequestPage)).requests]
+
+    async def looked(self, request: str) -> None:
+        """Note that you opened a request."""
+        await self._sender.post(f"/requests/{request}/look", Done, said.Said())
+
+    async def take(
+        self, request: Shown, *, until: datetime | None = None, lasts: str | None = None, **words: Unpack[Naming]
+    ) -> RequestRow:
+        """Say that you are on it."""
+        return await self._marked(request, "take", words, until, lasts)
+
+    async def let_go(self, request: Shown, **words: Unpack[Naming]) -> RequestRow:
+        """Say that you are not on it any more."""
+        return await self._marked(request, "let_go", words)
+
+    async def snooze(
+        self, request: Shown, *, until: datetime | None = None, lasts: str | None = None, **words: Unpack[Naming]
+    ) -> RequestRow:
+        """Put a request off, for yourself alone."""
+        return await self._marked(request, "snooze", words, until, lasts)
+
+    async def wake(self, request: Shown, **words: Unpack[Naming]) -> RequestRow:
+        """Have a request back that you put off."""
+        return await self._marked(request, "wake", words)
+
+    async def approve(
+        self,
+        request: Shown,
+        *,
+        edit: dict[str, Any] | str | None = None,
+        grant: Grant | None = None,
+        seen: Preview | None = None,
+        break_glass: bool = False,
+        **words: Unpack[Naming],
+    ) -> RequestRow:
+        """Approve exactly this call, or with other arguments, or from now on what a grant covers."""
+        given = None
+        if grant is not None:
+            expires = None if grant.expires is None else _length(grant.expires)
+            where = None if grant.where is None else dict(grant.where)
+            given = said.GrantSaid(where=where, expires=expires, uses=grant.uses, scope=grant.scope)
+        more: dict[str, Any] = {"edit": edit, "grant": given, "seen": seen, "break_glass": break_glass}
+        return await self._decided(request, "approve", said.Approve, words, more)
+
+    async def reject(
+        self, request: Shown, *, message: str | None = None, always: bool = False, **words: Unpack[Naming]
+    ) -> RequestRow:
+        """Reject the call; its model is told `message`."""
+        return await self._decided(request, "reject", said.Reject, words, {"message": message, "always": always})
+
+    async def ask_back(self, request: Shown, question: str, **words: Unpack[Naming]) -> RequestRow:
+        """Ask the agent back: the call does not run, and its model answers the question."""
+        return await self._decided(request, "ask_back", said.AskBack, words, {"question": question})
+
+    async def answer(self, request: Shown, output: Any, **words: Unpack[Naming]) -> RequestRow:
+        """Give the call's result in its tool's place, or what its tool asked for."""
+        return await self._decided(request, "answer", said.Answer, words, {"output": output})
+
+    async def resolve(self, request: Shown, outcome: Word, output: Any = None, **words: Unpack[Naming]) -> RequestRow:
+        """Record what became of a call in doubt."""
+        return await self._decided(request, "resolve", said.Resolve, words, {"outcome": outcome, "output": output})
+
+    async def withdraw(self, request: Shown, *, run: str | None = None, **words: Unpack[Naming]) -> RequestRow:
+        """Take an approval back before it is executed; the call asks anew."""
+        name, body = _body(request, said.Withdraw, words, {"run": run})
+        return (await self._sender.post(f"/requests/{name}/withdraw", RequestSeen, body)).row
+
+    async def to_sign(self, request: Shown, verdict: Word, **words: Any) -> bytes:
+        """Return what somebody signs who decides so, with the very words of the decision."""
+        name, body = _body(request, said.Signing, {}, words | {"verdict": verdict})
+        return (await self._sender.post(f"/requests/{name}/to_sign", ToSign, body)).challenge
+
+    async def approve_all(self, requests: Iterable[RequestRow | Request], *, note: str | None = None) -> list[Outcome]:
+        """Approve each of these requests, as it was shown; return what became of each."""
+        named = [said.OneOf(id=each.id, digest=each.digest) for each in requests]
+        return await self._several("/approve_all", said.ApproveAll(requests=named, note=note))
+
+    async def reject_all(
+        self, requests: Iterable[RequestRow | Request], *, message: str | None = None, note: str | None = None
+    ) -> list[Outcome]:
+        """Reject each of these requests, as it was shown; return what became of each."""
+        named = [said.OneOf(id=each.id, digest=each.digest) for each in requests]
+        return await self._several("/reject_all", said.RejectAll(requests=named, message=message, note=note))
+
+    async def grants(self, *, run: str | None = None, state: str | None = None, limit: int = 100) -> list[GrantSeen]:
+        """Return standing decisions."""
+        return (await self._sender.get("/grants", GrantPage, run=run, state=state, limit=limit)).grants
+
+    async def revoke(self, run: str, grant: str) -> None:
+        """Revoke a standing decision; what it let run before stays."""
+        await self._sender.post(f"/runs/{run}/grants/{grant}/revoke", Done, said.Said())
+
+    async def _several(self, path: str, body: Any) -> list[Outcome]:
+        made = (await self._sender.post(path, Outcomes, body)).outcomes
+        told = [(each, None if each.error is None else told_error(each.error)) for each in made]
+        return [Outcome(each.request, None if why else await self.get(each.request), why) for each, why in told]
+
+    async def _marked(
+        self, request: Shown, word: str, words: Naming, until: datetime | None = None, lasts: str | None = None
+    ) -> RequestRow:
+        timed = word in ("take", "snooze")
+        kind = said.Until if timed else said.Shown
+        name, body = _body(request, kind, words, {"until": until, "lasts": lasts} if timed else {})
+        return (await self._sender.post(f"/requests/{name}/{word}", RequestSeen, body)).row
+
+    async def _decided(self, request: Shown, word: str, kind: Any, words: Naming, more: dict[str, Any]) -> RequestRow:
+        name, body = _body(request, kind, words, more)
+        await self._sender.post(f"/requests/{name}/{word}", Decided, body)
+        return await self.get(name)
+
+
+def _body(request: Shown, kind: Any, words: Naming, more: dict[str, Any]) -> tuple[str, Any]:
+    """Return the id of a request, and the body that names it as it was shown."""
+    named = {name: more.pop(name) for name in ("digest", "revision") if name in more}
+    shown = shown_of(request, {"digest": words.get("digest"), "revision": words.get("revision"), **named})
+    rest = {name: value for name, value in words.items() if name in ("note", "proof")}
+    return shown.id, kind(digest=shown.digest, revision=shown.revision, **rest, **more)
+
+
+def _length(expires: str | float) -> str:
+    return expires if isinstance(expires, str) else f"{expires:f}s"
+
+
+async def _pause(broken: int) -> None:
+    await asyncio.sleep(0.2 * 2**broken)

@@ -1,0 +1,109 @@
+"""The directory of a server: who is here, and changes by whoever may make them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..wire import said
+from ..wire.people import (
+    DelegationSeen,
+    DelegationsSeen,
+    KeySeen,
+    KeysSeen,
+    Me,
+    Named,
+    PeopleSeen,
+    PersonSeen,
+    Secret,
+    TokenSeen,
+    TokensSeen,
+)
+from ..wire.seen import Done
+from .sending import Sender
+
+
+class AsyncPeople:
+    """Lists and changes who is who at a server, as the person of the token."""
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+
+    async def me(self) -> Me:
+        """Return who you are to the server."""
+        return await self._sender.get("/me", Me)
+
+    async def list(self, *, left: bool = False) -> Sequence[PersonSeen]:
+        """Return who is here, by id; with `left` those who left, too."""
+        return (await self._sender.get("/people", PeopleSeen, left=left)).people
+
+    async def tokens(self) -> Sequence[TokenSeen]:
+        """Return tokens: your own, or all of them for an administrator."""
+        return (await self._sender.get("/tokens", TokensSeen)).tokens
+
+    async def keys(self, person: str | None = None) -> Sequence[KeySeen]:
+        """Return the keys that people enrolled."""
+        return (await self._sender.get("/keys", KeysSeen, person=person)).keys
+
+    async def delegations(self) -> Sequence[DelegationSeen]:
+        """Return who may decide in whose place."""
+        return (await self._sender.get("/delegations", DelegationsSeen)).delegations
+
+    async def add(self, person: str, name: str = "", *, roles: Sequence[str] = (), kind: Any = "person") -> None:
+        """Add a person with roles, or a machine, which never decides."""
+        await self._done("add", said.AddPerson(person=person, name=name, roles=list(roles), kind=kind))
+
+    async def remove(self, person: str) -> None:
+        """Remove a person: their tokens, keys, delegations and roles count no more."""
+        await self._done("remove", said.NamePerson(person=person))
+
+    async def give_role(self, role: str, *, to: str | None = None, group: str | None = None) -> None:
+        """Give a role to a person, or to all of a group."""
+        await self._done("give_role", said.Role(role=role, person=to, group=group))
+
+    async def take_role(self, role: str, *, of: str | None = None, group: str | None = None) -> None:
+        """Take a role from a person or a group."""
+        await self._done("take_role", said.Role(role=role, person=of, group=group))
+
+    async def join(self, group: str, person: str) -> None:
+        """Have a person join a group."""
+        await self._done("join", said.Membership(group=group, person=person))
+
+    async def leave(self, group: str, person: str) -> None:
+        """Have a person leave a group."""
+        await self._done("leave", said.Membership(group=group, person=person))
+
+    async def set_address(self, person: str, channel: str, address: str) -> None:
+        """Say at which address a person is told of requests over a channel."""
+        await self._done("set_address", said.Address(person=person, channel=channel, address=address))
+
+    async def set(self, name: str, value: Any, *, person: str | None = None) -> None:
+        """Change a setting, of a person or of everybody; None for as it was."""
+        await self._done("set", said.Setting(name=name, value=value, person=person))
+
+    async def delegate(self, giver: str, receiver: str, *, lasts: str, roles: Sequence[str] = (), why: str = "") -> str:
+        """Let another decide in somebody's place for a while; return the delegation's id."""
+        body = said.Delegate(giver=giver, receiver=receiver, lasts=lasts, roles=list(roles), why=why)
+        return (await self._sender.post("/people/delegate", Named, body)).id
+
+    async def end_delegation(self, delegation: str) -> None:
+        """End a delegation before its time."""
+        await self._done("end_delegation", said.EndDelegation(delegation=delegation))
+
+    async def issue_token(
+        self, person: str, scopes: Sequence[str] = ("decide", "read"), *, label: str = "", expires: str | None = None
+    ) -> str:
+        """Issue a token and return it: it is shown this once."""
+        body = said.IssueToken(person=person, scopes=list(scopes), label=label, expires=expires)
+        return (await self._sender.post("/people/issue_token", Secret, body)).secret
+
+    async def revoke_token(self, token: str) -> None:
+        """Revoke a token, by its id."""
+        await self._done("revoke_token", said.RevokeToken(token=token))
+
+    async def make_link(self, person: str) -> str:
+        """Make the secret of a link by which somebody enters once, within a day."""
+        return (await self._sender.post("/people/make_link", Secret, said.NamePerson(person=person))).secret
+
+    async def _done(self, word: str, body: said.Said) -> None:
+        await self._sender.post(f"/people/{word}", Done, body)

@@ -1,0 +1,179 @@
+"""Send one request to a server and read its answer: errors are those that an `App` raises, retries are bounded.
+
+What can be repeated safely is: reading is, and each change carries a key by which the server knows it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from collections.abc import AsyncGenerator, Mapping
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from ..core.encodable import in_milliseconds
+from ..core.errors import (
+    BadJson,
+    Conflict,
+    Expired,
+    KeyturnError,
+    NotAllowed,
+    NotPending,
+    RunMissing,
+    StorageError,
+    UserError,
+)
+from ..core.people import ProofRefused
+from ..wire.seen import Failure, Told
+
+try:
+    import httpx2
+except ImportError as error:
+    raise ImportError('the client needs httpx2: pip install "keyturn[server]"') from error
+
+T = TypeVar("T")
+_TRIES = 4
+_PAUSE = 0.2
+_AGAIN = (429, 502, 503, 504)
+_RUN = re.compile(r"/runs/([^/]+)")
+_KINDS: dict[str, type[KeyturnError]] = {
+    "not_allowed": NotAllowed,
+    "unknown": NotAllowed,
+    "expired": Expired,
+    "storage": StorageError,
+    "bad_json": BadJson,
+    "proof": ProofRefused,
+}
+
+
+class ServerError(KeyturnError):
+    """Raised where a server cannot be reached, or answers what no Keyturn server does; `status` is what it answered.
+
+    >>> ServerError("nobody answers", None).status is None
+    True
+    """
+
+    def __init__(self, message: str, status: int | None) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+class Sender:
+    """Sends requests to one server, with one token."""
+
+    def __init__(self, url: str, token: str, *, timeout: float = 30.0, transport: Any = None) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise UserError(f"the URL of a server is like https://keyturn.example, not {url!r}")
+        headers = {"authorization": f"Bearer {token}"}
+        self._client = httpx2.AsyncClient(
+            base_url=url.rstrip("/") + "/v1", headers=headers, timeout=timeout, transport=transport, trust_env=False
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def get(self, path: str, kind: type[T], patience: float = 0.0, /, **wanted: Any) -> T:
+        """Read something; `patience` is how much longer than usual the answer may take."""
+        return _read(await self._sent("GET", path, _query(wanted), None, {}, patience), kind)
+
+    async def post(self, path: str, kind: type[T], body: msgspec.Struct, key: str | None = None) -> T:
+        """Change something, once."""
+        return _read(await self.posted(path, body, key), kind)
+
+    async def posted(self, path: str, body: msgspec.Struct, key: str | None = None) -> bytes:
+        """Change something, once, and return the answer as it came."""
+        headers = {"content-type": "application/json", "idempotency-key": key or secrets.token_hex(16)}
+        return await self._sent("POST", path, {}, msgspec.json.encode(body), headers, 0.0)
+
+    async def _sent(
+        self, method: str, path: str, query: dict[str, Any], body: bytes | None, headers: dict[str, str], wait: float
+    ) -> bytes:
+        """Send a request, again where that may help, and return the body of its answer."""
+        timeout: Any = httpx2.Timeout(self._client.timeout.read or 30.0)
+        if wait:
+            timeout = httpx2.Timeout(timeout.read + wait)
+        for tried in range(1, _TRIES + 1):
+            try:
+                made = await self._client.request(
+                    method, path, params=query, content=body, headers=headers, timeout=timeout
+                )
+            except httpx2.TransportError as error:
+                if tried == _TRIES:
+                    raise ServerError(f"the server does not answer: {type(error).__name__}", None) from None
+            else:
+                if made.status_code < 300:
+                    return made.content
+                if made.status_code not in _AGAIN or tried == _TRIES:
+                    raise error_of(made.status_code, made.content, path)
+            await asyncio.sleep(_PAUSE * 2 ** (tried - 1))
+        raise AssertionError("the last try returns or raises")
+
+    async def events(self, path: str, last: str | None, **wanted: Any) -> AsyncGenerator[tuple[str, bytes]]:
+        """Yield the events of one stream with their ids, until it ends; raise `ServerError` where it is cut."""
+        headers = {} if last is None else {"last-event-id": last}
+        timeout = httpx2.Timeout(30.0, read=60.0)
+        try:
+            async with self._client.stream(
+                "GET", path, params=_query(wanted), headers=headers, timeout=timeout
+            ) as made:
+                if made.status_code != 200:
+                    raise error_of(made.status_code, await made.aread(), path)
+                name = ""
+                async for line in made.aiter_lines():
+                    field, _, value = line.partition(": ")
+                    if field == "id":
+                        name = value
+                    elif field == "data":
+                        yield name, value.encode()
+        except httpx2.TransportError as error:
+            raise ServerError(f"the stream was cut: {type(error).__name__}", None) from None
+
+
+def _query(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as a URL has them: none for what is not said."""
+    made = {name.rstrip("_"): value for name, value in wanted.items() if value is not None}
+    return {name: _text(value) for name, value in made.items() if value is not False}
+
+
+def _text(value: Any) -> str:
+    if value is True:
+        return "true"
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _read(body: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.MsgspecError:
+        raise ServerError("the server answers what no Keyturn server does; is the URL right?", 200) from None
+
+
+def error_of(status: int, body: bytes, path: str) -> KeyturnError:
+    """Return the error that an answer tells of, as an `App` raises it."""
+    try:
+        told = msgspec.json.decode(body, type=Failure).error
+    except msgspec.MsgspecError:
+        return ServerError(f"the server answered {status}, and not as a Keyturn server does", status)
+    return told_error(told, status, path)
+
+
+def told_error(told: Told, status: int = 422, path: str = "") -> KeyturnError:
+    """Return the error that is told of."""
+    if told.kind == "conflict":
+        at = None if told.at is None else in_milliseconds(told.at)
+        return Conflict(told.message, winner=told.winner, decision=told.decision, at=at)
+    if told.kind == "missing":
+        run = _RUN.match(path)
+        return NotPending(told.message) if run is None else RunMissing(run[1])
+    kind = _KINDS.get(told.kind, ServerError if status >= 500 or status == 429 else UserError)
+    if kind is ServerError:
+        return ServerError(told.message, status)
+    error = kind.__new__(kind)
+    Exception.__init__(error, told.message)
+    if isinstance(error, BadJson | ProofRefused):
+        error.reason = told.message
+    return error

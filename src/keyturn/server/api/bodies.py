@@ -1,0 +1,55 @@
+"""Read the body of a request: strict JSON of one struct, bounded before it is parsed, or refused with the place."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.requests import Request
+
+from ...core.errors import BadJson
+from ...core.strict import Limits, parse
+from .refusing import Refusal
+
+T = TypeVar("T")
+
+
+def body_of(kind: type[T]) -> Callable[[Request], Awaitable[T]]:
+    """Return what reads the body of a request as this struct."""
+
+    async def read(request: Request) -> T:
+        return convert(await json_of(request), kind)
+
+    return read
+
+
+async def json_of(request: Request) -> Any:
+    """Return the body as strict JSON; one that is empty is an empty object."""
+    raw = await request.body()
+    if not raw:
+        return {}
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Refusal(415, "media_type", "a body is JSON: send it with content-type application/json")
+    return parse(raw, Limits(bytes=request.app.state.settings.body_limit))
+
+
+def convert(given: Any, kind: type[T]) -> T:
+    """Make a struct of plain data, or refuse it with the place of what is wrong."""
+    try:
+        return msgspec.convert(given, kind, strict=True)
+    except msgspec.ValidationError as error:
+        raise BadBody(str(error)) from None
+
+
+class BadBody(BadJson):
+    """Raised for a body that is JSON and not what this route takes.
+
+    >>> str(BadBody("Expected `int`"))
+    'the body is not what this route takes: Expected `int`'
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.args = (f"the body is not what this route takes: {reason}",)

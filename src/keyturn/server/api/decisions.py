@@ -1,0 +1,184 @@
+"""Decide requests over HTTP: each word names what was shown, and the answer is read from the record.
+
+So the same word said again, on this server or another, is answered the same: it is one decision on record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from typing import Annotated, Any
+
+from msgspec.structs import replace
+
+from ...core import events as ev
+from ...core.codec import Log
+from ...core.encodable import moment
+from ...core.errors import NotAllowed, NotPending, UserError
+from ...core.request import Request
+from ...engine.run.log_cache import log_in
+from ...inbox.naming import Outcome
+from ...journal.rows import RequestRow
+from ...policies.grants import Grant
+from ...wire import said
+from ...wire.seen import Decided, OneOutcome, Outcomes, RequestSeen, ToSign
+from .paging import IdPath
+from .refusing import told_of
+from .routes import Call, Here, Routes, answer, taken
+
+routes = Routes("decisions")
+_ERRORS = (404, 409, 410)
+
+
+def _decides(word: str, takes: type, gives: type = Decided) -> Any:
+    return routes.add("POST", f"/requests/{{request}}/{word}", scope="decide", takes=takes, gives=gives, errors=_ERRORS)
+
+
+@_decides("approve", said.Approve)
+async def approve(here: Here, request: IdPath, body: Annotated[said.Approve, taken(said.Approve)]) -> Any:
+    """Approve exactly this call, or with other arguments, or from now on what a grant covers."""
+    row = await here.sight.request(request)
+    grant = (
+        None if body.grant is None else Grant(body.grant.where, body.grant.expires, body.grant.uses, body.grant.scope)
+    )
+    more: dict[str, Any] = {"edit": body.edit, "grant": grant, "seen": body.seen, "break_glass": body.break_glass}
+    done = here.app.inbox.approve(request, by=here.visitor.login, **more, **words(body))
+    verdicts = ("approve",) if body.edit is None else ("edit", "approve")
+    return await _recorded(here, row, done, verdicts, granting=grant is not None)
+
+
+@_decides("reject", said.Reject)
+async def reject(here: Here, request: IdPath, body: Annotated[said.Reject, taken(said.Reject)]) -> Any:
+    """Reject the call; its model is told the message."""
+    row = await here.sight.request(request)
+    more: dict[str, Any] = {"message": body.message, "always": body.always}
+    done = here.app.inbox.reject(request, by=here.visitor.login, **more, **words(body))
+    return await _recorded(here, row, done, ("reject",), granting=body.always)
+
+
+@_decides("ask_back", said.AskBack)
+async def ask_back(here: Here, request: IdPath, body: Annotated[said.AskBack, taken(said.AskBack)]) -> Any:
+    """Ask the agent back: the call does not run, and its model answers the question."""
+    row = await here.sight.request(request)
+    done = here.app.inbox.ask_back(request, body.question, by=here.visitor.login, **words(body))
+    return await _recorded(here, row, done, ("reject",))
+
+
+@_decides("answer", said.Answer)
+async def answer_request(here: Here, request: IdPath, body: Annotated[said.Answer, taken(said.Answer)]) -> Any:
+    """Give the call's result in its tool's place, or what its tool asked for."""
+    row = await here.sight.request(request)
+    done = here.app.inbox.answer(request, body.output, by=here.visitor.login, **words(body))
+    return await _recorded(here, row, done, ("answer",))
+
+
+@_decides("resolve", said.Resolve)
+async def resolve(here: Here, request: IdPath, body: Annotated[said.Resolve, taken(said.Resolve)]) -> Any:
+    """Record what became of a call in doubt."""
+    row = await here.sight.request(request)
+    done = here.app.inbox.resolve(request, body.outcome, body.output, by=here.visitor.login, **words(body))
+    return await _recorded(here, row, done, (body.outcome,))
+
+
+@_decides("withdraw", said.Withdraw, RequestSeen)
+async def withdraw(here: Here, request: IdPath, body: Annotated[said.Withdraw, taken(said.Withdraw)]) -> Any:
+    """Take an approval back before it is executed; the call asks anew."""
+    if body.run is None:
+        await here.sight.request(request)
+    else:
+        await here.sight.run(body.run)
+    named: dict[str, Any] = {"digest": body.digest, "note": body.note}
+    row = await here.app.inbox.withdraw(request, by=here.visitor.login, run=body.run, **named)
+    return answer(RequestSeen.of(row))
+
+
+@_decides("to_sign", said.Signing, ToSign)
+async def to_sign(here: Here, request: IdPath, body: Annotated[said.Signing, taken(said.Signing)]) -> Any:
+    """Return the bytes that somebody signs who decides so; nothing is recorded."""
+    await here.sight.request(request)
+    more: dict[str, Any] = {
+        "edit": body.edit, "seen": body.seen, "output": body.output, "message": body.message,
+        "break_glass": body.break_glass, "digest": body.digest, "revision": body.revision, "note": body.note,
+    }  # fmt: skip
+    return answer(ToSign(await here.app.inbox.to_sign(request, body.verdict, **more)))
+
+
+@routes.add("POST", "/approve_all", scope="decide", takes=said.ApproveAll, gives=Outcomes)
+async def approve_all(here: Here, body: Annotated[said.ApproveAll, taken(said.ApproveAll)]) -> Any:
+    """Approve several requests, each as it was shown; one that is refused holds up none of the others."""
+    rows, missing = await _several(here, body.requests)
+    made = await here.app.inbox.approve_all(rows, by=here.visitor.login, note=body.note)
+    return answer(_outcomes(body.requests, [*made, *missing]))
+
+
+@routes.add("POST", "/reject_all", scope="decide", takes=said.RejectAll, gives=Outcomes)
+async def reject_all(here: Here, body: Annotated[said.RejectAll, taken(said.RejectAll)]) -> Any:
+    """Reject several requests, each as it was shown."""
+    rows, missing = await _several(here, body.requests)
+    made = await here.app.inbox.reject_all(rows, by=here.visitor.login, message=body.message, note=body.note)
+    return answer(_outcomes(body.requests, [*made, *missing]))
+
+
+async def _several(here: Call, named: Sequence[said.OneOf]) -> tuple[list[Request], list[Outcome]]:
+    """Return the requests as they were shown, and an outcome of each that is not there for whoever asks."""
+    rows: list[Request] = []
+    missing: list[Outcome] = []
+    for each in {each.id: each for each in named}.values():
+        try:
+            row = await here.sight.request(each.id)
+        except NotPending as error:
+            missing.append(Outcome(each.id, error=error))
+        else:
+            rows.append(replace(row.request, digest=each.digest))
+    return rows, missing
+
+
+def _outcomes(named: Sequence[said.OneOf], made: Sequence[Outcome]) -> Outcomes:
+    by_id = {each.request: each for each in made}
+    return Outcomes([_one(by_id[each.id]) for each in named])
+
+
+def _one(made: Outcome) -> OneOutcome:
+    told = None if made.error is None else told_of(made.error)
+    return OneOutcome(made.request, made.ok, None if made.row is None else made.row.state, told)
+
+
+def words(body: said.Word) -> dict[str, Any]:
+    """Return what goes with any decision."""
+    return {"digest": body.digest, "revision": body.revision, "note": body.note, "proof": body.proof}
+
+
+async def _recorded(
+    here: Call, row: RequestRow, deciding: Awaitable[RequestRow], verdicts: Sequence[str], *, granting: bool = False
+) -> Any:
+    """Decide, and answer with what the run's log says of it."""
+    try:
+        done = await deciding
+    except (NotAllowed, NotPending):
+        raise
+    except UserError:  # a standing decision is given once: said again with the same word, it is the one on record
+        found = _decision(await log_in(here.app.journal, row.run), row, here.visitor.id, verdicts)
+        if found is None or found.grant is None or not granting:
+            raise
+        return answer(found)
+    log = await log_in(here.app.journal, row.run)
+    found = _decision(log, row, here.visitor.id, verdicts)
+    if found is None:  # it said nothing new, and what was said before was somebody else's word
+        raise NotPending(f"nothing was recorded: the request is {done.state}")
+    return answer(found)
+
+
+def _decision(log: Log, row: RequestRow, person: str, verdicts: Sequence[str]) -> Decided | None:
+    """Find the newest word of a person on a call."""
+    for line in range(len(log.steps) - 1, -1, -1):
+        step = log.steps[line]
+        granted = [event.grant.id for event in step.events if isinstance(event, ev.GrantGiven)]
+        for event in step.events:
+            if not isinstance(event, ev.CallDecided | ev.VoteCast):
+                continue
+            said_so = event.decision
+            if said_so.call == row.call and said_so.by == person and said_so.verdict in verdicts:
+                settled = isinstance(event, ev.CallDecided)
+                at = moment(max(step.at, 0))
+                grant = granted[0] if granted else None
+                return Decided(row.id, row.run, said_so.verdict, person, at, line, settled, grant)
+    return None

@@ -1,0 +1,104 @@
+"""Answer a repeated request as the first time: the same idempotency key with the same body does nothing twice.
+
+A server remembers its answers for a day. What holds between servers, and after a restart, is the record itself: the
+same word of the same person on the same asking is one decision, and a start is named by its key in the run's own log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+from starlette.responses import Response
+
+from .refusing import Refusal
+
+HEADER = "idempotency-key"
+_KEY = re.compile(r"[\x21-\x7e]{1,200}")
+_SECONDS = 24 * 3600.0
+_MOST = 20_000
+_LARGEST = 16_384
+
+
+class _Kept(NamedTuple):
+    until: float
+    body: bytes
+    status: int
+    answer: bytes
+
+
+@dataclass
+class _Work:
+    lock: asyncio.Lock
+    waiting: int = 0
+
+
+class Answers:
+    """Remembers the answers to requests that named a key, each for whoever asked."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._kept = OrderedDict[tuple[str, str], _Kept]()
+        self._at_work = dict[tuple[str, str], _Work]()
+
+    async def once(self, whose: str, key: str, asked: bytes, doing: Callable[[], Awaitable[Response]]) -> Response:
+        """Do it, or answer as the first time; whoever asks meanwhile waits for that answer."""
+        name = (whose, key)
+        work = self._at_work.setdefault(name, _Work(asyncio.Lock()))
+        work.waiting += 1
+        try:
+            async with work.lock:
+                kept = self._found(name)
+                if kept is None:
+                    made = await doing()
+                    self._keep(name, asked, made)
+                    return made
+        finally:
+            work.waiting -= 1
+            if not work.waiting:
+                del self._at_work[name]
+        if kept.body != asked:
+            raise Refusal(422, "other_body", "this idempotency key was used for another request; choose a new one")
+        return Response(kept.answer, kept.status, media_type="application/json")
+
+    def _found(self, name: tuple[str, str]) -> _Kept | None:
+        kept = self._kept.get(name)
+        return kept if kept is not None and self._clock() < kept.until else None
+
+    def _keep(self, name: tuple[str, str], asked: bytes, made: Response) -> None:
+        body = bytes(made.body)
+        if made.status_code >= 300 or len(body) > _LARGEST:
+            return
+        self._kept[name] = _Kept(self._clock() + _SECONDS, asked, made.status_code, body)
+        self._kept.move_to_end(name)
+        while len(self._kept) > _MOST:
+            self._kept.popitem(last=False)
+
+
+def key_of(headers: Any) -> str | None:
+    """Return the key that a request names, or refuse one that is none."""
+    given: list[str] = headers.getlist(HEADER)
+    if not given:
+        return None
+    if len(given) > 1 or not _KEY.fullmatch(given[0]):
+        raise Refusal(422, "bad_request", "an idempotency key is 1 to 200 visible ASCII characters")
+    return given[0]
+
+
+def name_of_start(person: str, headers: Any) -> str | None:
+    """Return the name under which somebody starts a run once, where their request names a key."""
+    key = key_of(headers)
+    return None if key is None else f"http {person} {key}"
+
+
+def asked_of(method: str, path: str, body: Any) -> bytes:
+    """Return a digest of what a request asks."""
+    told = msgspec.json.encode(body, order="deterministic")
+    return hashlib.sha256(f"{method} {path}\n".encode() + told).digest()

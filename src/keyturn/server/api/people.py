@@ -1,0 +1,221 @@
+"""Say who is who, and change it: each change is a word of `People`, with the person in the body and not in the path.
+
+Who may change what is judged there, by the directory; here it takes a token for "people".
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from ...core.errors import NotAllowed
+from ...wire import said
+from ...wire.people import (
+    DelegationSeen,
+    DelegationsSeen,
+    KeySeen,
+    KeysSeen,
+    Me,
+    Named,
+    PeopleSeen,
+    PersonSeen,
+    Secret,
+    SettingsSeen,
+    TokenSeen,
+    TokensSeen,
+)
+from ...wire.seen import Done, ToSign
+from .paging import Name
+from .routes import Call, Here, Routes, answer, taken
+
+routes = Routes("people")
+
+
+@routes.add("GET", "/me", scope=("read", "decide", "people", "run"), gives=Me)
+async def get_me(here: Here) -> Any:
+    """Say who you are to the server."""
+    visitor = here.visitor
+    person = PersonSeen.of(visitor.directory, visitor.person, closely=True)
+    return answer(Me(person, sorted(visitor.login.scopes), here.app.people.tenant, here.sight.whole))
+
+
+@routes.add("GET", "/people", scope=("read", "people"), gives=PeopleSeen)
+async def list_people(here: Here, person: Name = None, left: bool = False) -> Any:
+    """List people by id, or one of them; with `left`, those who left, too."""
+    directory = here.visitor.directory
+    found = [each for each in directory.people.values() if (each.here or left) and person in (None, each.id)]
+    shown = [
+        PersonSeen.of(directory, each, closely=_closely(here, each.id))
+        for each in sorted(found, key=lambda one: one.id)
+    ]
+    return answer(PeopleSeen(shown, {name: sorted(roles) for name, roles in sorted(directory.groups.items())}))
+
+
+def _closely(here: Call, person: str) -> bool:
+    """Return whether somebody sees what is private of a person."""
+    return person == here.visitor.id or here.visitor.administers
+
+
+@routes.add("GET", "/tokens", scope="people", gives=TokensSeen)
+async def list_tokens(here: Here) -> Any:
+    """List tokens: your own, or all of them for an administrator."""
+    now = await here.app.inbox.now()
+    found = [each for each in here.visitor.directory.tokens.values() if _closely(here, each.person)]
+    return answer(TokensSeen([TokenSeen.of(each, now) for each in found]))
+
+
+@routes.add("GET", "/keys", scope=("read", "people"), gives=KeysSeen)
+async def list_keys(here: Here, person: Name = None) -> Any:
+    """List the keys that people enrolled."""
+    found = here.visitor.directory.keys.values()
+    return answer(KeysSeen([KeySeen.of(each) for each in found if person in (None, each.person)]))
+
+
+@routes.add("GET", "/delegations", scope=("read", "people"), gives=DelegationsSeen)
+async def list_delegations(here: Here) -> Any:
+    """List who may decide in whose place."""
+    now = await here.app.inbox.now()
+    found = here.visitor.directory.delegations.values()
+    return answer(DelegationsSeen([DelegationSeen.of(each, now) for each in found]))
+
+
+@routes.add("GET", "/settings", scope="people", gives=SettingsSeen)
+async def get_settings(here: Here) -> Any:
+    """Return the settings that are everybody's, to an administrator."""
+    if not here.visitor.administers:
+        raise NotAllowed("the settings are for administrators")
+    return answer(SettingsSeen(dict(here.visitor.directory.settings)))
+
+
+def _changes(word: str, takes: type, gives: type = Done) -> Any:
+    return routes.add("POST", f"/people/{word}", scope="people", takes=takes, gives=gives, errors=(409,))
+
+
+@_changes("add", said.AddPerson)
+async def add_person(here: Here, body: Annotated[said.AddPerson, taken(said.AddPerson)]) -> Any:
+    """Add a person with roles, or a machine, which never decides."""
+    by = here.visitor.login
+    await here.app.people.add(body.person, body.name, by=by, roles=body.roles, kind=body.kind)
+    return answer(Done())
+
+
+@_changes("remove", said.NamePerson)
+async def remove_person(here: Here, body: Annotated[said.NamePerson, taken(said.NamePerson)]) -> Any:
+    """Remove a person: their tokens, keys, delegations and roles count no more."""
+    await here.app.people.remove(body.person, by=here.visitor.login)
+    return answer(Done())
+
+
+@_changes("give_role", said.Role)
+async def give_role(here: Here, body: Annotated[said.Role, taken(said.Role)]) -> Any:
+    """Give a role to a person, or to all of a group."""
+    by = here.visitor.login
+    await here.app.people.give_role(body.role, to=body.person or "", group=body.group or "", by=by)
+    return answer(Done())
+
+
+@_changes("take_role", said.Role)
+async def take_role(here: Here, body: Annotated[said.Role, taken(said.Role)]) -> Any:
+    """Take a role from a person or a group."""
+    by = here.visitor.login
+    await here.app.people.take_role(body.role, of=body.person or "", group=body.group or "", by=by)
+    return answer(Done())
+
+
+@_changes("join", said.Membership)
+async def join_group(here: Here, body: Annotated[said.Membership, taken(said.Membership)]) -> Any:
+    """Have a person join a group."""
+    await here.app.people.join(body.group, body.person, by=here.visitor.login)
+    return answer(Done())
+
+
+@_changes("leave", said.Membership)
+async def leave_group(here: Here, body: Annotated[said.Membership, taken(said.Membership)]) -> Any:
+    """Have a person leave a group."""
+    await here.app.people.leave(body.group, body.person, by=here.visitor.login)
+    return answer(Done())
+
+
+@_changes("delegate", said.Delegate, Named)
+async def delegate(here: Here, body: Annotated[said.Delegate, taken(said.Delegate)]) -> Any:
+    """Let another decide in somebody's place for a while."""
+    by = here.visitor.login
+    more: dict[str, Any] = {"lasts": body.lasts, "roles": body.roles, "why": body.why}
+    return answer(Named((await here.app.people.delegate(body.giver, body.receiver, by=by, **more)).id))
+
+
+@_changes("end_delegation", said.EndDelegation)
+async def end_delegation(here: Here, body: Annotated[said.EndDelegation, taken(said.EndDelegation)]) -> Any:
+    """End a delegation before its time."""
+    await here.app.people.end_delegation(body.delegation, by=here.visitor.login)
+    return answer(Done())
+
+
+@_changes("issue_token", said.IssueToken, Secret)
+async def issue_token(here: Here, body: Annotated[said.IssueToken, taken(said.IssueToken)]) -> Any:
+    """Issue a token: it is shown this once."""
+    by = here.visitor.login
+    more: dict[str, Any] = {"label": body.label, "expires": body.expires}
+    return answer(Secret(await here.app.people.issue_token(body.person, body.scopes, by=by, **more)))
+
+
+@_changes("revoke_token", said.RevokeToken)
+async def revoke_token(here: Here, body: Annotated[said.RevokeToken, taken(said.RevokeToken)]) -> Any:
+    """Revoke a token, by its id."""
+    await here.app.people.revoke_token(body.token, by=here.visitor.login)
+    return answer(Done())
+
+
+@_changes("make_link", said.NamePerson, Secret)
+async def make_link(here: Here, body: Annotated[said.NamePerson, taken(said.NamePerson)]) -> Any:
+    """Make the secret of a link by which somebody enters once, within a day."""
+    return answer(Secret(await here.app.people.make_link(body.person, by=here.visitor.login)))
+
+
+@_changes("set_address", said.Address)
+async def set_address(here: Here, body: Annotated[said.Address, taken(said.Address)]) -> Any:
+    """Say at which address a person is told of requests over a channel."""
+    await here.app.people.set_address(body.person, body.channel, body.address, by=here.visitor.login)
+    return answer(Done())
+
+
+@_changes("set", said.Setting)
+async def change_setting(here: Here, body: Annotated[said.Setting, taken(said.Setting)]) -> Any:
+    """Change a setting, of a person or of everybody; null for as it was."""
+    await here.app.people.set(body.name, body.value, person=body.person or "", by=here.visitor.login)
+    return answer(Done())
+
+
+@_changes("key_to_sign", said.KeyText, ToSign)
+async def key_to_sign(here: Here, body: Annotated[said.KeyText, taken(said.KeyText)]) -> Any:
+    """Return what you sign with a key that you enrol, to show that you have it."""
+    people = here.app.people
+    return answer(ToSign(people.to_sign(here.visitor.id, people.read_key(body.scheme, body.text, label=body.label))))
+
+
+@_changes("enrol_key", said.EnrolKey, Named)
+async def enrol_key(here: Here, body: Annotated[said.EnrolKey, taken(said.EnrolKey)]) -> Any:
+    """Enrol your own key; it counts when somebody else has confirmed it."""
+    people = here.app.people
+    key = people.read_key(body.scheme, body.text, label=body.label)
+    made = await people.enrol_key(here.visitor.id, key, body.proof, by=here.visitor.login)
+    return answer(Named(made.id))
+
+
+@_changes("to_confirm", said.NameKey, ToSign)
+async def key_to_confirm(here: Here, body: Annotated[said.NameKey, taken(said.NameKey)]) -> Any:
+    """Return what somebody signs who confirms that a key is its owner's."""
+    return answer(ToSign(await here.app.people.to_confirm(body.key)))
+
+
+@_changes("confirm_key", said.ConfirmKey)
+async def confirm_key(here: Here, body: Annotated[said.ConfirmKey, taken(said.ConfirmKey)]) -> Any:
+    """Confirm that a key is its owner's, with a signature by a key that counts already."""
+    await here.app.people.confirm_key(body.key, by=here.visitor.login, proof=body.proof)
+    return answer(Done())
+
+
+@_changes("revoke_key", said.NameKey)
+async def revoke_key(here: Here, body: Annotated[said.NameKey, taken(said.NameKey)]) -> Any:
+    """Revoke a key: nothing that it signed runs any more, and what ran stays."""
+    await here.app.people.revoke_key(body.key, by=here.visitor.login)
+    return answer(Done())

@@ -1,0 +1,78 @@
+"""Show the policy of the app, and what it or another one would have said of past calls."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Annotated, Any
+
+from fastapi import Query as Param
+
+from ...core.policy import milliseconds
+from ...inbox.replay import Replayed, Unread, replay
+from ...policies.file import PolicyFile
+from ...policies.rules import Policy
+from ...wire import said
+from ...wire.records import PolicySeen, ReplayCount, ReplayReport
+from .routes import Call, Here, Routes, answer, taken
+
+routes = Routes("policies")
+_EXAMPLES = 3
+_SECONDS = 20.0
+_UNREAD = 100
+Since = Annotated[str | None, Param(max_length=40, description="Only calls of so long back: 7d, 12h.")]
+
+
+@routes.add("GET", "/policies", scope="read", gives=PolicySeen)
+async def get_policy(here: Here) -> Any:
+    """Show the policy of the app."""
+    here.sight.must_see_all()
+    given: Any = here.app.policy
+    policy = given.policy if isinstance(given, PolicyFile) else given
+    if not isinstance(policy, Policy):
+        return answer(PolicySeen("none" if policy is None else type(policy).__name__, 0, False, None))
+    return answer(PolicySeen(type(given).__name__, len(policy.rules), policy.shadow, _text(policy)))
+
+
+def _text(policy: Policy) -> str | None:
+    try:
+        return policy.to_toml()
+    except Exception:  # a rule with a function of somebody's own has no text
+        return None
+
+
+@routes.add("GET", "/policies/shadow", scope="read", gives=ReplayReport)
+async def get_shadow(here: Here, since: Since = None) -> Any:
+    """Tell what a policy in shadow mode said of past calls."""
+    return await _replayed(here, None, since)
+
+
+@routes.add("POST", "/policies/replay", scope="read", takes=said.Replay, gives=ReplayReport)
+async def replay_policy(here: Here, body: Annotated[said.Replay, taken(said.Replay)]) -> Any:
+    """Tell what a policy would have said of past calls; nothing is changed."""
+    return await _replayed(here, Policy.from_toml(f"{body.policy}\n"), body.since)
+
+
+async def _replayed(here: Call, policy: Policy | None, since: str | None) -> Any:
+    here.sight.must_see_all()
+    begins = 0 if since is None else await here.app.inbox.now() - milliseconds(since)
+    counts = dict[tuple[str, Any, Any], list[Replayed]]()
+    totals = dict[tuple[str, Any, Any], int]()
+    unread: list[Unread] = []
+    ends, whole = time.monotonic() + _SECONDS, True
+    async with here.request.app.state.busy:  # one at a time: it reads the log of every run
+        async for each in replay(here.app.journal, policy, begins):
+            if isinstance(each, Unread):
+                unread += [each] if len(unread) < _UNREAD else []
+            else:
+                key = (each.tool, each.was, each.would)
+                totals[key] = totals.get(key, 0) + 1
+                examples = counts.setdefault(key, [])
+                examples += [each] if len(examples) < _EXAMPLES else []
+            if time.monotonic() > ends:
+                whole = False
+                break
+            await asyncio.sleep(0)
+    told = [ReplayCount(*key, totals[key], counts[key]) for key in sorted(totals)]
+    changed = sum(each.calls for each in told if "unknown" not in (each.was, each.would) and each.was != each.would)
+    return answer(ReplayReport(sum(totals.values()), changed, told, unread, whole))

@@ -1,0 +1,100 @@
+"""Search, verify and export the record, and tell how people decide."""
+
+from __future__ import annotations
+
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Query as Param
+from pydantic import AwareDatetime
+from starlette.background import BackgroundTask
+from starlette.responses import FileResponse
+
+from ...core.errors import NotAllowed
+from ...inbox.insights import InsightsReport
+from ...wire import said
+from ...wire.records import AuditPage, Suggestions, Verified
+from .paging import Limit, Name, plain
+from .routes import Here, Routes, answer, taken
+
+routes = Routes("records")
+At = Annotated[AwareDatetime | None, Param(description="A time with its zone.")]
+Key = Annotated[str | None, Param(max_length=250, description="The `next` of the page before.")]
+Days = Annotated[int, Param(ge=1, le=3_660)]
+
+
+@routes.add("GET", "/audit", scope="read", gives=AuditPage)
+async def search_audit(
+    here: Here,
+    person: Name = None,
+    tool: Name = None,
+    agent: Name = None,
+    run: Name = None,
+    verdict: Name = None,
+    text: Name = None,
+    since: At = None,
+    until: At = None,
+    after: Key = None,
+    limit: Limit = 50,
+) -> Any:
+    """Return who decided what, when and on which bytes, the oldest run first."""
+    here.sight.must_see_all()
+    plain(person, tool, agent, run, verdict, text, after)
+    more: dict[str, Any] = {"person": person, "tool": tool, "agent": agent, "run": run, "verdict": verdict}
+    async with here.request.app.state.busy:  # one at a time: it reads logs
+        found = await here.app.audit.search(after=after, limit=limit + 1, text=text, between=(since, until), **more)
+    page = found[:limit]
+    return answer(AuditPage(page, page[-1].key if len(found) > limit else None))
+
+
+@routes.add("GET", "/audit/verify", scope="read", gives=Verified)
+async def verify_audit(here: Here) -> Any:
+    """Verify every line of the store."""
+    here.sight.must_see_all()
+    async with here.request.app.state.busy:
+        report = await here.app.audit.verify()
+    data = report.data()
+    return answer(Verified(**{name: data[name] for name in Verified.__struct_fields__}))
+
+
+@routes.add("POST", "/audit/export", scope="read", takes=said.Export, media="application/octet-stream")
+async def export_audit(here: Here, body: Annotated[said.Export, taken(said.Export)]) -> Any:
+    """Export the record: decisions as CSV; to an administrator also all of it, signed and verifiable, as JSONL."""
+    here.sight.must_see_all()
+    if body.format == "jsonl" and not here.visitor.administers:
+        raise NotAllowed("the whole record has who is who in it: it is for administrators, with a token for 'people'")
+    folder = Path(tempfile.mkdtemp(prefix="keyturn-export-"))
+    file = folder / f"decisions.{body.format}"
+    gone = BackgroundTask(_removed, file, folder)
+    try:
+        terms = {name: getattr(body, name) for name in ("person", "tool", "agent", "run", "verdict", "text")}
+        async with here.request.app.state.busy:
+            await here.app.audit.export(file, format=body.format, secrets=body.secrets, **terms)
+    except BaseException:
+        await gone()
+        raise
+    named = f"keyturn-{datetime.now(UTC):%Y-%m-%d}.{body.format}"
+    return FileResponse(file, media_type="application/octet-stream", filename=named, background=gone)
+
+
+def _removed(file: Path, folder: Path) -> None:
+    file.unlink(missing_ok=True)
+    folder.rmdir()
+
+
+@routes.add("GET", "/insights", scope="read", gives=InsightsReport)
+async def get_insights(here: Here, days: Days = 30) -> Any:
+    """Tell how people decided in so many days."""
+    here.sight.must_see_all()
+    return answer(await here.app.insights.report(days=days))
+
+
+@routes.add("GET", "/insights/suggestions", scope="read", gives=Suggestions)
+async def get_suggestions(here: Here, tool: Name = None) -> Any:
+    """Suggest rules that would have let run what people approved unchanged."""
+    here.sight.must_see_all()
+    plain(tool)
+    async with here.request.app.state.busy:
+        return answer(Suggestions(await here.app.insights.suggestions(tool=tool)))

@@ -1,0 +1,200 @@
+"""List and show requests, and say of them that one is on it; what waits can be waited for."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import AsyncGenerator, Sequence
+from functools import partial
+from typing import Annotated, Any, Literal
+
+import msgspec
+from fastapi import Depends
+from fastapi import Query as Param
+
+from ...journal.rows import Query, RequestRow
+from ...wire import said
+from ...wire.seen import Done, Form, RequestPage, RequestSeen
+from .paging import After, IdPath, Limit, Name, Newest, after_of, key_of, plain
+from .routes import Call, Here, Routes, answer, taken
+from .run_events import LastId
+from .streams import EventStream, event
+from .visible_pages import visible_page
+from .waiting import Wait, changes_within
+
+routes = Routes("requests")
+_EVERY = 15.0
+State = Literal[
+    "open", "approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire", "void", "damaged", "all"
+]
+Kind = Literal["approval", "external", "in_doubt"]
+For = Annotated[Literal["me"] | None, Param(alias="for", description="Only those that you may decide.")]
+Unclaimed = Annotated[bool, Param(description="None that somebody else is on.")]
+Token = Annotated[str | None, Param(max_length=64, description="The `token` of the page before: wait for another.")]
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """Says which requests somebody lists."""
+
+    query: Query
+    mine: bool
+    unclaimed: bool
+
+
+async def _named(
+    state: State = "open",
+    tool: Name = None,
+    agent: Name = None,
+    run: Name = None,
+    kind: Kind | None = None,
+) -> dict[str, Any]:
+    plain(tool, agent, run)
+    return {"state": None if state == "all" else state, "tool": tool, "agent": agent, "run": run, "kind": kind}
+
+
+async def _wanted(
+    named: Annotated[dict[str, Any], Depends(_named)],
+    limit: Limit = 50,
+    after: After = None,
+    newest: Newest = False,
+    mine: For = None,
+    unclaimed: Unclaimed = False,
+) -> Wanted:
+    query = Query(**named, limit=limit, after=after_of(after), newest=newest)
+    return Wanted(query, mine == "me", unclaimed)
+
+
+Selected = Annotated[Wanted, Depends(_wanted)]
+
+
+async def page_of(here: Call, wanted: Wanted) -> RequestPage:
+    """Return a page of requests as it is now, with the token that names it."""
+
+    async def seen(rows: Sequence[RequestRow]) -> list[RequestRow]:
+        return [row for row in rows if here.sight.lists(row, mine=wanted.mine, unclaimed=wanted.unclaimed)]
+
+    rows, more = await visible_page(wanted.query, here.app.journal.requests, seen, lambda row: (row.asked_at, row.id))
+    shown = [RequestSeen.of(row) for row in rows]
+    token = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:32]
+    return RequestPage(shown, key_of(*more) if more else None, token)
+
+
+@routes.add("GET", "/requests", scope="read", gives=RequestPage)
+async def list_requests(here: Here, wanted: Selected, wait: Wait = 0, token: Token = None) -> Any:
+    """List requests, by when they were asked; with `wait` and `token`, once the page is another one."""
+    page = await page_of(here, wanted)
+    if token is not None and page.token == token:
+        async for _ in changes_within(here, wait):
+            page = await page_of(await here.anew(), wanted)
+            if page.token != token:
+                break
+    return answer(page)
+
+
+@routes.add("GET", "/requests/stream", scope="read", gives=RequestPage, media="text/event-stream")
+async def stream_requests(here: Here, wanted: Selected, last_event_id: LastId = None) -> Any:
+    """Stream a page of requests: as it is now, and again whenever it is another one.
+
+    Each event is the whole page and its id the page's token, so that whoever comes back has what is so now.
+    """
+    places = here.request.app.state.places
+    places.check(here.visitor.id)
+    pages = _pages(here, wanted, last_event_id)
+    return EventStream(pages, ended=here.live.ended, places=places, person=here.visitor.id)
+
+
+async def _pages(here: Call, wanted: Wanted, token: str | None) -> AsyncGenerator[bytes]:
+    """Yield pages; those who see the same page share one look, and whoever is let in no more is shown nothing more."""
+    timed = wanted.mine or wanted.unclaimed  # what was put off, or is somebody's, is so until a time
+    async with contextlib.aclosing(here.live.changes(_EVERY)) as changes:
+        async for changed in changes:
+            now = await here.anew()
+            if not (changed or timed):
+                continue
+            whose = "" if now.sight.whole and not timed else now.visitor.id
+            name, body = await here.live.once(("requests", wanted, whose, changed), partial(_encoded, now, wanted))
+            if name != token:
+                token = name
+                yield event(body, id=name, name="requests")
+
+
+async def _encoded(here: Call, wanted: Wanted) -> tuple[str, bytes]:
+    page = await page_of(here, wanted)
+    return page.token, msgspec.json.encode(page)
+
+
+@routes.add("GET", "/requests/{request}", scope=("read", "decide"), gives=RequestSeen, errors=(404,))
+async def get_request(here: Here, request: IdPath) -> Any:
+    """Return a request, whatever became of it."""
+    return answer(RequestSeen.of(await here.sight.request(request)))
+
+
+@routes.add("GET", "/requests/{request}/form", scope=("read", "decide"), gives=Form, errors=(404,))
+async def get_form(here: Here, request: IdPath) -> Any:
+    """Return what an edit form is made of: the schema of the tool's arguments, and what would run now."""
+    row = await here.sight.request(request)
+    if row.state != "open":
+        return answer(Form(row.id, row.digest, False, None, row.params))
+    item = await here.app.inbox.item(request)
+    told: Any = None if item.tool is None else item.tool.spec().get("schema")
+    schema: dict[str, Any] | None = told if isinstance(told, dict) else None
+    editable = item.tool is not None and "edit" in row.request.verdicts
+    return answer(Form(row.id, row.digest, editable, schema, row.params))
+
+
+@routes.add("GET", "/requests/{request}/alike", scope="read", gives=RequestPage, errors=(404,))
+async def list_alike(here: Here, request: IdPath) -> Any:
+    """Return the open requests of the same tool with the same arguments, of whatever run."""
+    row = await here.sight.request(request)
+    if row.state != "open":
+        return answer(RequestPage([], None, ""))
+    found = [each for each in await here.app.inbox.alike(row) if here.sight.sees(each)]
+    shown = [RequestSeen.of(each) for each in found]
+    return answer(RequestPage(shown, None, hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:32]))
+
+
+@routes.add("POST", "/requests/{request}/look", scope=("read", "decide"), takes=said.Said, gives=Done, errors=(404,))
+async def look_at(here: Here, request: IdPath, body: Annotated[said.Said, taken(said.Said)]) -> Any:
+    """Note that you opened a request, so that you are not told of it by further channels."""
+    await here.sight.request(request)
+    await here.app.inbox.looked(request, by=here.visitor.login)
+    return answer(Done())
+
+
+@routes.add("POST", "/requests/{request}/take", scope="decide", takes=said.Until, gives=RequestSeen, errors=(404, 409))
+async def take_request(here: Here, request: IdPath, body: Annotated[said.Until, taken(said.Until)]) -> Any:
+    """Say that you are on it, for 15 minutes unless you say until when."""
+    await here.sight.request(request)
+    row = await here.app.inbox.take(request, by=here.visitor.login, until=body.until, lasts=body.lasts, **named(body))
+    return answer(RequestSeen.of(row))
+
+
+@routes.add(
+    "POST", "/requests/{request}/let_go", scope="decide", takes=said.Shown, gives=RequestSeen, errors=(404, 409)
+)
+async def let_go(here: Here, request: IdPath, body: Annotated[said.Shown, taken(said.Shown)]) -> Any:
+    """Say that you are not on it any more."""
+    await here.sight.request(request)
+    return answer(RequestSeen.of(await here.app.inbox.let_go(request, by=here.visitor.login, **named(body))))
+
+
+@routes.add(
+    "POST", "/requests/{request}/snooze", scope="decide", takes=said.Until, gives=RequestSeen, errors=(404, 409)
+)
+async def snooze_request(here: Here, request: IdPath, body: Annotated[said.Until, taken(said.Until)]) -> Any:
+    """Put a request off, for yourself alone."""
+    await here.sight.request(request)
+    row = await here.app.inbox.snooze(request, by=here.visitor.login, until=body.until, lasts=body.lasts, **named(body))
+    return answer(RequestSeen.of(row))
+
+
+@routes.add("POST", "/requests/{request}/wake", scope="decide", takes=said.Shown, gives=RequestSeen, errors=(404, 409))
+async def wake_request(here: Here, request: IdPath, body: Annotated[said.Shown, taken(said.Shown)]) -> Any:
+    """Have a request back that you put off."""
+    await here.sight.request(request)
+    return answer(RequestSeen.of(await here.app.inbox.wake(request, by=here.visitor.login, **named(body))))
+
+
+def named(body: said.Shown) -> dict[str, Any]:
+    """Return what names a request as it was shown."""
+    return {"digest": body.digest, "revision": body.revision}

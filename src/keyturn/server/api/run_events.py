@@ -1,0 +1,69 @@
+"""Stream a run's log as it grows, each line once: the id of an event is the place of its line."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import AsyncGenerator
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import Header
+
+from ...core.codec import Log
+from ...core.errors import UserError
+from ...core.states import OVER
+from ...engine.run.open_run import chain_of
+from ...journal.base import Store
+from ...wire.seen import RunLine
+from .paging import IdPath
+from .routes import Here, Routes
+from .run_lines import shown_line
+from .streams import EventStream, event
+
+routes = Routes("events")
+_PLACE = re.compile(r"[0-9]{1,9}")
+_ENDED = (*OVER, "failed", "erased")
+
+LastId = Annotated[str | None, Header(alias="last-event-id", max_length=64)]
+
+
+@routes.add("GET", "/runs/{run}/events", scope="read", gives=RunLine, errors=(404,), media="text/event-stream")
+async def stream_run(here: Here, run: IdPath, last_event_id: LastId = None) -> Any:
+    """Stream the lines of a run, those after `Last-Event-ID` or all, until it is over.
+
+    Each event is one line; its id is the line's place, its data what became true, with secrets redacted.
+    """
+    after = _after(last_event_id)
+    row = await here.sight.run(run)
+    places = here.request.app.state.places
+    places.check(here.visitor.id)
+    lines = nothing() if row.status == "erased" else run_lines(here.app.journal, run, after)
+    return EventStream(lines, ended=here.live.ended, places=places, person=here.visitor.id)
+
+
+def _after(given: str | None) -> int:
+    if given is None:
+        return -1
+    if not _PLACE.fullmatch(given):
+        raise UserError("last-event-id is the id of the last event that came, the place of a line")
+    return int(given)
+
+
+async def nothing() -> AsyncGenerator[bytes]:
+    """Yield nothing: what an erased run said is gone."""
+    for body in ():
+        yield body
+
+
+async def run_lines(journal: Store, run: str, after: int) -> AsyncGenerator[bytes]:
+    """Yield the lines after a place as events; each line is verified, those before it too."""
+    log = Log(chain=chain_of(journal, run))
+    async with contextlib.aclosing(journal.watch(run)) as lines:
+        async for line in lines:
+            for step in log.extend([line]):
+                place = len(log) - 1
+                if place > after:
+                    yield event(msgspec.json.encode(shown_line(place, log.run, step)), id=str(place))
+            if log.run.status in _ENDED:
+                return

@@ -1,0 +1,119 @@
+"""Start, find, steer and end runs over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from fastapi.encoders import jsonable_encoder
+
+from ...core.errors import NotAllowed
+from ...core.people import Decider
+from ...journal.rows import Query
+from ...wire import said
+from ...wire.seen import Done, RunNamed, RunPage, RunResult, RunSeen
+from .once import name_of_start
+from .paging import After, IdPath, Limit, Name, Newest, after_of, key_of, plain
+from .routes import Here, Routes, answer, taken
+from .visible_pages import visible_page
+from .waiting import Wait, changes_within
+
+routes = Routes("runs")
+State = Literal["running", "waiting", "finished", "failed", "cancelled", "erased", "damaged"]
+_STILL = ("running",)
+
+
+@routes.add("GET", "/runs", scope="read", gives=RunPage)
+async def list_runs(
+    here: Here,
+    state: State | None = None,
+    agent: Name = None,
+    limit: Limit = 50,
+    after: After = None,
+    newest: Newest = False,
+) -> Any:
+    """List runs, by when they started."""
+    plain(agent)
+    query = Query(state=state, agent=agent, limit=limit, after=after_of(after), newest=newest)
+
+    rows, more = await visible_page(
+        query, here.app.journal.runs, here.sight.runs, lambda row: (row.started_at, row.run)
+    )
+    return answer(RunPage([RunSeen.of(row) for row in rows], key_of(*more) if more else None))
+
+
+@routes.add("POST", "/runs", scope="run", takes=said.Start, gives=RunNamed, errors=(409,))
+async def start_run(here: Here, body: Annotated[said.Start, taken(said.Start)]) -> Any:
+    """Record that a run starts, and return at once."""
+    visitor = here.visitor
+    requester = body.requester or visitor.id
+    if requester != visitor.id and visitor.person.kind != "machine":
+        raise NotAllowed("a person starts runs for themselves; a machine says for whom")
+    run = await here.app.start(
+        body.agent,
+        body.input,
+        context=body.context,
+        session_id=body.session_id,
+        requester=requester,
+        once=name_of_start(visitor.id, here.request.headers),
+        **({} if body.max_turns is msgspec.UNSET else {"max_turns": body.max_turns}),
+    )
+    return answer(RunNamed(run.id))
+
+
+@routes.add("GET", "/runs/{run}", scope=("read", "run"), gives=RunSeen, errors=(404,))
+async def get_run(here: Here, run: IdPath, wait: Wait = 0) -> Any:
+    """Return a run; with `wait`, once it is over or waits for people, or so many seconds have passed."""
+    row = await here.sight.run(run)
+    async for _ in changes_within(here, wait):
+        row = await here.app.get(run)
+        if row.status not in _STILL:
+            break
+    return answer(RunSeen.of(row))
+
+
+@routes.add("GET", "/runs/{run}/result", scope=("read", "run"), gives=RunResult, errors=(404,))
+async def get_result(here: Here, run: IdPath) -> Any:
+    """Return what a run came to so far."""
+    row = await here.sight.run(run)
+    waiting = [each.id for each in await here.app.journal.requests(Query(run=run, state="open", limit=500))]
+    output: Any = None
+    if row.status == "finished":
+        output = jsonable_encoder((await here.app.result(run, 10)).final_output)
+    return answer(RunResult(run, RunSeen.of(row).status, output, row.error, waiting))
+
+
+@routes.add("POST", "/runs/{run}/send", scope="run", takes=said.Message, gives=Done, errors=(404, 409))
+async def send_to_run(here: Here, run: IdPath, body: Annotated[said.Message, taken(said.Message)]) -> Any:
+    """Add a message that the model reads at its next turn."""
+    await here.sight.steers(run)
+    await here.app.send(run, body.message)
+    return answer(Done())
+
+
+@routes.add("POST", "/runs/{run}/cancel", scope=("run", "decide"), takes=said.Why, gives=Done, errors=(404, 409))
+async def cancel_run(here: Here, run: IdPath, body: Annotated[said.Why, taken(said.Why)]) -> Any:
+    """Cancel a run; the outcome of a tool at work is unknown."""
+    await here.sight.run(run)
+    await here.app.cancel(run, by=decider_of(here), why=body.why)
+    return answer(Done())
+
+
+@routes.add("POST", "/runs/{run}/fork", scope="run", takes=said.Fork, gives=RunNamed, errors=(404, 409))
+async def fork_run(here: Here, run: IdPath, body: Annotated[said.Fork, taken(said.Fork)]) -> Any:
+    """Start a new run from the first lines of another; grants and approvals stay with the old one."""
+    await here.sight.steers(run)
+    return answer(RunNamed((await here.app.fork(run, body.at)).id))
+
+
+@routes.add("POST", "/runs/{run}/resume", scope="run", takes=said.Resume, gives=Done, errors=(404, 409))
+async def resume_run(here: Here, run: IdPath, body: Annotated[said.Resume, taken(said.Resume)]) -> Any:
+    """Resume a run that failed."""
+    await here.sight.steers(run)
+    await here.app.resume(run, body.max_turns)
+    return answer(Done())
+
+
+def decider_of(here: Here) -> Decider:
+    """Return whoever ends something, as it is recorded: known for sure, and with no role of theirs."""
+    return Decider(here.visitor.id, (), "authenticated")

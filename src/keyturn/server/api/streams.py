@@ -1,0 +1,115 @@
+"""Send events as they come (server-sent events), until the reader goes, the source ends, or the server stops.
+
+A reader who is slow holds up nobody but itself. Streams cost memory and a place for as long as they last, so each
+person has a number of them, and the server has one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncGenerator, Generator, Iterable
+from typing import Any
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from .refusing import Refusal
+
+_PING = 15.0
+_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
+_BEGIN = b": keyturn\nretry: 1000\n\n"
+
+
+class StreamPlaces:
+    """Counts the streams that are open, of each person and of all."""
+
+    def __init__(self, each: int = 20, whole: int = 2_000) -> None:
+        self._each, self._whole = each, whole
+        self._open = Counter[str]()
+
+    @property
+    def taken(self) -> int:
+        """Return how many are open."""
+        return self._open.total()
+
+    @contextlib.contextmanager
+    def held(self, person: str) -> Generator[None]:
+        """Hold a place while a stream is open."""
+        self._open[person] += 1
+        try:
+            yield
+        finally:
+            self._open[person] -= 1
+            if not self._open[person]:
+                del self._open[person]
+
+    def check(self, person: str) -> None:
+        """Refuse one stream more than somebody, or the server, has places for."""
+        if self._open[person] >= self._each or self.taken >= self._whole:
+            raise Refusal(429, "too_many", "too many streams are open: close one", {"retry-after": "5"})
+
+
+def event(data: bytes, *, id: str, name: str = "") -> bytes:
+    """Write one event; the data are one line of JSON.
+
+    >>> event(b"{}", id="3")
+    b'id: 3\\ndata: {}\\n\\n'
+    """
+    named = f"event: {name}\n".encode() if name else b""
+    return b"id: " + id.encode() + b"\n" + named + b"data: " + data + b"\n\n"
+
+
+class EventStream(Response):
+    """Answers with the events of a generator, which it closes; `ended` ends it when the server stops."""
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self, events: AsyncGenerator[bytes], *, ended: asyncio.Event, places: StreamPlaces, person: str
+    ) -> None:
+        super().__init__()
+        self._events, self._ended = events, ended
+        self._places, self._person = places, person
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send what comes until one of the three ends it."""
+        with self._places.held(self._person):
+            await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+            await send({"type": "http.response.body", "body": _BEGIN, "more_body": True})
+            sending = asyncio.ensure_future(self._pump(send))
+            ends = {asyncio.ensure_future(_gone(receive)), asyncio.ensure_future(self._ended.wait())}
+            try:
+                await asyncio.wait({sending, *ends}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                await _stopped({sending, *ends})
+            with contextlib.suppress(OSError):
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+            if not sending.cancelled() and sending.exception() is not None:
+                raise sending.exception() from None  # type: ignore[misc]  # it is none of None
+
+    async def _pump(self, send: Send) -> None:
+        async with contextlib.aclosing(self._events) as events:
+            while True:
+                coming = asyncio.ensure_future(anext(events, None))
+                try:
+                    while not (await asyncio.wait({coming}, timeout=_PING))[0]:
+                        await send({"type": "http.response.body", "body": b": \n\n", "more_body": True})
+                finally:
+                    await _stopped({coming})
+                body = coming.result()
+                if body is None:
+                    return
+                await send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+async def _stopped(tasks: Iterable[asyncio.Future[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(list(tasks))
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

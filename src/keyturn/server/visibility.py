@@ -1,0 +1,136 @@
+"""Say what of a tenant somebody sees: one answer for every door of the server.
+
+Whoever may read sees their tenant. Where the directory's setting `visible` is "own", they see what they may decide or
+asked for, and administrators see all. What somebody does not see is, to them, not there: it is refused with the words
+for what there is not, and after the same time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from ..app import App
+from ..core.beside import kept_out
+from ..core.encodable import in_milliseconds
+from ..core.errors import NotAllowed, NotPending, RunMissing
+from ..core.request import Request
+from ..directory.state import ADMIN
+from ..engine.run.log_cache import log_in
+from ..inbox.counter import NO_SUCH
+from ..journal.rows import Query, RequestRow, RunRow
+from .visitor import Visitor
+
+#: The setting of the directory, and its value by which people see only what concerns them.
+VISIBLE = "visible"
+OWN = "own"
+# Nothing that is looked for and not seen is answered sooner, so that the time tells nobody whether it is there.
+_SAME_TIME = 0.1
+_PAGE = 200
+
+
+class Sight:
+    """Says what one visitor sees, as the directory stood when they asked."""
+
+    def __init__(self, app: App, visitor: Visitor, now: int) -> None:
+        self._app, self.visitor, self._now = app, visitor, now
+        #: Whether they see all of their tenant.
+        self.whole = visitor.directory.settings.get(VISIBLE) != OWN or ADMIN in visitor.roles
+        self._begun = time.monotonic()
+
+    @classmethod
+    async def of(cls, app: App, visitor: Visitor) -> Sight:
+        """Look up what somebody sees."""
+        return cls(app, visitor, await app.inbox.now())
+
+    def sees(self, row: RequestRow) -> bool:
+        """Return whether they see a request."""
+        if self.whole:
+            return True
+        if row.state == "damaged":
+            return False
+        return row.request.requester == self.visitor.id or self.may_decide(row.request)
+
+    def may_decide(self, request: Request) -> bool:
+        """Return whether they may decide a request, a signature aside."""
+        directory = self.visitor.directory
+        if self.visitor.person.kind == "machine":
+            return False
+        who = directory.decider(self.visitor.id, self._now, "authenticated", request.terms, request.requester)
+        return who is not None and not kept_out(request.terms, who, request.requester)
+
+    def lists(self, row: RequestRow, *, mine: bool, unclaimed: bool) -> bool:
+        """Return whether a list of theirs has a request; of an open one, what they put off and others are on counts."""
+        if not self.sees(row):
+            return False
+        if row.state == "damaged" or not (mine or unclaimed):
+            return True
+        shown = row.request
+        claim = shown.claim
+        if unclaimed and claim is not None and claim.by != self.visitor.id and in_milliseconds(claim.until) > self._now:
+            return False
+        off = any(each.by == self.visitor.id and in_milliseconds(each.until) > self._now for each in shown.snoozed)
+        return not mine or (self.may_decide(shown) and not (off and row.state == "open"))
+
+    async def request(self, request: str) -> RequestRow:
+        """Return a request that they see, or raise `NotPending`."""
+        try:
+            row = await self._app.inbox.get(request)
+        except NotPending:
+            row = None
+        if row is None or not self.sees(row):
+            await self._wait()
+            raise NotPending(NO_SUCH)
+        return row
+
+    async def run(self, run: str) -> RunRow:
+        """Return a run that they see, or raise `RunMissing`."""
+        try:
+            row = await self._app.get(run)
+        except RunMissing:
+            row = None
+        if row is None or not await self.sees_run(row):
+            await self._wait()
+            raise RunMissing(run)
+        return row
+
+    async def sees_run(self, row: RunRow) -> bool:
+        """Return whether they see a run: one that runs for them, or of which they see a request."""
+        if self.whole:
+            return True
+        if row.status in ("erased", "damaged"):
+            return False
+        if await self._requester(row.run) == self.visitor.id:
+            return True
+        return any(self.sees(each) for each in await self._app.journal.requests(Query(run=row.run, limit=_PAGE)))
+
+    async def runs(self, rows: Sequence[RunRow]) -> list[RunRow]:
+        """Return those of some runs that they see."""
+        return [row for row in rows if await self.sees_run(row)]
+
+    async def steers(self, run: str) -> RunRow:
+        """Return a run that they may tell things, fork and resume, or refuse it.
+
+        A person steers what runs for them, and what runs for nobody in particular: whoever tells another's run what to
+        do makes requests that are not theirs. A machine steers what it sees.
+        """
+        row = await self.run(run)
+        if self.visitor.person.kind == "machine" or row.status in ("erased", "damaged"):
+            return row
+        requester = await self._requester(run)
+        if requester not in (None, self.visitor.id):
+            raise NotAllowed(f"this run acts for {requester!r}, and nobody else tells it what to do")
+        return row
+
+    def must_see_all(self) -> None:
+        """Refuse what tells of everybody, where they see only what concerns them."""
+        if not self.whole:
+            raise NotAllowed("the directory lets people see only what concerns them: ask an administrator")
+
+    async def _requester(self, run: str) -> str | None:
+        return (await log_in(self._app.journal, run)).run.requester
+
+    async def _wait(self) -> None:
+        left = self._begun + _SAME_TIME - time.monotonic()
+        await asyncio.sleep(max(left, 0))

@@ -1,0 +1,148 @@
+"""Every route of the API, with the scopes that open it: a new route without a row here fails.
+
+G3 of the catalogue: nothing changes by a GET, a HEAD or an OPTIONS, a thousand times, whoever sends it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from keyturn.server.api.v1 import table
+from tests.server.programs import Program, program
+from tests.table import each
+
+ALL = frozenset({"read", "decide", "people", "run"})
+READ, DECIDE, PEOPLE, RUN = frozenset({"read"}), frozenset({"decide"}), frozenset({"people"}), frozenset({"run"})
+
+SCOPES: dict[str, frozenset[str]] = {
+    "GET /health/live": frozenset(),
+    "GET /health/ready": frozenset(),
+    "GET /metrics": READ,
+    "GET /runs": READ,
+    "POST /runs": RUN,
+    "GET /runs/{run}": READ | RUN,
+    "GET /runs/{run}/result": READ | RUN,
+    "GET /runs/{run}/events": READ,
+    "POST /runs/{run}/send": RUN,
+    "POST /runs/{run}/cancel": RUN | DECIDE,
+    "POST /runs/{run}/fork": RUN,
+    "POST /runs/{run}/resume": RUN,
+    "GET /requests": READ,
+    "GET /requests/stream": READ,
+    "GET /requests/{request}": READ | DECIDE,
+    "GET /requests/{request}/form": READ | DECIDE,
+    "GET /requests/{request}/alike": READ,
+    "POST /requests/{request}/look": READ | DECIDE,
+    "POST /requests/{request}/take": DECIDE,
+    "POST /requests/{request}/let_go": DECIDE,
+    "POST /requests/{request}/snooze": DECIDE,
+    "POST /requests/{request}/wake": DECIDE,
+    "POST /requests/{request}/approve": DECIDE,
+    "POST /requests/{request}/reject": DECIDE,
+    "POST /requests/{request}/ask_back": DECIDE,
+    "POST /requests/{request}/answer": DECIDE,
+    "POST /requests/{request}/resolve": DECIDE,
+    "POST /requests/{request}/withdraw": DECIDE,
+    "POST /requests/{request}/to_sign": DECIDE,
+    "POST /approve_all": DECIDE,
+    "POST /reject_all": DECIDE,
+    "GET /grants": READ,
+    "POST /runs/{run}/grants/{grant}/revoke": DECIDE,
+    "GET /me": ALL,
+    "GET /people": READ | PEOPLE,
+    "GET /tokens": PEOPLE,
+    "GET /keys": READ | PEOPLE,
+    "GET /delegations": READ | PEOPLE,
+    "GET /settings": PEOPLE,
+    "POST /people/add": PEOPLE,
+    "POST /people/remove": PEOPLE,
+    "POST /people/give_role": PEOPLE,
+    "POST /people/take_role": PEOPLE,
+    "POST /people/join": PEOPLE,
+    "POST /people/leave": PEOPLE,
+    "POST /people/delegate": PEOPLE,
+    "POST /people/end_delegation": PEOPLE,
+    "POST /people/issue_token": PEOPLE,
+    "POST /people/revoke_token": PEOPLE,
+    "POST /people/make_link": PEOPLE,
+    "POST /people/set_address": PEOPLE,
+    "POST /people/set": PEOPLE,
+    "POST /people/key_to_sign": PEOPLE,
+    "POST /people/enrol_key": PEOPLE,
+    "POST /people/to_confirm": PEOPLE,
+    "POST /people/confirm_key": PEOPLE,
+    "POST /people/revoke_key": PEOPLE,
+    "GET /policies": READ,
+    "GET /policies/shadow": READ,
+    "POST /policies/replay": READ,
+    "GET /audit": READ,
+    "GET /audit/verify": READ,
+    "POST /audit/export": READ,
+    "GET /insights": READ,
+    "GET /insights/suggestions": READ,
+}
+
+
+def test_each_route_is_in_the_table() -> None:
+    assert {f"{route.method} {route.path}": frozenset(route.scopes) for route in table()} == SCOPES
+
+
+def filled(route: str, asked: dict[str, Any]) -> tuple[str, str]:
+    method, _, path = route.partition(" ")
+    for name, value in {"run": asked["run"], "request": asked["id"], "grant": "g1"}.items():
+        path = path.replace("{" + name + "}", value)
+    return method, path
+
+
+async def test_a_route_opens_to_its_scopes_and_to_nobody_without_a_token() -> None:
+    async with program() as at:
+        asked = await at.waiting()
+        for route, scopes in SCOPES.items():
+            method, path = filled(route, asked)
+            if path.endswith(("/stream", "/events")):
+                path = path + "?limit=0" if path.endswith("stream") else "/runs/none/events"
+            for scope in ALL:
+                made = await at.ask(method, path, f"only {scope}", json={} if method == "POST" else None)
+                shut = made.status_code == 403 and "takes a token for" in made.text
+                assert shut == bool(scopes and scope not in scopes), (route, scope, made.text)
+            nobody = await at.ask(method, path, "", json={} if method == "POST" else None)
+            assert nobody.status_code == (401 if scopes else 200), (route, nobody.text)
+
+
+READS = [route.partition(" ")[2] for route in SCOPES if route.startswith("GET ")]
+CRAWLERS = ["Mozilla/5.0 (compatible; Bingbot/2.0)", "SafeLinks/1.0", "curl/8.5", "facebookexternalhit/1.1"]
+
+
+async def state_of(at: Program) -> str:
+    journal: Any = at.app.journal
+    runs = {row.run: await journal.head(row.run) for row in await journal.runs()}
+    place = (await at.app.people.directory()).place
+    rows = [row.body + row.state for row in await journal.requests()]
+    return json.dumps([runs, place, rows, len(await journal.outbox(1_000))])
+
+
+async def test_g3_a_thousand_reads_of_any_kind_change_nothing() -> None:
+    async with program() as at:
+        asked = await at.waiting()
+        before = await state_of(at)
+        paths = [path for path in READS if not path.endswith(("/stream", "/events"))]
+        paths += [route.partition(" ")[2] for route in SCOPES if route.startswith("POST ")]
+        sent = 0
+        while sent < 1_000:
+            for path in paths:
+                method = ("GET", "HEAD", "OPTIONS")[sent % 3]
+                agent = {"user-agent": CRAWLERS[sent % len(CRAWLERS)], "purpose": "prefetch"}
+                _, path = filled(f"GET {path}", asked)
+                made = await at.ask(method, path, ("ada", "bot", "")[sent % 2], headers=agent)
+                assert made.status_code < 500, (method, path, made.text)
+                sent += 1
+        assert await state_of(at) == before
+
+
+@each("path", ["/runs/..%2f..%2fetc/events", "/requests/%00", "/requests/" + "a" * 5_000, "/x/../me"])
+async def test_paths_that_lead_elsewhere_lead_nowhere(path: str) -> None:
+    async with program() as at:
+        made = await at.ask("GET", path)
+        assert made.status_code in (404, 422) or path.endswith("/me")
+        assert "etc" not in made.text

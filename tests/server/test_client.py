@@ -1,0 +1,171 @@
+"""The client against a real server: the words and the errors of an app, streams over breaks, each change once."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import httpx2
+import pytest
+
+from keyturn import Conflict, Grant, NotAllowed, NotPending, RunMissing, RunStopped, UserError
+from keyturn.client import AsyncClient, Client, ServerError
+from tests.server.programs import Port
+
+
+def test_a_run_is_started_decided_and_read() -> None:
+    with Port() as port, Client(port.url, port.tokens["bot"]) as bot, Client(port.url, port.tokens["ben"]) as ben:
+        run = bot.start("desk", "Pay.", requester="cyd", once="first")
+        assert bot.start("desk", "Pay.", requester="cyd", once="first") == run
+        assert bot.wait(run, 20).status == "waiting"
+        [asked] = ben.inbox.list(mine=True)
+        assert (asked.tool, asked.params["card"], asked.run) == ("pay", "[redacted]", run)
+        assert ben.inbox.get(asked.id) == asked
+        assert ben.inbox.form(asked.id).editable
+        assert len(ben.inbox.to_sign(asked, "approve", note="ok")) == 32
+        assert ben.inbox.take(asked, lasts="1h").request.claim is not None
+        done = ben.inbox.approve(asked, note="ok", grant=Grant(uses=2))
+        assert (done.state, done.by) == ("approve", "ben")
+        result = bot.result(run, 20)
+        assert (result.status, result.output) == ("finished", "Done.")
+        assert [line.line for line in ben.events(run)] == list(range(len([*ben.events(run)])))
+        assert [each.run for each in ben.runs(state="finished")] == [run]
+        assert [each.verdict for each in ben.audit.search(person="ben")] == ["approve", "approve"]
+        assert ben.audit.verify().ok
+        assert ben.insights.report(days=7).decided == 1
+        [grant] = ben.inbox.grants(run=run)
+        ben.inbox.revoke(run, grant.id)
+        assert ben.inbox.grants(run=run, state="revoked")[0].id == grant.id
+
+
+def test_errors_are_those_of_an_app() -> None:
+    with Port() as port, Client(port.url, port.tokens["bot"]) as bot, Client(port.url, port.tokens["ben"]) as ben:
+        with pytest.raises(RunMissing):
+            ben.get("nobody")
+        with pytest.raises(NotPending):
+            ben.inbox.get("nobody")
+        with pytest.raises(UserError, match="no agent"):
+            bot.start("nobody", "Go.")
+        with pytest.raises(NotAllowed):
+            ben.people.add("eve")
+        with Client(port.url, "kt_0_0") as stranger, pytest.raises(NotAllowed):
+            stranger.runs()
+        run = bot.start("desk", "Pay.", requester="cyd")
+        bot.wait(run, 20)
+        [asked] = ben.inbox.list()
+        ben.inbox.reject(asked, message="no")
+        with Client(port.url, port.tokens["ada"]) as ada, pytest.raises(Conflict) as lost:
+            ada.inbox.approve(asked)
+        assert (lost.value.winner, lost.value.decision) == ("ben", "reject")
+        assert isinstance(lost.value.at, int)
+        second = bot.start("desk", "Pay.", requester="cyd")
+        bot.cancel(second, why="enough")
+        with pytest.raises(RunStopped):
+            bot.result(second, 20)
+
+
+def test_people_are_changed_by_an_administrator() -> None:
+    with Port() as port, Client(port.url, port.tokens["ada"]) as ada:
+        ada.people.add("eve", "Eve", roles=["ops"])
+        token = ada.people.issue_token("eve", ["read"], label="phone")
+        with Client(port.url, token) as eve:
+            assert eve.people.me().person.roles == ["ops"]
+            with pytest.raises(NotAllowed):
+                eve.people.add("mallory")
+        given = ada.people.delegate("ada", "ben", lasts="1h")
+        ada.people.end_delegation(given)
+        ada.people.set("visible", "own")
+        ada.people.remove("eve")
+        assert "eve" not in [each.id for each in ada.people.list()]
+
+
+def test_a_stream_misses_nothing_and_doubles_nothing_while_its_server_is_ended_and_another_begins(
+    tmp_path: Any,
+) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+    first = Port(url)
+    seen: list[int] = []
+    with first:
+        tokens = first.tokens
+        with Client(first.url, tokens["bot"]) as bot, Client(first.url, tokens["ben"]) as ben:
+            run = bot.start("desk", "Pay.", requester="cyd")
+            bot.wait(run, 20)
+
+            def follow() -> None:
+                with Client(first.url, tokens["ben"]) as reader:
+                    seen.extend(line.line for line in reader.events(run))
+
+            reading = threading.Thread(target=follow)
+            reading.start()
+            assert len(ben.inbox.list()) == 1
+    with Port(url, port=first.port) as second:
+        with Client(second.url, tokens["ben"]) as ben:
+            [asked] = ben.inbox.list()
+            ben.inbox.approve(asked)
+            assert ben.result(run, 30).status == "finished"
+        reading.join(30)
+        assert not reading.is_alive()
+        head = second.does(second.app.journal.head(run))
+    assert seen == list(range(head))
+
+
+def test_a_list_that_is_followed_shows_what_waits_now() -> None:
+    with Port() as port, Client(port.url, port.tokens["bot"]) as bot, Client(port.url, port.tokens["ben"]) as ben:
+        pages = ben.inbox.pages()
+        assert next(pages) == []
+        run = bot.start("desk", "Pay.", requester="cyd")
+        page = next(pages)
+        while not page:
+            page = next(pages)
+        assert [row.run for row in page] == [run]
+        ben.inbox.reject(page[0])
+        while page:
+            page = next(pages)
+
+
+async def test_what_fails_on_the_way_is_sent_again_with_the_same_key_and_not_for_ever() -> None:
+    keys: list[str] = []
+
+    def fails(request: httpx2.Request) -> httpx2.Response:
+        keys.append(request.headers.get("idempotency-key", ""))
+        if len(keys) < 3:
+            raise httpx2.ConnectError("no", request=request)
+        return httpx2.Response(200, json={"run": "5e1f"})
+
+    async with AsyncClient("http://localhost", "t", transport=httpx2.MockTransport(fails)) as client:
+        assert await client.start("desk", "Go.") == "5e1f"
+    assert len(keys) == 3
+    assert len(set(keys)) == 1
+    assert keys[0]
+
+    def dead(request: httpx2.Request) -> httpx2.Response:
+        keys.append("")
+        return httpx2.Response(503, json={"error": {"kind": "storage", "message": "away"}})
+
+    keys.clear()
+    async with AsyncClient("http://localhost", "t", transport=httpx2.MockTransport(dead)) as client:
+        with pytest.raises(Exception, match="away"):
+            await client.runs()
+    assert len(keys) == 4
+
+
+async def test_an_answer_of_no_keyturn_server_is_said_to_be_one() -> None:
+    def web(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, text="<html>")
+
+    async with AsyncClient("http://localhost", "t", transport=httpx2.MockTransport(web)) as client:
+        with pytest.raises(ServerError, match="is the URL right"):
+            await client.get("5e1f")
+
+
+def test_every_word_of_the_async_client_is_one_of_the_other() -> None:
+    made = AsyncClient("http://localhost", "t")
+    waiting = Client("http://localhost", "t")
+    for room in (None, "inbox", "people", "audit", "insights"):
+        one = made if room is None else getattr(made, room)
+        other = waiting if room is None else getattr(waiting, room)
+        words = {name for name in dir(one) if not name.startswith("_")} - {"url"}
+        assert words <= set(dir(other)), room
+    waiting.close()
+    asyncio.run(made.close())
