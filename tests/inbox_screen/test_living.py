@@ -70,7 +70,7 @@ async def test_time_runs_out_while_it_is_looked_at() -> None:
 async def test_a_long_list_is_bounded_and_quick() -> None:
     async with desk() as at:
         rows = [_open_row(number) for number in range(10_000)]
-        at.app.journal._mine.requests.update({row.id: row for row in rows})
+        at.app.journal._mine.rows.requests.update({row.id: row for row in rows})
         begun = time.perf_counter()
         await at.screen.look(renew=True)
         took = time.perf_counter() - begun

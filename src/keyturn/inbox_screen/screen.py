@@ -173,7 +173,7 @@ class InboxApp(DecidingApp):
             self.view.say("It was asked anew: this is what it is now", style="waits")
 
     def _tick(self) -> None:
-        if len(self.screen_stack) == 1:
+        if len(self.screen_stack) == 1 and self.is_running:
             self.list.redraw()
             self.view.tick()
 
