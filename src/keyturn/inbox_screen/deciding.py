@@ -187,6 +187,10 @@ class DecidingApp(App[None]):
         except KeyturnError as error:
             self.view.say("Not recorded", why_not(error, self.now()))
             return
+        rows = [row for row in rows if row.request.preview == request.item.request.preview]  # what was seen of one
+        if len(rows) == 1:
+            self.view.say("No other call of this tool with these arguments waits", style="waits")
+            return
         if self._is_high() and not self._meant_it(request):
             self.view.say("High risk: press x once more for all of them", request.item.qualified_name or "", "waits")
             return

@@ -138,7 +138,7 @@ def known_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
     for vote in votes_of(shown, now):
         said = f"{vote.by} {vote.word} {vote.ago} ago" + (f", who notes: {vote.note}" if vote.note else "")
         yield from labelled("good", "voted", said, width)
-    if detail.standing.why:
+    if detail.standing.why and detail.row.state == "open":
         yield from labelled("note", "you", detail.standing.why, width)
     if detail.standing.voted:
         yield from labelled("note", "you voted already", STATES.get(detail.standing.voted, ""), width)

@@ -42,7 +42,7 @@ class Seat(NamedTuple):
         """Return all of one request; what was seen and changed of it stays if it is still the one that was shown."""
         row = await self.inbox.get(name)
         log, stands = await asyncio.gather(log_in(self.store, row.run), self._standing(row))
-        kept = before is not None and (before.row.id, before.row.digest) == (row.id, row.digest)
+        kept = before is not None and before.asking == (row.id, row.digest, row.revision)
         request = before.request if before is not None and kept else await self._request(row)
         return Detail(
             row, request, stands, context_of(log, row), trail_of(log, row.call), len(log.steps), _ran(log, row)
@@ -86,6 +86,11 @@ class Detail(NamedTuple):
     def mark(self) -> str:
         """Return which mark stands for it."""
         return mark_of(self.row)
+
+    @property
+    def asking(self) -> tuple[str, str, int]:
+        """Return what a decision names: the request, as it was shown."""
+        return self.row.id, self.row.digest, self.row.revision
 
     @property
     def state(self) -> tuple[object, ...]:

@@ -10,7 +10,7 @@ CSS: LiteralString = (
     """
 Screen { layout: vertical; }
 #top { height: 1; padding: 0 1; background: $panel; }
-#fresh { height: auto; padding: 0 1; }
+#fresh { height: 1; padding: 0 1; }
 #middle { height: 1fr; }
 #left { width: 44; height: 1fr; border-right: solid $panel; }
 #list { height: 1fr; scrollbar-size-vertical: 1; }
