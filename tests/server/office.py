@@ -13,6 +13,7 @@ import uvicorn
 
 from keyturn import Agent, App, Approval, MemoryJournal, ask_user, function_tool
 from keyturn.core.preview import Command, Diff, Json, Preview, Text
+from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call, tool_outputs
 from keyturn.server.asgi import serve
 from keyturn.server.settings import ServerSettings
@@ -159,7 +160,11 @@ def office() -> list[Agent[Any]]:
 
 def _saying(said: list[Any]) -> Any:
     """Return a model that says the same in every run, and that it is done after its call."""
-    return lambda request: "It is done." if tool_outputs(request) else said
+
+    def reply(request: ModelRequest) -> Any:
+        return "It is done." if tool_outputs(request) else said
+
+    return reply
 
 
 TASKS = {
@@ -241,6 +246,6 @@ def staffed(*names: str) -> Generator[tuple[Served, dict[str, str], dict[str, st
         yield served, tokens, asked
 
 
-def cookie(served: Served, token: str) -> dict[str, Any]:
+def cookie(served: Served, token: str) -> Any:
     """Return the cookie of a session, for a browser."""
     return {"name": COOKIE, "value": token, "url": served.url, "httpOnly": True}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,7 +26,7 @@ class Desk:
         """Open a page as somebody; what its console complains of is kept."""
         context = self._browser.new_context(viewport={"width": size[0], "height": size[1]}, **options)
         context.set_default_timeout(15_000)
-        context.add_cookies([cookie(self.served, self.tokens[person])])  # type: ignore[list-item]
+        context.add_cookies([cookie(self.served, self.tokens[person])])
         self._contexts.append(context)
         page = context.new_page()
         page.on("console", lambda said: self.trouble.append(said.text) if said.type == "error" else None)
@@ -43,7 +43,7 @@ class Desk:
 
 
 @contextmanager
-def desk(browser: Browser, *names: str, clock: Clock | None = None) -> Iterator[Desk]:
+def desk(browser: Browser, *names: str, clock: Clock | None = None) -> Generator[Desk]:
     app = App(office(), MemoryJournal(clock))
     with Served(app) as served:
         tokens = served.does(peopled(app))

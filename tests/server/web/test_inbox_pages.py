@@ -99,6 +99,31 @@ async def test_what_became_of_it_stands_with_its_lines() -> None:
         )
 
 
+async def test_somebody_is_on_it_puts_it_off_and_takes_an_approval_back() -> None:
+    app = App(office(), MemoryJournal())
+    tokens = await peopled(app)
+    asked = await opened(app, "notices", "support")
+    await app.stop()  # nobody moves a run from here on
+    app.embedded = False
+    async with app:
+        ada, ben = Visiting(app, tokens["ada"]), Visiting(app, tokens["ben"])
+        name, page = asked["notices"], f"/requests/{asked['notices']}"
+        await ada.decide(name, "take")
+        assert "ada is on it." in (await ben.see(page)).text
+        assert "I am not on it any more" in (await ada.see(page)).text
+        await ada.decide(name, "let_go")
+        assert "is on it." not in (await ben.see(page)).text
+        await ben.decide(name, "snooze")
+        assert name not in (await ben.see("/?mine=1")).text
+        assert name in (await ada.see("/?mine=1")).text
+        await ben.decide(name, "wake")
+        assert name in (await ben.see("/?mine=1")).text
+        await ada.decide(name, "approve")
+        assert "Take the approval back" in (await ben.see(page)).text
+        await ben.decide(name, "withdraw")
+        assert await state_of(app, name) == "open"
+
+
 async def test_two_people_are_counted_and_the_requester_is_kept_out() -> None:
     app, tokens, asked = await staffed("support")
     async with app:

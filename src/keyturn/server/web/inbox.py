@@ -23,6 +23,7 @@ from ...inbox.asking import (
     summary_of,
     votes_of,
 )
+from ...inbox.clock import in_ms
 from ...inbox.listing import Filters, listed
 from ...inbox.trail import trail_of
 from ...journal.rows import Query, RequestRow
@@ -49,10 +50,18 @@ async def inbox(at: At, chosen: Chosen) -> Response:
     """Show what waits, and the first of it."""
     rows, count, whole = await listed(at.app.inbox, chosen, at.visitor.login)
     first = rows[0] if rows else None
-    detail = {} if first is None else await detail_of(at, first)
+    detail = await _first(at, first)
     last = None if first is not None else await _last_decided(at)
     made = [row_of(row, at.now) for row in rows]
     return page(at, "inbox.html", rows=made, count=count, whole=whole, chosen=chosen, picked=False, last=last, **detail)
+
+
+async def _first(at: Here, row: RequestRow | None) -> dict[str, Any]:
+    """Return what is shown beside the list: nothing of a request whose run cannot be read."""
+    try:
+        return {} if row is None else await detail_of(at, row)
+    except KeyturnError:
+        return {}
 
 
 @router.get("/requests/{name}")
@@ -60,9 +69,9 @@ async def request_page(at: At, chosen: Chosen, name: str) -> Response:
     """Show one request, whatever became of it; the list stands beside it where there is room."""
     try:
         row = await at.app.inbox.get(name)
+        detail = await detail_of(at, row)
     except KeyturnError as error:
         return failure(at, error)
-    detail = await detail_of(at, row)
     if at.partial:
         return page(at, "_request.html", **detail)
     rows, count, whole = await listed(at.app.inbox, chosen, at.visitor.login)
@@ -74,10 +83,9 @@ async def request_page(at: At, chosen: Chosen, name: str) -> Response:
 async def outcome(at: At, name: str) -> Response:
     """Show what became of a request so far: the part of its page that is live."""
     try:
-        row = await at.app.inbox.get(name)
+        return page(at, "_outcome.html", **await detail_of(at, await at.app.inbox.get(name)))
     except KeyturnError as error:
         return failure(at, error)
-    return page(at, "_outcome.html", **await detail_of(at, row))
 
 
 @router.post("/requests/{name}/looked")
@@ -187,6 +195,8 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
         "context": context_of(log, row),
         "trail": trail_of(log, row.call),
         "refusal": None,
+        "claimed": "" if shown.claim is None or in_ms(shown.claim.until) <= at.now else shown.claim.by,
+        "put_off": any(each.by == at.visitor.id and in_ms(each.until) > at.now for each in shown.snoozed),
         "head": len(log.steps),
     }
 

@@ -132,13 +132,13 @@
   const looked = new Set();
   const look = () => {
     const open = one(".request[data-state=open]");
-    const form = open && one("[data-actions]", open);
+    const form = open && one("[name=form_mark]", open);
     const key = open && `${open.dataset.request}.${open.dataset.revision}`;
     if (!form || looked.has(key)) return;
     setTimeout(() => {
       if (one(".request") !== open || document.hidden || looked.has(key)) return;
       looked.add(key);
-      const body = new URLSearchParams({ form_mark: one("[name=form_mark]", form).value });
+      const body = new URLSearchParams({ form_mark: form.value });
       fetch(`${root}/requests/${open.dataset.request}/looked`, { method: "POST", body }).catch(() => looked.delete(key));
     }, 700);
   };
