@@ -69,6 +69,8 @@ class Guard:
         if len(hosts) != 1 or not self.knows_host(hosts[0]):
             return 421, "this server is not reached by that name; `hosts` of its settings says by which it is"
         length = headers.one(b"content-length")
+        if length and headers.all(b"transfer-encoding"):
+            return 400, "a request says how long it is in one way: by content-length, or in chunks"
         if length and (not length.isascii() or not length.isdigit() or int(length[:20]) > self._settings.body_limit):
             return 413, f"a request has at most {self._settings.body_limit} bytes"
         if scope["method"] not in SAFE and not self._from_here(scope, headers, hosts[0]):

