@@ -28,6 +28,7 @@ IDS = st.sampled_from(["i1", "i2", "i3"])
 KINDS = st.sampled_from(["person", "person", "machine"])
 LATER = st.sampled_from([0, 1, 10, 1_000])
 PROOFS = st.sampled_from([None, Proof("ssh", "i1", b"x"), Proof("ssh", "i2", b"x")])
+HASH = "$argon2id$v=19$m=65536,t=3,p=4$c29tZXNhbHRzb21lc2FsdA$" + "a" * 43
 
 
 class Directories(RuleBasedStateMachine):
@@ -115,6 +116,28 @@ class Directories(RuleBasedStateMachine):
         self.change(by, lambda: decide.change_setting(self.directory, by, changed))
         address = ev.AddressSet(person, "mail", "" if value is None else str(value))
         self.change(by, lambda: decide.set_address(self.directory, by, address))
+
+    @rule(by=AUTHORS, person=NAMES, keeps=IDS, none=st.booleans())
+    def password(self, by: str, person: str, keeps: str, none: bool) -> None:
+        chosen = ev.PasswordSet(person, "" if none else HASH, keeps)
+        self.change(by, lambda: decide.set_password(self.directory, by, chosen))
+
+    @rule(person=NAMES, token=st.sampled_from(["s1", "s2", "s3"]), ends=st.sampled_from([1, 10]), count=st.booleans())
+    def log_in(self, person: str, token: str, ends: int, count: bool) -> None:
+        if any(
+            each.token == token for entry in self.entries for each in entry.events if isinstance(each, ev.TokenIssued)
+        ):
+            return  # ids are random, or digests of what is out of time before the login is
+        issued = ev.TokenIssued(token, person, "d", ("decide",), expires_at=self.now + ends, session="password")
+        counted = ev.KeyCounted("i1", 5) if count else None
+        self.change(person, lambda: decide.begin_session(self.directory, issued, counted))
+
+    @invariant()
+    def only_people_who_are_here_have_a_password(self) -> None:
+        for name in self.directory.passwords:
+            found = self.directory.person(name)
+            assert found is not None
+            assert found.kind == "person"
 
     @invariant()
     def somebody_administers(self) -> None:

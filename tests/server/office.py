@@ -193,14 +193,13 @@ async def opened(app: App, *names: str) -> dict[str, str]:
 
 
 async def peopled(app: App) -> dict[str, str]:
-    """Add the people of the office; return a token of each."""
+    """Add the people of the office; return a session of each."""
     await app.people.start("ada", "Ada Lovelace")
     for role in ("finance", "ops"):
         await app.people.give_role(role, to="ada", by="ada")
     await app.people.add("ben", "Ben Bitdiddle", roles=["finance"], by="ada")
     await app.people.add("cyd", "Cyd Charisse", by="ada")
-    scopes = ["decide", "read", "people"]
-    return {name: await app.people.issue_token(name, scopes, by="ada") for name in ("ada", "ben", "cyd")}
+    return {name: await app.people.begin_session(name, "password", lasts="30d") for name in ("ada", "ben", "cyd")}
 
 
 class Served:

@@ -83,6 +83,11 @@ def _fault(known: _Known, entry: ev.Entry, event: ev.AnyDirectoryEvent) -> str:
             mine = known.owned.get(("token", event.token)) == by
         case ev.KeyCounted():
             return "" if known.owned.get(("key", event.key)) == by else "the key is not theirs"
+        case ev.PasswordSet() if event.hash:
+            mine = event.person == by and by in known.here and known.kinds[by] == "person"
+            return "" if mine else "a password is chosen by its person"
+        case ev.PasswordSet():
+            mine = event.person == by and by in known.here
         case ev.KeyRevoked():
             mine = known.owned.get(("key", event.key)) == by
         case ev.Delegated():
@@ -147,6 +152,8 @@ def _of_another(known: _Known, event: ev.AnyDirectoryEvent) -> str:
 def _token(known: _Known, event: ev.TokenIssued) -> str:
     if ("token", event.token) in known.owned:
         return "an id is given once"
+    if event.session and (known.kinds[event.person] == "machine" or event.expires_at is None):
+        return "a login is a person's, and ends"
     if "decide" in event.scopes and (known.kinds[event.person] == "machine" or "run" in event.scopes):
         return "neither a machine decides, nor a token that starts runs"
     return ""

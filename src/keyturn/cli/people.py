@@ -6,10 +6,9 @@ import argparse
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, cast
 
-import msgspec
-
 from ..core.encodable import moment
 from ..core.people import Decider
+from ..directory.events import shown
 from ..directory.people import People
 from ..directory.state import Directory, Person
 from ..render.escape import escape
@@ -109,7 +108,7 @@ async def _log(people: People, _arguments: argparse.Namespace) -> Told:
         + "; ".join(_words(event) for event in entry.events)
         for place, entry in enumerate(entries)
     ]
-    return Told(rows or ["no changes"], [msgspec.to_builtins(entry) for entry in entries])
+    return Told(rows or ["no changes"], [shown(entry) for entry in entries])
 
 
 def _words(event: Any) -> str:
@@ -118,7 +117,7 @@ def _words(event: Any) -> str:
         value: object = getattr(event, name)
         texts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
         text = " and ".join(map(str, texts))
-        if text not in ("", "None", "person") and name not in ("digest", "public"):
+        if text not in ("", "None", "person") and name not in ("digest", "public", "hash"):
             said.append(f"{name} {escape(text, keep='')}")
     return f"{type(event).__name__} {', '.join(said)}"
 

@@ -5,6 +5,7 @@ Pure, as the core is: state and arguments in, events or a refusal out. What chan
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Collection, Iterable
 from typing import Any, cast
@@ -19,6 +20,11 @@ from .state import ADMIN, OURS, SCOPES, Directory, Key, Person, fold
 Events = list[ev.AnyDirectoryEvent]
 _LONGEST = 200
 _LARGEST = 65_536
+#: How many logins of one person can last at the same time.
+MOST_SESSIONS = 20
+#: A password that is kept by another hash ends no login.
+ALL_SESSIONS = ev.ALL_SESSIONS
+_HASH = re.compile(r"\$argon2id\$v=\d+\$m=\d{1,9},t=\d{1,4},p=\d{1,3}\$[A-Za-z0-9+/]{8,100}\$[A-Za-z0-9+/]{16,200}")
 
 
 def named(text: Any, what: str) -> str:
@@ -325,6 +331,35 @@ def make_link(directory: Directory, by: str, made: ev.LinkMade) -> Events:
     if somebody(directory, made.person).kind == "machine":
         raise UserError(f"{made.person!r} is a machine: issue a token")
     return [made]
+
+
+def begin_session(directory: Directory, issued: ev.TokenIssued, count: ev.KeyCounted | None = None) -> Events:
+    """Begin a login of a person who proved who they are; of too many, the oldest ends."""
+    if present(directory, issued.person).kind == "machine":
+        raise NotAllowed(f"{issued.person!r} is a machine: it comes with a token")
+    if issued.token in directory.tokens:
+        raise NotAllowed("this proof was used already: log in again")
+    live = [each for each in directory.tokens.values() if each.session and each.person == issued.person]
+    live = sorted((each for each in live if each.revoked_at is None), key=lambda each: each.issued_at)
+    ended: Events = [ev.TokenRevoked(each.id) for each in live[: max(0, len(live) - MOST_SESSIONS + 1)]]
+    counted: Events = [] if count is None else count_key(directory, issued.person, count.key, count.count)
+    if count is not None and not counted:
+        raise NotAllowed("the key counts no more than it did before: it was copied, or the proof is an old one")
+    return [*counted, *ended, issued]
+
+
+def set_password(directory: Directory, by: str, chosen: ev.PasswordSet) -> Events:
+    """Set the hash of a person's password, by themselves; an administrator may take it away."""
+    if not chosen.hash:
+        own_or_admin(directory, by, chosen.person)
+        return [chosen] if chosen.person in directory.passwords else []
+    if somebody(directory, chosen.person).kind == "machine":
+        raise UserError(f"{chosen.person!r} is a machine: issue a token")
+    if by != chosen.person:
+        raise NotAllowed("a password is chosen by its person: make them a link, by which they choose one")
+    if not _HASH.fullmatch(chosen.hash):
+        raise UserError("of a password its argon2id hash is kept, $argon2id$..., and nothing else")
+    return [chosen]
 
 
 def set_address(directory: Directory, by: str, changed: ev.AddressSet) -> Events:

@@ -13,6 +13,7 @@ import msgspec
 from ..core.people import Decider, Proof
 
 VERSION = 1
+ALL_SESSIONS = "*"
 Kind = Literal["person", "machine"]
 
 
@@ -73,7 +74,10 @@ class GroupLeft(DirectoryEvent, frozen=True):
 
 
 class TokenIssued(DirectoryEvent, frozen=True):
-    """A token was issued to a person; of the token itself only a digest is kept."""
+    """A token was issued to a person; of the token itself only a digest is kept.
+
+    `session` says of a login by what it was proven: a password, a passkey, a link.
+    """
 
     token: str
     person: str
@@ -81,6 +85,7 @@ class TokenIssued(DirectoryEvent, frozen=True):
     scopes: tuple[str, ...]
     label: str = ""
     expires_at: int | None = None
+    session: str = ""
 
 
 class TokenRevoked(DirectoryEvent, frozen=True):
@@ -151,6 +156,17 @@ class LinkUsed(DirectoryEvent, frozen=True):
     link: str
 
 
+class PasswordSet(DirectoryEvent, frozen=True):
+    """A person chose a password, of which only a slow hash is kept; "" for none any more.
+
+    Their logins of before count no more, but for the one of this token; "*" for all: it is the same password.
+    """
+
+    person: str
+    hash: str
+    keeps: str = ""
+
+
 class AddressSet(DirectoryEvent, frozen=True):
     """A person is told of requests over this channel at this address; "" for not over this channel any more."""
 
@@ -168,7 +184,7 @@ class SettingChanged(DirectoryEvent, frozen=True):
 
 
 class Restored(DirectoryEvent, frozen=True):
-    """The store was brought back from a copy: tokens, links and delegations of before count no more.
+    """The store was brought back from a copy: tokens, links, passwords and delegations of before count no more.
 
     They may have been revoked meanwhile, and the copy does not know it.
     """
@@ -194,6 +210,7 @@ AnyDirectoryEvent = (
     | DelegationEnded
     | LinkMade
     | LinkUsed
+    | PasswordSet
     | AddressSet
     | SettingChanged
     | Restored
@@ -221,6 +238,19 @@ _decoder = msgspec.json.Decoder(Entry, strict=True)
 def written(entry: Entry) -> bytes:
     """Write an entry as the body of a line."""
     return _encoder.encode(entry)
+
+
+def shown(entry: Entry) -> dict[str, Any]:
+    """Return an entry as plain data for people and programs: all of it but the hashes of passwords.
+
+    >>> shown(Entry(5, Decider("ada"), [PasswordSet("ada", "$argon2id$...")]))["events"]
+    [{'e': 'PasswordSet', 'person': 'ada'}]
+    """
+    data: dict[str, Any] = msgspec.to_builtins(entry)
+    for event in data["events"]:
+        if event["e"] == PasswordSet.__name__:
+            event.pop("hash")
+    return data
 
 
 def read_entry(body: bytes) -> Entry:

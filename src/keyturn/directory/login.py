@@ -59,9 +59,9 @@ def names(given: Iterable[str], what: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named(each, f"one of {what}") for each in given))
 
 
-def new_secret() -> tuple[str, str]:
-    """Make an id, and the secret of a token or link that names it."""
-    name = secrets.token_hex(6)
+def new_secret(name: str = "") -> tuple[str, str]:
+    """Make an id, where none is given, and the secret of a token or link that names it."""
+    name = name or secrets.token_hex(6)
     return name, f"{MARK}_{name}_{secrets.token_hex(24)}"
 
 

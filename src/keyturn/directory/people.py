@@ -6,13 +6,12 @@ for the scope "people"; or an id, for whom the program vouches that calls this.
 
 from __future__ import annotations
 
-import hmac
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..core.errors import NotAllowed
-from ..core.people import Decider, Proof, ProofRefused, Strength, plain_text
+from ..core.people import Decider, Proof, ProofRefused, Strength
 from ..core.policy import Approval, milliseconds
 from ..core.records import Decision
 from ..core.run import Call, Run
@@ -24,7 +23,8 @@ from ..proofs.base import Asked, PublicKey
 from . import decide
 from . import events as ev
 from .book import Book
-from .login import DECIDE, PEOPLE, By, Login, author_of, digest_of, id_in, id_of, names, new_secret
+from .entering import Entering
+from .login import DECIDE, PEOPLE, By, Login, author_of, id_of, names
 from .signed import (
     check_decision,
     check_enrolment,
@@ -35,13 +35,10 @@ from .signed import (
     trusted_keys,
     unsigned,
 )
-from .state import Delegation, Directory, Key, Person, Token
-
-_LINK_MS = 24 * 3_600_000
-_NO_ENTRANCE = "this token or link is not good: it is unknown, used, revoked or out of time"
+from .state import Delegation, Directory, Key, Person
 
 
-class People:
+class People(Entering):
     """Keeps who is who in a journal.
 
     `roots` are the ids of keys whose owners somebody outside vouches for: signatures count that go back to them. If
@@ -195,88 +192,6 @@ class People:
         """End a delegation before its time."""
         await self._change(by, lambda now, at: decide.end_delegation(now, id_of(by), delegation, at))
 
-    # Coming in -----------------------------------------------------------------------------------------------------
-
-    async def issue_token(
-        self,
-        person: str,
-        scopes: Iterable[str] = ("decide", "read"),
-        *,
-        by: By,
-        label: str = "",
-        expires: str | float | None = None,
-    ) -> str:
-        """Issue a token and return it: it is shown this once, and only a digest of it is kept."""
-        name, text = new_secret()
-        given, length = names(scopes, "scopes"), None if expires is None else milliseconds(expires)
-
-        def made(now: Directory, at: int) -> decide.Events:
-            until = None if length is None else at + length
-            issued = ev.TokenIssued(name, person, digest_of(text), given, label, until)
-            if isinstance(by, Login):
-                decide.within(given, by.scopes)
-            return decide.issue_token(now, id_of(by), issued, at)
-
-        await self._change(by, made)
-        return text
-
-    async def tokens(self, person: str | None = None) -> Sequence[Token]:
-        """Return tokens, the newest last."""
-        found = (await self._book.read()).tokens.values()
-        return [each for each in found if person in (None, each.person)]
-
-    async def revoke_token(self, token: str, *, by: By) -> None:
-        """Revoke a token, by its id or by itself."""
-        plain_text(token, "token")
-        name = id_in(token) or token
-        own = by.person if isinstance(by, Login) and by.token == name else by  # whoever has one may throw it away
-        await self._change(own, lambda now, _at: decide.revoke_token(now, id_of(by), name))
-
-    async def login(self, token: str, scope: str = "") -> Login:
-        """Return whose token this is, or raise `NotAllowed`, which says no more than that."""
-        now, directory = await self._store.now(), await self._book.read()
-        found = directory.tokens.get(id_in(token))
-        known = found.digest if found is not None else "0" * 64
-        fits = hmac.compare_digest(known, digest_of(token))
-        if found is None or not fits or not found.good(now) or directory.person(found.person) is None:
-            raise NotAllowed(_NO_ENTRANCE)
-        if scope and scope not in found.scopes:
-            raise NotAllowed(f"this token is not good for {scope!r}; its scopes are {', '.join(found.scopes)}")
-        return Login(found.person, found.scopes, found.id)
-
-    async def admit(self, login: Login, scope: str) -> None:
-        """Refuse a login that is not good for this, or not any more: its token may have been revoked since."""
-        now, directory = await self._store.now(), await self._book.read()
-        decide.let_in(directory, login.person, login.token, login.scopes, scope, now)
-        decide.present(directory, login.person)
-
-    async def make_link(self, person: str, *, by: By) -> str:
-        """Make the secret of a link by which somebody enters once, within a day."""
-        name, text = new_secret()
-
-        def made(now: Directory, at: int) -> decide.Events:
-            return decide.make_link(now, id_of(by), ev.LinkMade(name, person, digest_of(text), at + _LINK_MS))
-
-        await self._change(by, made)
-        return text
-
-    async def use_link(self, link: str) -> Login:
-        """Let somebody in by a link, once, or raise `NotAllowed`."""
-
-        def used(now: Directory, at: int) -> decide.Events:
-            found = now.links.get(id_in(link))
-            known = found.digest if found is not None else "0" * 64
-            fits = hmac.compare_digest(known, digest_of(link))
-            if found is None or not fits or found.used or at >= found.expires_at or now.person(found.person) is None:
-                raise NotAllowed(_NO_ENTRANCE)
-            return [ev.LinkUsed(found.id)]
-
-        now, directory = await self._store.now(), await self._book.read()
-        used(directory, now)  # a stranger with a wrong one keeps nobody from changing the directory
-        whose = directory.links[id_in(link)].person
-        await self._change(whose, used)
-        return Login(whose, ())
-
     # Keys ----------------------------------------------------------------------------------------------------------
 
     async def keys(self, person: str | None = None) -> Sequence[Key]:
@@ -318,6 +233,17 @@ class People:
             return events
 
         await self._change(by, made)
+
+    async def person_by_key(self, challenge: bytes, proof: Proof) -> tuple[str, int]:
+        """Return whose key signed this challenge, and its count of signatures, or raise `ProofRefused`.
+
+        For a login it is enough that the key was not revoked: its person enrolled it themselves.
+        """
+        directory = await self._book.read()
+        key = directory.keys.get(proof.key)
+        if key is None or key.revoked_at is not None or directory.person(key.person) is None:
+            raise ProofRefused("it is not by a key that is good here")
+        return key.person, verify(public_of(key), challenge, proof, last_count=key.count).count or 0
 
     async def check_proof(self, asked: tuple[str, int], decision: Decision) -> None:
         """Verify the signature of a decision before it is delivered, or raise `ProofRefused`; it is good once."""

@@ -49,6 +49,8 @@ class Token:
     issued_at: int
     expires_at: int | None = None
     revoked_at: int | None = None
+    # By what a login was proven; "" for a token that is none.
+    session: str = ""
 
     def good(self, now: int) -> bool:
         """Return whether the token still counts."""
@@ -126,6 +128,8 @@ class Directory:
     keys: dict[str, Key] = field(default_factory=dict[str, Key])
     delegations: dict[str, Delegation] = field(default_factory=dict[str, Delegation])
     links: dict[str, Link] = field(default_factory=dict[str, Link])
+    # Hashes of passwords, by person.
+    passwords: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
     # Whose id reads so, of everybody who ever had one.
     alike: dict[str, str] = field(default_factory=dict[str, str])
@@ -141,6 +145,7 @@ class Directory:
             self.keys.copy(),
             self.delegations.copy(),
             self.links.copy(),
+            self.passwords.copy(),
             self.settings,
             self.alike.copy(),
         )
@@ -234,6 +239,7 @@ def _person_added(d: Directory, e: ev.PersonAdded, entry: ev.Entry) -> None:
 
 def _person_removed(d: Directory, e: ev.PersonRemoved, entry: ev.Entry) -> None:
     _change(d.people, e.person, here=False, roles=frozenset(), groups=frozenset(), addresses={}, settings={})
+    d.passwords.pop(e.person, None)
     for token in [token for token in d.tokens.values() if token.person == e.person and token.revoked_at is None]:
         _change(d.tokens, token.id, revoked_at=entry.at)
     for key in [key for key in d.keys.values() if key.person == e.person and key.revoked_at is None]:
@@ -277,7 +283,15 @@ def _group_left(d: Directory, e: ev.GroupLeft, _entry: ev.Entry) -> None:
 
 
 def _token_issued(d: Directory, e: ev.TokenIssued, entry: ev.Entry) -> None:
-    d.tokens[e.token] = Token(e.token, e.person, e.digest, e.scopes, e.label, entry.at, e.expires_at)
+    over = [each.id for each in d.tokens.values() if each.session and each.person == e.person and _over(each, entry)]
+    for name in over:  # a login that is out of time is of no use to anybody; the log remembers it
+        del d.tokens[name]
+    made = Token(e.token, e.person, e.digest, e.scopes, e.label, entry.at, e.expires_at, session=e.session)
+    d.tokens[e.token] = made
+
+
+def _over(token: Token, entry: ev.Entry) -> bool:
+    return token.expires_at is not None and token.expires_at <= entry.at
 
 
 def _token_revoked(d: Directory, e: ev.TokenRevoked, entry: ev.Entry) -> None:
@@ -322,6 +336,17 @@ def _link_used(d: Directory, e: ev.LinkUsed, _entry: ev.Entry) -> None:
     _change(d.links, e.link, used=True)
 
 
+def _password_set(d: Directory, e: ev.PasswordSet, entry: ev.Entry) -> None:
+    d.passwords.pop(e.person, None)
+    if e.hash:
+        d.passwords[e.person] = e.hash
+    if e.keeps == ev.ALL_SESSIONS:
+        return
+    for token in [token for token in d.tokens.values() if token.person == e.person and token.session]:
+        if token.id != e.keeps and token.revoked_at is None:
+            _change(d.tokens, token.id, revoked_at=entry.at)
+
+
 def _changed(table: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
     others = {key: kept for key, kept in table.items() if key != name}
     return others if value is None else {**others, name: value}
@@ -345,6 +370,7 @@ def _restored(d: Directory, _e: ev.Restored, entry: ev.Entry) -> None:
         _change(d.delegations, given.id, ended_at=entry.at)
     for link in list(d.links):
         _change(d.links, link, used=True)
+    d.passwords.clear()
 
 
 _FOLD: dict[type[Any], Callable[[Directory, Any, ev.Entry], None]] = {
@@ -365,6 +391,7 @@ _FOLD: dict[type[Any], Callable[[Directory, Any, ev.Entry], None]] = {
     ev.DelegationEnded: _delegation_ended,
     ev.LinkMade: _link_made,
     ev.LinkUsed: _link_used,
+    ev.PasswordSet: _password_set,
     ev.AddressSet: _address_set,
     ev.SettingChanged: _setting_changed,
     ev.Restored: _restored,

@@ -146,16 +146,19 @@ def registration_options(
     return options_to_json(options)
 
 
-def assertion_options(challenge: bytes, keys: Sequence[PublicKey]) -> str:
+def assertion_options(challenge: bytes, keys: Sequence[PublicKey], *, rp: str = "") -> str:
     """Return the JSON that a page gives to `parseRequestOptionsFromJSON`: sign this challenge with one of these keys.
 
-    The keys are one person's, and of one site.
+    The keys are one person's, and of one site. With the `rp` of a site and no keys, any passkey of that site will do
+    that says by itself whose it is.
     """
     PasskeyScheme().require()
     from webauthn import generate_authentication_options, options_to_json
     from webauthn.helpers import structs
 
     sites = {_text_of(key.data).rp for key in keys}
+    if rp:
+        sites.add(rp)
     if len(sites) != 1:
         raise UserError("keys are passkeys of one site, at least one")
     options = generate_authentication_options(
@@ -165,6 +168,12 @@ def assertion_options(challenge: bytes, keys: Sequence[PublicKey]) -> str:
         user_verification=structs.UserVerificationRequirement.REQUIRED,
     )
     return options_to_json(options)
+
+
+def site_of(key: PublicKey) -> Site:
+    """Return the site that a passkey belongs to."""
+    text = _text_of(key.data)
+    return Site(text.rp, text.origins)
 
 
 def proof_of(given: str, keys: Sequence[PublicKey]) -> Proof:

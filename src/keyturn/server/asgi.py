@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator
+from typing import Any
 
 from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
 
 from ..app import App
 from .api.v1 import api_of
 from .guard import Guard
+from .identity import routes as entering
+from .identity.entrance import Entrance, too_many
+from .limits import Limiter, Limits, TooMany
 from .live import Live
 from .opening import Opening
 from .settings import ServerSettings
+from .visitor import Visitor
 from .web import routes as pages
 from .web.files import Files
-from .web.pages import Elsewhere, elsewhere
+from .web.pages import Elsewhere, bare_page, elsewhere, here, page
 
 
 def serve(app: App, settings: ServerSettings | None = None) -> Guard:
@@ -27,7 +35,12 @@ def serve(app: App, settings: ServerSettings | None = None) -> Guard:
     """
     made = settings or ServerSettings()
     api = face(app, made)
-    return Guard(Opening(api, app), made, end=api.state.live.end)
+    return Guard(Opening(limited(api), app), made, end=api.state.live.end)
+
+
+def limited(api: FastAPI) -> ASGIApp:
+    """Return the routes of an app behind the limits on how often one address asks."""
+    return Limiter(api, api.state.settings, api.state.limits)
 
 
 def face(app: App, settings: ServerSettings) -> FastAPI:
@@ -51,8 +64,21 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     api.state.app, api.state.settings, api.state.live = app, settings, live
+    api.state.limits = Limits()
+    api.state.entrance = Entrance(app, settings, api.state.limits, _drawn)
     api.mount("/v1", api_of(app, settings, live))
+    api.include_router(entering.router)
     api.include_router(pages.router)
+    api.add_exception_handler(TooMany, too_many)
     api.add_exception_handler(Elsewhere, elsewhere)
     api.mount("/static", Files())
     return api
+
+
+async def _drawn(
+    request: Request, visitor: Visitor | None, template: str, status: int, values: dict[str, Any]
+) -> Response:
+    """Draw a page of how people come in, in the form that all pages have."""
+    if visitor is None:
+        return bare_page(template, request.scope.get("root_path", ""), status, **values)
+    return page(await here(request), template, status, **values)

@@ -2,12 +2,63 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from ipaddress import ip_network
+from urllib.parse import urlsplit
 
 from ..core.errors import UserError
 from ..core.policy import milliseconds
 
+_SHORTEST_MS = 600_000  # a proof that is good once is remembered as long as its login
+_LONGEST_MS = 30 * 86_400_000
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OidcSettings:
+    """Says which provider of OpenID Connect people log in by, and which of its claims is a person's id here.
+
+    `name` stands on the button. A claim `email` counts only where the provider says that it is verified. Somebody who
+    is not in the directory is refused, unless `add_as` is the id of an administrator in whose name they are added,
+    without any role.
+
+    >>> OidcSettings(issuer="https://login.example", client="keyturn", secret="s").claim
+    'email'
+    """
+
+    issuer: str
+    client: str
+    secret: str = field(default="", repr=False)
+    claim: str = "email"
+    name: str = "single sign-on"
+    scopes: tuple[str, ...] = ("openid", "email", "profile")
+    add_as: str = ""
+
+    def __post_init__(self) -> None:
+        check_provider_url(self.issuer, "issuer")
+        if not self.client or not self.claim or "openid" not in self.scopes:
+            raise UserError("client= and claim= are not empty, and scopes= has 'openid'")
+
+
+def check_provider_url(url: str, what: str) -> str:
+    """Return the address of a provider, which is https, or http on this very machine, or raise `UserError`.
+
+    >>> check_provider_url("https://login.example", "issuer")
+    'https://login.example'
+    """
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        plain = parts.port is None or parts.port > 0
+    except ValueError:
+        raise UserError(f"{what} is an address such as https://login.example, not {url!r}") from None
+    known = parts.scheme == "https" or (parts.scheme == "http" and f"[{host}]" in _HERE)
+    if not known or not host or not plain or "@" in parts.netloc or parts.fragment or not url.isprintable():
+        raise UserError(f"{what} is an https address (or http on this machine), not {url!r}")
+    return url
+
+
+_HERE = ("[localhost]", "[127.0.0.1]", "[::1]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,8 +67,11 @@ class ServerSettings:
 
     `hosts` are the names, without ports, under which it may be reached: a request for any other is refused. `origins`
     are those of other sites whose pages may send it changes, such as `https://desk.example`. `secure` says that people
-    reach it by https, so that cookies are kept to it. `session` is how long a login lasts. A request has at most
-    `body_limit` bytes, and they come within `body_seconds`.
+    reach it by https, so that cookies are kept to it. `session` is how long a login lasts, from ten minutes to a month. A
+    request has at most `body_limit` bytes, and they come within `body_seconds`.
+
+    `passwords` says whether people may log in by one, and `oidc` by which provider besides. `proxies` are the networks
+    of proxies that are trusted to say, in `X-Forwarded-For`, who asked them; of any other that header is not looked at.
 
     >>> ServerSettings().hosts
     ('localhost', '127.0.0.1', '[::1]')
@@ -30,8 +84,17 @@ class ServerSettings:
     body_limit: int = 1 << 20
     body_seconds: float = 30.0
     development: bool = False
+    passwords: bool = True
+    oidc: OidcSettings | None = None
+    proxies: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.hosts or "*" in self.hosts:
             raise UserError("hosts= names the hosts by which the server is reached; a page of any other could use it")
-        milliseconds(self.session)
+        if not _SHORTEST_MS <= milliseconds(self.session) <= _LONGEST_MS:
+            raise UserError("session= is how long a login lasts, from ten minutes to a month (30 days)")
+        for proxy in self.proxies:
+            try:
+                ip_network(proxy)
+            except ValueError:
+                raise UserError(f"proxies= are networks such as '10.0.0.0/8', or addresses; not {proxy!r}") from None

@@ -1,7 +1,7 @@
-"""Say who makes a request: a token in its header, or in the cookie that a login set. Both are tokens of the directory.
+"""Say who makes a request: a token in its header, or in the cookie that a login set.
 
-So a session ends as a token does: when it is out of time, when it is revoked, when its person leaves. Roles are looked
-up at each request and kept nowhere.
+Both are tokens of the directory, and neither is taken for the other. So a session ends as a token does: when it is out
+of time, when it is revoked, when its person leaves. Roles are looked up at each request and kept nowhere.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ async def visitor_of(app: App, request: HTTPConnection) -> Visitor | None:
     header = request.headers.get("authorization", "")
     kind, _, given = header.partition(" ")
     bears = kind.lower() == "bearer"
-    token = given.strip() if bears else request.cookies.get(COOKIE, "")
+    token = given.strip() if bears else request.cookies.get(cookie_name(request), "")
     if not token or (header and not bears):
         return None
     try:
@@ -62,10 +62,22 @@ async def visitor_of(app: App, request: HTTPConnection) -> Visitor | None:
         return None
     directory = await app.people.directory()
     person = directory.person(login.person)
-    if person is None:
+    issued = directory.tokens.get(login.token)
+    if person is None or issued is None or bool(issued.session) == bears:
         return None
     via = "token" if bears else "session"
     return Visitor(login, person, directory.roles_of(person.id), via, form_mark(token), directory)
+
+
+def cookie_name(request: HTTPConnection) -> str:
+    """Return the name of the session's cookie, which keeps it to this very host where people come by https.
+
+    A browser takes a name that begins with `__Host-` from no other host of the same domain.
+    """
+    settings = getattr(request.app.state, "settings", None)
+    if settings is None or not settings.secure:
+        return COOKIE
+    return f"__Secure-{COOKIE}" if request.scope.get("root_path") else f"__Host-{COOKIE}"
 
 
 def form_mark(token: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ...core import events as ev
 from ...core.codec import decode
 from ...core.errors import KeyturnError
+from ...directory.events import PasswordSet, read_entry
 
 
 class SecretLines:
@@ -56,3 +57,19 @@ class SecretLines:
         made = [f"{event.frame}/{turn}.{place}" for place, each in enumerate(event.proposals) if each.secrets]
         self._calls |= set(made)
         return bool(made)
+
+
+class PasswordLines:
+    """Tells which lines of a directory hold the hash of a password, which nobody is given to guess at.
+
+    >>> PasswordLines().holds(b'{"at":5,"by":{"id":"ada"},"events":[],"v":1}')
+    False
+    """
+
+    def holds(self, body: bytes) -> bool:
+        """Return whether a line holds a hash; one that cannot be read may."""
+        try:
+            entry = read_entry(body)
+        except ValueError:
+            return True
+        return any(isinstance(event, PasswordSet) and event.hash for event in entry.events)

@@ -25,7 +25,7 @@ from ...journal.rows import Query
 from .chain import PublicChain
 from .public_keys import Signature
 from .records import FileStart, LogLine, Row, RunHead, Statement, What, encode
-from .secret_lines import SecretLines
+from .secret_lines import PasswordLines, SecretLines
 from .signing import Signer
 
 
@@ -128,8 +128,8 @@ class FileWriter:
         if self._what == "checkpoint":
             await taken.links()
         else:
-            shown = self._secret or run.startswith(RESERVED)  # who is who is no secret of a tool
-            await taken.lines(None if shown else SecretLines())
+            hide = None if self._secret else SecretLines()
+            await taken.lines(PasswordLines() if run.startswith(RESERVED) else hide)
         if not taken.known:
             return
         for line in taken.rows:
@@ -182,7 +182,7 @@ class _Taken:
         self.known = bool(found or head or self.damaged)
         return good
 
-    async def lines(self, hide: SecretLines | None) -> None:
+    async def lines(self, hide: SecretLines | PasswordLines | None) -> None:
         """Follow the lines, and make their rows; `hide` says which of them are withheld."""
         try:
             head = await self._store.head(self._run)

@@ -1,0 +1,172 @@
+"""Let people in: tokens, links, passwords, and the logins that begin with a proof.
+
+Of a secret only a digest is kept, of a password only what a slow hash makes of it.
+"""
+
+from __future__ import annotations
+
+import hmac
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+
+from ..core.errors import NotAllowed, UserError
+from ..core.people import Decider, plain_text
+from ..core.policy import milliseconds
+from ..journal.base import Store
+from . import decide
+from . import events as ev
+from .book import Book
+from .login import DECIDE, PEOPLE, By, Login, digest_of, id_in, id_of, names, new_secret
+from .state import Directory, Token
+
+_LINK_MS = 24 * 3_600_000
+_NO_ENTRANCE = "this token or link is not good: it is unknown, used, revoked or out of time"
+
+
+class Entering(ABC):
+    """Issues what people come in with, and says whose it is."""
+
+    _store: Store
+    _book: Book
+
+    @abstractmethod
+    async def _change(self, by: By, decided: Callable[[Directory, int], decide.Events]) -> Directory:
+        """Decide a change against the directory as it stands, and append it."""
+
+    async def issue_token(
+        self,
+        person: str,
+        scopes: Iterable[str] = ("decide", "read"),
+        *,
+        by: By,
+        label: str = "",
+        expires: str | float | None = None,
+    ) -> str:
+        """Issue a token and return it: it is shown this once, and only a digest of it is kept."""
+        name, text = new_secret()
+        given, length = names(scopes, "scopes"), None if expires is None else milliseconds(expires)
+
+        def made(now: Directory, at: int) -> decide.Events:
+            until = None if length is None else at + length
+            issued = ev.TokenIssued(name, person, digest_of(text), given, label, until)
+            if isinstance(by, Login):
+                decide.within(given, by.scopes)
+            return decide.issue_token(now, id_of(by), issued, at)
+
+        await self._change(by, made)
+        return text
+
+    async def tokens(self, person: str | None = None) -> Sequence[Token]:
+        """Return tokens, the newest last."""
+        found = (await self._book.read()).tokens.values()
+        return [each for each in found if person in (None, each.person)]
+
+    async def revoke_token(self, token: str, *, by: By) -> None:
+        """Revoke a token, by its id or by itself."""
+        plain_text(token, "token")
+        name = id_in(token) or token
+        own = by.person if isinstance(by, Login) and by.token == name else by  # whoever has one may throw it away
+        await self._change(own, lambda now, _at: decide.revoke_token(now, id_of(by), name))
+
+    async def login(self, token: str, scope: str = "") -> Login:
+        """Return whose token this is, or raise `NotAllowed`, which says no more than that."""
+        now, directory = await self._store.now(), await self._book.read()
+        found = directory.tokens.get(id_in(token))
+        known = found.digest if found is not None else "0" * 64
+        fits = hmac.compare_digest(known, digest_of(token))
+        if found is None or not fits or not found.good(now) or directory.person(found.person) is None:
+            raise NotAllowed(_NO_ENTRANCE)
+        if scope and scope not in found.scopes:
+            raise NotAllowed(f"this token is not good for {scope!r}; its scopes are {', '.join(found.scopes)}")
+        return Login(found.person, found.scopes, found.id)
+
+    async def admit(self, login: Login, scope: str) -> None:
+        """Refuse a login that is not good for this, or not any more: its token may have been revoked since."""
+        now, directory = await self._store.now(), await self._book.read()
+        decide.let_in(directory, login.person, login.token, login.scopes, scope, now)
+        decide.present(directory, login.person)
+
+    async def make_link(self, person: str, *, by: By) -> str:
+        """Make the secret of a link by which somebody enters once, within a day."""
+        name, text = new_secret()
+
+        def made(now: Directory, at: int) -> decide.Events:
+            return decide.make_link(now, id_of(by), ev.LinkMade(name, person, digest_of(text), at + _LINK_MS))
+
+        await self._change(by, made)
+        return text
+
+    async def use_link(self, link: str) -> Login:
+        """Let somebody in by a link, once, or raise `NotAllowed`."""
+
+        def used(now: Directory, at: int) -> decide.Events:
+            found = now.links.get(id_in(link))
+            known = found.digest if found is not None else "0" * 64
+            fits = hmac.compare_digest(known, digest_of(link))
+            if found is None or not fits or found.used or at >= found.expires_at or now.person(found.person) is None:
+                raise NotAllowed(_NO_ENTRANCE)
+            return [ev.LinkUsed(found.id)]
+
+        now, directory = await self._store.now(), await self._book.read()
+        used(directory, now)  # a stranger with a wrong one keeps nobody from changing the directory
+        whose = directory.links[id_in(link)].person
+        await self._change(whose, used)
+        return Login(whose, ())
+
+    # Logins --------------------------------------------------------------------------------------------------------
+
+    async def begin_session(
+        self,
+        person: str,
+        proof: str,
+        *,
+        lasts: str | float,
+        label: str = "",
+        once: str = "",
+        counted: tuple[str, int] | None = None,
+    ) -> str:
+        """Begin the login of somebody who proved who they are, and return its token, which is shown this once.
+
+        `proof` says by what. `once` is the id of a proof that is good for one login, and `counted` the key that made
+        it, with its count of signatures. Whoever calls this vouches for the person.
+        """
+        name, text = new_secret(once)
+        length = milliseconds(lasts)
+        count = None if counted is None else ev.KeyCounted(*counted)
+        decide.one_line(label, "a label")
+
+        def made(now: Directory, at: int) -> decide.Events:
+            scopes = (DECIDE, "read", PEOPLE)
+            issued = ev.TokenIssued(name, person, digest_of(text), scopes, label, at + length, proof)
+            return decide.begin_session(now, issued, count)
+
+        await self._change(Decider(person, (), "authenticated"), made)
+        return text
+
+    async def sessions(self, person: str) -> Sequence[Token]:
+        """Return the logins of a person that last, the newest first."""
+        now = await self._store.now()
+        return [each for each in reversed(await self.tokens(person)) if each.session and each.good(now)]
+
+    async def set_password(self, person: str, hashed: str, *, by: By, keeps: str = "") -> None:
+        """Set the argon2id hash of a person's password, by themselves; "" takes it away.
+
+        Their logins end, but for the one whose token has the id `keeps`.
+        """
+        if keeps == decide.ALL_SESSIONS:
+            raise UserError("keeps= is the id of one login")
+        chosen = ev.PasswordSet(person, plain_text(hashed, "the hash of a password"), keeps)
+        await self._change(by, lambda now, _at: decide.set_password(now, id_of(by), chosen))
+
+    async def rehash_password(self, person: str, before: str, hashed: str, *, by: By) -> None:
+        """Keep the same password by another hash, unless it was changed since; no login ends."""
+        chosen = ev.PasswordSet(person, hashed, decide.ALL_SESSIONS)
+
+        def made(now: Directory, _at: int) -> decide.Events:
+            return decide.set_password(now, id_of(by), chosen) if now.passwords.get(person) == before else []
+
+        await self._change(by, made)
+
+    async def password_of(self, person: str) -> str:
+        """Return the hash of a person's password; "" for nobody's, and for none."""
+        return (await self._book.read()).passwords.get(person, "")

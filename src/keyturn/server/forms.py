@@ -1,0 +1,49 @@
+"""Take forms: only from pages that this server made for this very session, and lead back only to paths of its own."""
+
+from __future__ import annotations
+
+import hmac
+from urllib.parse import unquote
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+
+from ..core.errors import NotAllowed
+from .visitor import Visitor
+
+FIELD = "form_mark"
+_MOST_FIELDS = 200
+
+
+async def form_of(request: Request) -> FormData:
+    """Return the fields of a posted form, which brings no files; read once, it is at hand again."""
+    return await request.form(max_fields=_MOST_FIELDS, max_files=0)
+
+
+def text_in(form: FormData, name: str) -> str:
+    """Return a field's text; "" where it is not there."""
+    value = form.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def changing(visitor: Visitor, mark: str) -> Visitor:
+    """Return the visitor, or raise `NotAllowed` where a form is not of their session.
+
+    A program that shows a token needs none: no page makes a browser send one.
+    """
+    fits = hmac.compare_digest(visitor.form.encode(), mark.encode("utf-8", "surrogatepass"))
+    if visitor.via == "session" and not (visitor.form and fits):
+        raise NotAllowed("this form is not of your session any more: open the page again, and nothing was changed")
+    return visitor
+
+
+def own_path(given: str, otherwise: str = "/") -> str:
+    """Return a path of this server to go on to, or the other one where it leads elsewhere.
+
+    >>> own_path("/requests/5?tab=log"), own_path("//evil.example"), own_path("https://evil.example")
+    ('/requests/5?tab=log', '/', '/')
+    """
+    for text in (given, unquote(given)):
+        if not text.startswith("/") or text[1:2] in ("/", "\\") or "\\" in text or not text.isprintable():
+            return otherwise
+    return given if given.isascii() and len(given) <= 2_000 else otherwise

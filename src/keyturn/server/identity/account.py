@@ -1,0 +1,254 @@
+"""My account: a person's password, passkeys, logins, and where they are told of requests; and links for others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import segno
+from fastapi import APIRouter
+from markupsafe import Markup
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...core.encodable import moment
+from ...core.errors import KeyturnError, NotAllowed, UserError
+from ...directory.state import Key, Token
+from ..errors import refused
+from ..forms import FIELD, changing, form_of, text_in
+from ..limits import TooMany
+from ..visitor import Visitor
+from . import attempts
+from .entrance import Entrance, entrance_of, fresh, go, root_of
+from .passwords import SHORTEST, refuse_weak
+
+router = APIRouter(include_in_schema=False)
+MUTED = "muted_until"
+_MOST_HOURS = 24 * 7
+_DONE = {
+    "password": "Your password is set. Your other logins have ended.",
+    "passkey": "The passkey is enrolled.",
+    "confirmed": "The passkey is confirmed: decisions can be signed with it.",
+    "revoked": "The passkey counts no more.",
+    "ended": "That login has ended.",
+    "address": "The address is kept.",
+    "muted": "You are told of nothing until then.",
+    "heard": "You are told again.",
+}
+
+
+class _Login(NamedTuple):
+    id: str
+    label: str
+    proof: str
+    since: str
+    until: str
+    here: bool
+
+
+def _time(at: int | None) -> str:
+    return "" if at is None else f"{moment(at):%Y-%m-%d %H:%M} UTC"
+
+
+@router.get("/account")
+async def account_page(request: Request) -> Response:
+    """Show somebody their account."""
+    visitor = await entrance_of(request).visitor(request)
+    if visitor is None:
+        return go(request, "/login?next=/account")
+    return await _page(request, visitor, done=_DONE.get(request.query_params.get("done", ""), ""))
+
+
+async def _page(
+    request: Request, visitor: Visitor, *, at: str = "", error: str = "", status: int = 200, done: str = ""
+) -> Response:
+    """Draw the account; `at` says beside which form an error stands."""
+    entrance = entrance_of(request)
+    directory = await entrance.people.directory()
+    every = await entrance.people.keys()
+    keys = [key for key in every if key.person == visitor.id]
+    waits = [key for key in every if key.person != visitor.id and key.confirmed_at is None and key.revoked_at is None]
+    now = await entrance.app.inbox.now()
+    until: Any = visitor.person.settings.get(MUTED)
+    values: dict[str, Any] = {
+        "first": "first" in request.query_params,
+        "done": done,
+        "error": error,
+        "error_at": at,
+        "fresh": await fresh(entrance, visitor),
+        "passwords": entrance.settings.passwords,
+        "has_password": visitor.id in directory.passwords,
+        "shortest": SHORTEST,
+        "site": entrance.site(request),
+        "keys": [_key(key) for key in keys if key.revoked_at is None],
+        "first_key": visitor.administers and not any(key.confirmed_at for key in every),
+        "waiting": [_key(key) for key in waits] if visitor.administers else [],
+        "logins": [_login(each, visitor.login.token) for each in await entrance.people.sessions(visitor.id)],
+        "addresses": sorted(visitor.person.addresses.items()),
+        "muted": _time(until) if isinstance(until, int) and until > now else "",
+    }
+    return await entrance.page(request, "account", visitor, status, **values)
+
+
+def _key(key: Key) -> dict[str, Any]:
+    kind = {"passkey": "passkey", "ssh": "ssh key"}.get(key.scheme, key.scheme)
+    since = _time(key.enrolled_at)
+    about = {"id": key.id, "person": key.person, "kind": kind, "label": key.label}
+    return about | {"since": since, "counts": key.counts}
+
+
+def _login(token: Token, here: str) -> _Login:
+    return _Login(
+        token.id, token.label, token.session, _time(token.issued_at), _time(token.expires_at), token.id == here
+    )
+
+
+async def _changed(
+    request: Request, at: str, change: Callable[[Entrance, Visitor, FormData], Any], done: str
+) -> Response:
+    """Make a change that a form of this session asks for; what is refused is said beside the form."""
+    entrance = entrance_of(request)
+    visitor = await entrance.visitor(request)
+    if visitor is None:
+        return go(request, "/login?next=/account")
+    try:
+        form = await form_of(request)
+        changing(visitor, text_in(form, FIELD))
+        await change(entrance, visitor, form)
+    except TooMany as many:
+        made = await _page(request, visitor, at=at, error=f"Too many attempts. Wait {many.after} s.", status=429)
+        made.headers["retry-after"] = str(many.after)
+        return made
+    except KeyturnError as error:
+        said = refused(error)
+        return await _page(request, visitor, at=at, error=said.message, status=said.status)
+    return go(request, f"/account?done={done}")
+
+
+@router.post("/account/password")
+async def set_password(request: Request) -> Response:
+    """Set a password: with the one before, or minutes after somebody proved who they are."""
+
+    async def change(entrance: Entrance, visitor: Visitor, form: FormData) -> None:
+        if not entrance.settings.passwords:
+            raise NotAllowed("nobody logs in by password here")
+        hashed = await entrance.people.password_of(visitor.id)
+        recent = await fresh(entrance, visitor)
+        proven = recent and await _proof(entrance, visitor) != "password"
+        if hashed and not proven:
+            attempts.count(entrance, request, visitor.id)
+            if not await entrance.passwords.fits(hashed, text_in(form, "current")):
+                raise NotAllowed("that is not your password as it is now")
+        elif not recent:
+            raise NotAllowed("log in once more for this: it was too long ago")
+        chosen = text_in(form, "new")
+        if chosen != text_in(form, "again"):
+            raise UserError("the two do not match: type the new password twice")
+        text = refuse_weak(chosen, visitor.id, visitor.person.name)
+        made = await entrance.passwords.hashed(text)
+        await entrance.people.set_password(visitor.id, made, by=visitor.login, keeps=visitor.login.token)
+
+    return await _changed(request, "password", change, "password")
+
+
+async def _proof(entrance: Entrance, visitor: Visitor) -> str:
+    """Return by what somebody's session was proven."""
+    token = (await entrance.people.directory()).tokens.get(visitor.login.token)
+    return "" if token is None else token.session
+
+
+@router.post("/account/passkeys/revoke")
+async def revoke_key(request: Request) -> Response:
+    """Revoke a key of one's own."""
+
+    async def change(entrance: Entrance, visitor: Visitor, form: FormData) -> None:
+        name = text_in(form, "key")
+        if name not in {key.id for key in await entrance.people.keys(visitor.id)}:
+            raise UserError("you have no such key")
+        await entrance.people.revoke_key(name, by=visitor.login)
+
+    return await _changed(request, "passkeys", change, "revoked")
+
+
+@router.post("/account/logins/end")
+async def end_login(request: Request) -> Response:
+    """End one login of one's own, or all but this one."""
+
+    async def change(entrance: Entrance, visitor: Visitor, form: FormData) -> None:
+        named = text_in(form, "login")
+        for each in await entrance.people.sessions(visitor.id):
+            if each.id == named or (named == "others" and each.id != visitor.login.token):
+                await entrance.people.revoke_token(each.id, by=visitor.login)
+
+    return await _changed(request, "logins", change, "ended")
+
+
+@router.post("/account/address")
+async def set_address(request: Request) -> Response:
+    """Say where one is told of requests."""
+
+    async def change(entrance: Entrance, visitor: Visitor, form: FormData) -> None:
+        channel, address = text_in(form, "channel").strip(), text_in(form, "address").strip()
+        await entrance.people.set_address(visitor.id, channel, address, by=visitor.login)
+
+    return await _changed(request, "addresses", change, "address")
+
+
+@router.post("/account/mute")
+async def mute(request: Request) -> Response:
+    """Be told of nothing for some hours; 0 to be told again."""
+    form = await form_of(request)
+    hours = text_in(form, "hours")
+
+    async def change(entrance: Entrance, visitor: Visitor, _form: FormData) -> None:
+        if not hours.isascii() or not hours.isdigit() or int(hours[:5]) > _MOST_HOURS:
+            raise UserError(f"hours is a number from 0 to {_MOST_HOURS}")
+        until = await entrance.app.inbox.now() + int(hours) * 3_600_000 if int(hours) else None
+        await entrance.people.set(MUTED, until, person=visitor.id, by=visitor.login)
+
+    return await _changed(request, "addresses", change, "heard" if hours == "0" else "muted")
+
+
+# Links --------------------------------------------------------------------------------------------------------------
+
+
+@router.get("/account/links")
+async def links_page(request: Request) -> Response:
+    """Show an administrator for whom a link can be made."""
+    visitor = await entrance_of(request).visitor(request)
+    if visitor is None:
+        return go(request, "/login?next=/account/links")
+    return await _links(request, visitor)
+
+
+async def _links(
+    request: Request, visitor: Visitor, *, link: str = "", person: str = "", error: str = "", status: int = 200
+) -> Response:
+    entrance = entrance_of(request)
+    people = [each for each in await entrance.people.list() if each.kind == "person"] if visitor.administers else []
+    svg = Markup("")
+    if link:
+        made = segno.make(link, error="m", micro=False).svg_inline(scale=5, border=4, title="The link, for a phone")
+        svg = Markup(made)  # drawn by us: squares
+    values = {"link": link, "person": person, "error": error, "people": people, "qr": svg}
+    return await entrance.page(request, "links", visitor, status, **values)
+
+
+@router.post("/account/links")
+async def make_link(request: Request) -> Response:
+    """Make a link by which somebody comes in once, and show it this once."""
+    entrance = entrance_of(request)
+    visitor = await entrance.visitor(request)
+    if visitor is None:
+        return go(request, "/login?next=/account/links")
+    try:
+        form = await form_of(request)
+        changing(visitor, text_in(form, FIELD))
+        person = text_in(form, "person")
+        secret = await entrance.people.make_link(person, by=visitor.login)
+    except KeyturnError as error:
+        said = refused(error)
+        return await _links(request, visitor, error=said.message, status=said.status)
+    link = f"{entrance.origin(request)}{root_of(request)}/enter#{secret}"
+    return await _links(request, visitor, link=link, person=person)

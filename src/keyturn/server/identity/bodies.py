@@ -1,0 +1,39 @@
+"""Read what our own scripts send: a small object of JSON, with the mark of the session's forms in a header."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from starlette.requests import Request
+
+from ...core.errors import NotAllowed, UserError
+from ...core.strict import Limits, parse
+from ..forms import changing
+from ..visitor import Visitor
+
+_LIMITS = Limits(bytes=262_144, depth=32)
+
+
+async def body_of(request: Request) -> dict[str, Any]:
+    """Return the object that a script sends, or raise `UserError`."""
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise UserError("this takes application/json")
+    found = parse(await request.body(), _LIMITS)
+    if not isinstance(found, dict):
+        raise UserError("this takes an object")
+    return cast("dict[str, Any]", found)
+
+
+def text_of(body: dict[str, Any], name: str) -> str:
+    """Return a text of an object; "" where it is not there, or raise `UserError`."""
+    found = body.get(name, "")
+    if not isinstance(found, str):
+        raise UserError(f"{name} is a text")
+    return found
+
+
+def by_script(request: Request, visitor: Visitor | None) -> Visitor:
+    """Return the visitor whose own page sends this, or raise `NotAllowed`."""
+    if visitor is None:
+        raise NotAllowed("log in first")
+    return changing(visitor, request.headers.get("x-form-mark", ""))

@@ -1,0 +1,212 @@
+"""Ask a provider of OpenID Connect who somebody is: code flow with PKCE, and a token that is verified here.
+
+Which algorithms sign tokens is said here and not by the provider. Whatever does not fit, or cannot be reached, lets
+nobody in.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import ssl
+import time
+from typing import Any, cast
+from urllib.parse import urlencode, urlsplit
+
+from ...core.errors import KeyturnError, UserError
+from ..settings import OidcSettings, check_provider_url
+
+ALGORITHMS = ["RS256", "PS256", "ES256", "Ed25519"]
+_LEEWAY = 60
+_OLDEST = 600  # seconds since a token was issued
+_KNOWN = 3_600.0  # how long what a provider says of itself is believed
+_AGAIN = 10.0  # how long to wait before keys are looked up once more
+_MOST_BYTES = 1 << 20
+
+
+class OidcRefused(KeyturnError):
+    """Raised where a provider's word is not taken; `away` says that it could not be had.
+
+    >>> OidcRefused("the token is another's").away
+    False
+    """
+
+    def __init__(self, message: str, *, away: bool = False) -> None:
+        super().__init__(message)
+        self.away = away
+
+
+class Provider:
+    """Reads what a provider says of itself, sends people there, and verifies what it says of them."""
+
+    def __init__(self, settings: OidcSettings, transport: Any = None) -> None:
+        self.settings = settings
+        self._transport = transport
+        self._about: tuple[float, dict[str, Any]] = (0.0, {})
+        self._keys: tuple[float, Any] = (0.0, None)
+        self._trusted: Any = None
+
+    async def address(self, back: str, state: str, nonce: str, verifier: str) -> str:
+        """Return where somebody logs in at the provider, who is sent back with this state."""
+        about = await self._discovered()
+        challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+        asked = {
+            "response_type": "code",
+            "client_id": self.settings.client,
+            "redirect_uri": back,
+            "scope": " ".join(self.settings.scopes),
+            "state": state,
+            "nonce": nonce,
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+        }
+        where = str(about["authorization_endpoint"])
+        return f"{where}{'&' if urlsplit(where).query else '?'}{urlencode(asked)}"
+
+    async def claims(self, code: str, iss: str, back: str, nonce: str, verifier: str) -> dict[str, Any]:
+        """Return the claims of whoever logged in, in exchange for the code, or raise `OidcRefused`."""
+        about = await self._discovered()
+        if iss != self.settings.issuer and (iss or about.get("authorization_response_iss_parameter_supported") is True):
+            raise OidcRefused("another provider than the one that was asked sent you back")
+        body = {"grant_type": "authorization_code", "code": code, "redirect_uri": back, "code_verifier": verifier}
+        auth = None
+        if self.settings.secret:
+            auth = (self.settings.client, self.settings.secret)
+        else:
+            body["client_id"] = self.settings.client
+        answer = await self._fetch("POST", about["token_endpoint"], data=body, auth=auth)
+        token = answer.get("id_token")
+        if not isinstance(token, str) or len(token) > 65_536:
+            raise OidcRefused("the provider gave no token that says who you are")
+        return await self._verified(token, nonce)
+
+    def person(self, claims: dict[str, Any]) -> str:
+        """Return the id of the person that claims name, or raise `OidcRefused`."""
+        name = self.settings.claim
+        found = claims.get(name)
+        if not isinstance(found, str) or not found:
+            raise OidcRefused(f"the provider does not say {name!r} of you, which is your id here")
+        if name == "email" and claims.get("email_verified") is not True:
+            raise OidcRefused("the provider has not verified your address")
+        return found
+
+    async def _verified(self, token: str, nonce: str) -> dict[str, Any]:
+        from joserfc import jws
+        from joserfc.errors import JoseError
+
+        for again in (False, True):  # keys are changed: look once more, and no more than that
+            keys = await self._key_set(again=again)
+            try:
+                opened = jws.deserialize_compact(token, keys, algorithms=ALGORITHMS)
+            except (JoseError, ValueError, TypeError, LookupError):
+                continue
+            return self._checked(opened.payload, nonce)
+        raise OidcRefused("the token of the provider is not signed by it")
+
+    def _checked(self, payload: bytes | None, nonce: str) -> dict[str, Any]:
+        try:
+            said: Any = json.loads(payload or b"")
+        except ValueError:
+            said = None
+        if not isinstance(said, dict):
+            raise OidcRefused("the token of the provider cannot be read")
+        claims = cast("dict[str, Any]", said)
+        now = time.time()
+        audience: Any = claims.get("aud")
+        audiences = [audience] if isinstance(audience, str) else audience
+        if claims.get("iss") != self.settings.issuer:
+            raise OidcRefused("the token is of another provider")
+        if not isinstance(audiences, list) or self.settings.client not in cast("list[Any]", audiences):
+            raise OidcRefused("the token was made for another program")
+        if len(cast("list[Any]", audiences)) > 1 and claims.get("azp") != self.settings.client:
+            raise OidcRefused("the token was made for several programs")
+        if claims.get("azp", self.settings.client) != self.settings.client:
+            raise OidcRefused("the token was made for another program")
+        if claims.get("nonce") != nonce:
+            raise OidcRefused("the token was made for another login")
+        ends, made = _number(claims, "exp"), _number(claims, "iat")
+        if now >= ends + _LEEWAY or made > now + _LEEWAY or made < now - _OLDEST:
+            raise OidcRefused("the token is out of time")
+        if "nbf" in claims and _number(claims, "nbf") > now + _LEEWAY:
+            raise OidcRefused("the token is not good yet")
+        if not isinstance(claims.get("sub"), str) or not claims["sub"]:
+            raise OidcRefused("the token names nobody")
+        return claims
+
+    async def _discovered(self) -> dict[str, Any]:
+        until, about = self._about
+        if time.monotonic() < until:
+            return about
+        issuer = self.settings.issuer
+        found = await self._fetch("GET", issuer.rstrip("/") + "/.well-known/openid-configuration")
+        if found.get("issuer") != issuer:
+            raise OidcRefused("the provider says that it is another one than the settings name")
+        for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
+            try:
+                url = check_provider_url(str(found.get(name, "")), name)
+            except UserError:
+                raise OidcRefused(f"the provider says no {name} that can be used") from None
+            if issuer.startswith("https:") and not url.startswith("https:"):
+                raise OidcRefused(f"the provider says no {name} that can be used")
+        self._about = (time.monotonic() + _KNOWN, found)
+        return found
+
+    async def _key_set(self, *, again: bool) -> Any:
+        from joserfc.errors import JoseError
+        from joserfc.jwk import KeySet
+
+        until, known = self._keys
+        old = time.monotonic() >= until
+        if known is not None and not old and not (again and time.monotonic() >= until - _KNOWN + _AGAIN):
+            return known
+        found = await self._fetch("GET", (await self._discovered())["jwks_uri"])
+        try:
+            keys = [key for key in found.get("keys", []) if key.get("kty") != "oct" and key.get("use", "sig") == "sig"]
+            made = KeySet.import_key_set(cast("Any", {"keys": keys}))
+        except (JoseError, ValueError, TypeError, AttributeError, LookupError):
+            raise OidcRefused("the keys of the provider cannot be read") from None
+        self._keys = (time.monotonic() + _KNOWN, made)
+        return made
+
+    async def _fetch(self, method: str, url: str, **words: Any) -> dict[str, Any]:
+        import httpx2
+
+        async def got() -> tuple[int, bytes]:
+            async with (
+                httpx2.AsyncClient(timeout=10.0, follow_redirects=False, trust_env=False, **self._options()) as client,
+                client.stream(method, url, headers={"accept": "application/json"}, **words) as answer,
+            ):
+                body = b""
+                async for part in answer.aiter_bytes():
+                    body += part
+                    if len(body) > _MOST_BYTES:
+                        raise OidcRefused("the provider answers too much")
+                return answer.status_code, body
+
+        try:
+            status, body = await got()
+        except httpx2.HTTPError:
+            raise OidcRefused("the provider of logins cannot be reached; nothing was changed", away=True) from None
+        if status >= 500:
+            raise OidcRefused("the provider of logins is not well; nothing was changed", away=True)
+        try:
+            found: Any = json.loads(body)
+        except ValueError:
+            found = None
+        if status != 200 or not isinstance(found, dict):
+            raise OidcRefused("the provider does not take this login")
+        return cast("dict[str, Any]", found)
+
+    def _options(self) -> dict[str, Any]:
+        if self._trusted is None:  # read from files: once is enough
+            self._trusted = ssl.create_default_context()
+        more = {} if self._transport is None else {"transport": self._transport}
+        return {"verify": self._trusted, **more}
+
+
+def _number(claims: dict[str, Any], name: str) -> float:
+    found: object = claims.get(name)
+    if isinstance(found, bool) or not isinstance(found, int | float) or found != found:
+        raise OidcRefused(f"the token says no {name}")
+    return float(found)

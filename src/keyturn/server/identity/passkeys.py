@@ -1,0 +1,234 @@
+"""What scripts ask for passkeys: to log in, to enrol one, to confirm one, and to sign a decision."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+from typing import Any, cast
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from ...core.errors import KeyturnError, NotAllowed, NotPending, UserError
+from ...core.people import Proof, ProofRefused
+from ...core.records import Word
+from ...directory.signed import public_of
+from ...directory.state import Key
+from ...proofs.base import Asked, PublicKey, Site
+from ...proofs.passkey import assertion_options, proof_of, registration_options, site_of
+from ..forms import own_path
+from ..visitor import Visitor
+from . import tickets
+from .attempts import ADDRESS
+from .bodies import body_of, by_script, text_of
+from .entrance import Entrance, entrance_of, fresh, root_of, told
+
+router = APIRouter(include_in_schema=False)
+_SCHEME = "passkey"
+_NO_SITE = "browsers have no passkeys for an address such as 127.0.0.1: open this server by its name, or as localhost"
+
+
+def _site(entrance: Entrance, request: Request) -> Site:
+    found = entrance.site(request)
+    if found is None:
+        raise UserError(_NO_SITE)
+    return found
+
+
+async def _keys(entrance: Entrance, site: Site, person: str | None = None, *, counts: bool = False) -> list[PublicKey]:
+    """Return the passkeys of this site that were not revoked, of one person or of all."""
+    found = await entrance.people.keys(person)
+    return [public_of(key) for key in found if _usable(key, site) and (key.counts or not counts)]
+
+
+def _usable(key: Key, site: Site) -> bool:
+    return key.scheme == _SCHEME and key.revoked_at is None and site_of(public_of(key)).rp == site.rp
+
+
+def _options(text: str) -> Response:
+    return Response(text, media_type="application/json")
+
+
+# Logging in ---------------------------------------------------------------------------------------------------------
+
+
+@router.post("/login/passkey/options")
+async def login_options(request: Request) -> Response:
+    """Ask a browser for any passkey of this site, which says by itself whose it is."""
+    entrance = entrance_of(request)
+    try:
+        site = _site(entrance, request)
+        ticket = tickets.new_ticket("passkey", {})
+        made = _options(assertion_options(ticket.challenge, [], rp=site.rp))
+    except KeyturnError as error:
+        return told(error)
+    tickets.give(request, made, ticket)
+    return made
+
+
+@router.post("/login/passkey")
+async def log_in(request: Request) -> Response:
+    """Log somebody in by a passkey of theirs."""
+    entrance = entrance_of(request)
+    try:
+        entrance.limits.spend(ADDRESS, entrance.address(request))
+        body = await body_of(request)
+        site, ticket = _site(entrance, request), tickets.taken(request, None, "passkey")
+        if ticket is None:
+            raise NotAllowed("this login was begun too long ago, or in another browser; begin again")
+        proof = proof_of(_credential(body), await _keys(entrance, site))
+        person, count = await entrance.people.person_by_key(ticket.challenge, proof)
+        counted = (proof.key, count) if count else None
+        token = await entrance.begin(request, person, _SCHEME, once=ticket.once, counted=counted)
+    except ProofRefused:
+        return told(NotAllowed("this passkey is not known here, or was revoked"))
+    except KeyturnError as error:
+        return told(error)
+    made = JSONResponse({"next": root_of(request) + own_path(text_of(body, "next"))})
+    tickets.drop(request, made, _SCHEME)
+    return entrance.keep(request, made, token)
+
+
+def _credential(body: dict[str, Any], name: str = "credential") -> str:
+    found = body.get(name)
+    if not isinstance(found, dict):
+        raise UserError(f"{name} is what the browser gave")
+    return json.dumps(found)
+
+
+# Enrolling ----------------------------------------------------------------------------------------------------------
+
+
+@router.post("/account/passkeys/options")
+async def enrol_options(request: Request) -> Response:
+    """Ask a browser for a new passkey."""
+    entrance = entrance_of(request)
+    try:
+        visitor, site = by_script(request, await entrance.visitor(request)), _site(entrance, request)
+        await _fresh(entrance, visitor)
+        ticket = tickets.new_ticket("enrol", {"mark": tickets.mark_of(visitor)})
+        known = await _keys(entrance, site, visitor.id)
+        made = _options(registration_options(site, ticket.challenge, visitor.id, secrets.token_bytes(16), known=known))
+    except KeyturnError as error:
+        return told(error)
+    tickets.give(request, made, ticket)
+    return made
+
+
+@router.post("/account/passkeys")
+async def enrol(request: Request) -> Response:
+    """Enrol a new passkey; without a signature of it, say what it has to sign first."""
+    entrance = entrance_of(request)
+    try:
+        visitor, site = by_script(request, await entrance.visitor(request)), _site(entrance, request)
+        await _fresh(entrance, visitor)
+        body, ticket = await body_of(request), tickets.taken(request, None, "enrol")
+        if ticket is None or ticket.words.get("mark") != tickets.mark_of(visitor):
+            raise NotAllowed("this was begun too long ago, or in another session; begin again")
+        label = text_of(body, "label") or "a passkey"
+        asked = Asked(ticket.challenge, site)
+        key = entrance.people.read_key(_SCHEME, _credential(body, "registration"), label=label, asked=asked)
+        if "credential" not in body:
+            return _options(assertion_options(entrance.people.to_sign(visitor.id, key), [key]))
+        proof = proof_of(_credential(body), [key])
+        made = await entrance.people.enrol_key(visitor.id, key, proof, by=visitor.login)
+    except KeyturnError as error:
+        return told(error)
+    response = JSONResponse({"key": made.id, "counts": made.counts})
+    tickets.drop(request, response, "enrol")
+    return response
+
+
+async def _fresh(entrance: Entrance, visitor: Visitor) -> None:
+    if not await fresh(entrance, visitor):
+        raise NotAllowed("log in once more for this: it was too long ago")
+
+
+@router.post("/account/passkeys/confirm")
+async def confirm(request: Request) -> Response:
+    """Confirm somebody's key; without a signature, say what is to be signed by a passkey that counts."""
+    entrance = entrance_of(request)
+    try:
+        visitor, site = by_script(request, await entrance.visitor(request)), _site(entrance, request)
+        body = await body_of(request)
+        name = text_of(body, "key")
+        keys = await _keys(entrance, site, visitor.id, counts=True)
+        proof: Proof | None = None
+        if "credential" in body:
+            proof = proof_of(_credential(body), keys)
+        elif any(key.confirmed_at is not None for key in await entrance.people.keys()):
+            return _to_sign(await entrance.people.to_confirm(name), keys)
+        await entrance.people.confirm_key(name, by=visitor.login, proof=proof)
+    except KeyturnError as error:
+        return told(error)
+    return JSONResponse({"confirmed": name})
+
+
+def _to_sign(challenge: bytes, keys: Sequence[PublicKey]) -> Response:
+    if not keys:
+        raise NotAllowed("you have no passkey of this site that counts: enrol one (My account), and have it confirmed")
+    return _options(assertion_options(challenge, keys))
+
+
+# Signing decisions --------------------------------------------------------------------------------------------------
+
+_DOES: dict[str, str] = {"approve": "approve", "edit": "approve", "reject": "reject", "answer": "answer"}
+_RESOLVES = ("ran", "did_not_run", "retry")
+
+
+@router.post("/sign/options")
+async def sign_options(request: Request) -> Response:
+    """Say what a decision is, as bytes for a passkey to sign."""
+    entrance = entrance_of(request)
+    try:
+        visitor, site = by_script(request, await entrance.visitor(request)), _site(entrance, request)
+        said = _said(await body_of(request))
+        challenge = await entrance.app.inbox.to_sign(said.pop("request"), cast("Word", said.pop("verdict")), **said)
+        return _to_sign(challenge, await _keys(entrance, site, visitor.id, counts=True))
+    except KeyturnError as error:
+        return told(error)
+
+
+@router.post("/sign")
+async def decide(request: Request) -> Response:
+    """Record a decision with the signature of a passkey."""
+    entrance = entrance_of(request)
+    try:
+        visitor, site = by_script(request, await entrance.visitor(request)), _site(entrance, request)
+        body = await body_of(request)
+        proof = proof_of(_credential(body), await _keys(entrance, site, visitor.id, counts=True))
+        said = _said(body)
+        shown, verdict = said.pop("request"), said.pop("verdict")
+        said |= {"by": visitor.login, "proof": proof}
+        if verdict in _RESOLVES:
+            row = await entrance.app.inbox.resolve(shown, verdict, said.pop("output", None), **said)
+        elif verdict == "answer":
+            row = await entrance.app.inbox.answer(shown, said.pop("output", None), **said)
+        else:
+            row = await getattr(entrance.app.inbox, _DOES[verdict])(shown, **said)
+    except KeyturnError as error:
+        return told(error)
+    return JSONResponse({"request": row.id, "state": row.state, "next": f"{root_of(request)}/requests/{row.id}"})
+
+
+def _said(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the words of a decision, the same to be signed and to be recorded."""
+    verdict, digest = text_of(body, "verdict"), text_of(body, "digest")
+    if verdict not in _DOES and verdict not in _RESOLVES:
+        raise UserError(f"verdict is one of {', '.join([*_DOES, *_RESOLVES])}")
+    if not text_of(body, "request"):
+        raise NotPending("request is the id of a request")
+    if not digest:
+        raise UserError("digest is that of the call as it was shown")
+    said: dict[str, Any] = {"request": text_of(body, "request"), "verdict": verdict, "digest": digest}
+    takes = {"reject": ("message", "note"), "approve": ("note",), "edit": ("note",)}.get(verdict, ("note",))
+    said |= {name: text_of(body, name) for name in takes if text_of(body, name)}
+    if verdict == "edit":
+        said["edit"] = body.get("edit")
+    if verdict in ("answer", "ran"):
+        said["output"] = body.get("output")
+    if verdict == "approve" and body.get("glass") is True:
+        said["break_glass"] = True
+    return said

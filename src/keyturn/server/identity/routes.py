@@ -1,0 +1,11 @@
+"""All routes by which people prove who they are, in one router."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from . import account, login, passkeys
+
+router = APIRouter()
+for each in (login, passkeys, account):
+    router.include_router(each.router)

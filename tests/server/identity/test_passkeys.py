@@ -1,0 +1,284 @@
+"""Passkeys in a browser with an authenticator in software: enrolled, logged in by, and what they sign runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from keyturn import App, MemoryJournal
+from keyturn.audit.checker import check
+from tests.server.office import Served, cookie, office, opened, peopled
+
+AUTHENTICATOR = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
+                 "isUserVerified": True, "automaticPresenceSimulation": True}  # fmt: skip
+
+
+class Device:
+    """A window with an authenticator, and what its console complains of."""
+
+    def __init__(self, browser: Browser, served: Served) -> None:
+        self.context = browser.new_context(viewport={"width": 1000, "height": 800})
+        self.context.set_default_timeout(15_000)
+        self.page: Page = self.context.new_page()
+        self.served = served
+        self.trouble: list[str] = []
+        self.page.on("pageerror", lambda error: self.trouble.append(str(error)))
+        self.page.on("console", lambda said: self.trouble.append(said.text) if said.type == "error" else None)
+        self.cdp = self.context.new_cdp_session(self.page)
+        self.cdp.send("WebAuthn.enable")
+        self.key = self.cdp.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})["authenticatorId"]
+
+    def comes_in(self, token: str) -> None:
+        self.context.add_cookies([cookie(self.served, token)])  # type: ignore[list-item]
+
+    def sees(self, path: str) -> Page:
+        self.page.goto(self.served.url + path)
+        return self.page
+
+    def enrols(self, label: str) -> None:
+        self.sees("/account")
+        self.page.get_by_label("Name of the new passkey").fill(label)
+        self.page.get_by_role("button", name="Add a passkey").click()
+        expect(self.page.get_by_role("status").filter(has_text="enrolled")).to_be_visible()
+
+    def asks(self, path: str, body: dict[str, Any]) -> Any:
+        """Send what a script of ours would, from a page of ours."""
+        script = """async ([path, body]) => {
+            const mark = document.querySelector("[data-form-mark]")?.dataset.formMark || "";
+            const headers = {"content-type": "application/json", "x-form-mark": mark};
+            const answer = await fetch(path, {method: "POST", headers, body: JSON.stringify(body)});
+            return [answer.status, await answer.json()];
+        }"""
+        return self.page.evaluate(script, [path, body])
+
+    def signs(self, options: Any) -> Any:
+        script = """async options => (await navigator.credentials.get(
+            {publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(options)})).toJSON()"""
+        return self.page.evaluate(script, options)
+
+
+class Office:
+    """A served office with an agent who wants to wire money, which takes a signature."""
+
+    def __init__(self, browser: Browser, served: Served, tokens: dict[str, str]) -> None:
+        self._browser, self.served, self.tokens = browser, served, tokens
+        self.devices: list[Device] = []
+
+    def device(self, person: str = "") -> Device:
+        made = Device(self._browser, self.served)
+        self.devices.append(made)
+        if person:
+            made.comes_in(self.tokens[person])
+        return made
+
+    def sessions(self, person: str) -> list[str]:
+        found = self.served.does(self.served.app.people.sessions(person))
+        return [each.session for each in found]
+
+
+@pytest.fixture
+def desk(own_key: None, browser: Browser) -> Generator[Office]:
+    with Served(App(office(), MemoryJournal())) as served:
+        made = Office(browser, served, served.does(peopled(served.app)))
+        yield made
+        for device in made.devices:
+            device.context.close()
+
+
+def test_a_passkey_is_enrolled_and_logs_its_person_in(desk: Office) -> None:
+    device = desk.device("ben")
+    device.enrols("my phone")
+    expect(device.page.get_by_text("for logins only until somebody confirms it")).to_be_visible()
+    device.context.clear_cookies()
+    page = device.sees("/login?next=/account")
+    page.get_by_role("button", name="With a passkey").click()
+    page.wait_for_url("**/account")
+    expect(page.get_by_text("by passkey")).to_be_visible()
+    assert desk.sessions("ben") == ["passkey", "password"]
+    assert device.trouble == []
+
+
+def test_a_decision_signed_in_the_browser_runs_and_proves_itself(desk: Office) -> None:
+    app = desk.served.app
+    asked = desk.served.does(opened(app, "treasury"))
+    ada, ben = desk.device("ada"), desk.device("ben")
+    ben.enrols("ben's phone")
+    ada.enrols("ada's laptop")
+    ada.page.get_by_role("button", name="Confirm this first key").click()
+    expect(ada.page.get_by_text("signs decisions", exact=False).first).to_be_visible()
+    ada.page.get_by_role("button", name="Confirm the key of ben").click()
+    expect(ada.page.get_by_role("button", name="Confirm the key of ben")).to_have_count(0)
+    page = ben.sees(f"/requests/{asked['treasury']}")
+    approve = page.locator("button[value=approve]").last
+    approve.hover()
+    page.mouse.down()
+    page.wait_for_timeout(900)
+    page.mouse.up()
+    page.wait_for_load_state("networkidle")
+    row = desk.served.does(_ended(app, asked["treasury"]))
+    assert row.state == "approve"
+    run = desk.served.does(app.wait(row.run, 20))
+    assert run.status == "finished"
+    [key] = desk.served.does(app.people.keys("ben"))
+    assert key.count == 2 or key.count is None or key.count >= 1
+    report = desk.served.does(check(app.journal))
+    assert report.ok
+    assert ben.trouble == []
+
+
+async def _ended(app: App, request: str) -> Any:
+    import asyncio
+
+    for _ in range(200):
+        row = await app.inbox.get(request)
+        if row.state != "open":
+            return row
+        await asyncio.sleep(0.05)
+    return await app.inbox.get(request)
+
+
+def test_a_signature_is_good_for_what_was_signed_and_once(desk: Office) -> None:
+    app = desk.served.app
+    asked = desk.served.does(opened(app, "treasury", "treasury"))
+    ada = desk.device("ada")
+    ada.enrols("ada's laptop")
+    ada.page.get_by_role("button", name="Confirm this first key").click()
+    expect(ada.page.get_by_text("signs decisions").first).to_be_visible()
+    first, second = desk.served.does(app.inbox.list())
+    assert asked
+    words = {"request": first.id, "digest": first.digest, "verdict": "approve"}
+    status, options = ada.asks("/sign/options", words)
+    assert status == 200
+    credential = ada.signs(options)
+    other = {"request": second.id, "digest": second.digest, "verdict": "approve", "credential": credential}
+    for wrong in (
+        other,
+        {**words, "verdict": "reject", "credential": credential},
+        {**words, "note": "another word", "credential": credential},
+        {**words, "credential": {**credential, "response": {**credential["response"], "signature": "AAAA"}}},
+        {**words, "credential": None},
+        {**words, "verdict": "erase", "credential": credential},
+        {**words, "digest": "", "credential": credential},
+    ):
+        status, said = ada.asks("/sign", wrong)
+        assert status in (403, 409, 422), said
+    assert [row.state for row in desk.served.does(app.inbox.list())] == ["open", "open"]
+    assert ada.asks("/sign", {**words, "credential": credential})[0] == 200
+    assert ada.asks("/sign", other)[0] == 403
+    assert desk.served.does(check(app.journal)).ok
+
+
+def test_a_login_by_passkey_is_good_once_and_for_nothing_else(desk: Office) -> None:
+    device = desk.device("ben")
+    device.enrols("my phone")
+    device.context.clear_cookies()
+    device.sees("/login")
+    status, options = device.asks("/login/passkey/options", {})
+    assert status == 200
+    assert options.get("allowCredentials", []) == [], "nobody is told who has passkeys"
+    credential = device.signs(options)
+    tickets = device.context.cookies()
+    assert device.asks("/login/passkey", {"credential": credential, "next": "//evil.example"}) == [200, {"next": "/"}]
+    device.context.clear_cookies()
+    assert device.asks("/login/passkey", {"credential": credential})[0] == 403, "without its ticket"
+    device.context.add_cookies(tickets)  # type: ignore[arg-type]
+    assert device.asks("/login/passkey", {"credential": credential})[0] == 403, "with it, a second time"
+    assert desk.sessions("ben").count("passkey") == 1
+    _, again = device.asks("/login/passkey/options", {})
+    assert device.asks("/login/passkey", {"credential": credential})[0] == 403, "another challenge"
+    changed = {**device.signs(again), "id": "AAAA", "rawId": "AAAA"}
+    assert device.asks("/login/passkey", {"credential": changed})[0] == 403
+    for junk in ({}, {"credential": 5}, {"credential": {"response": 5}}, {"credential": {}}):
+        assert device.asks("/login/passkey", junk)[0] in (403, 422)
+
+
+def test_who_is_not_verified_by_their_device_is_not_let_in(desk: Office) -> None:
+    device = desk.device("ben")
+    device.enrols("my phone")
+    device.context.clear_cookies()
+    device.sees("/login")
+    _, options = device.asks("/login/passkey/options", {})
+    device.cdp.send("WebAuthn.setUserVerified", {"authenticatorId": device.key, "isUserVerified": False})
+    credential = device.signs({**options, "userVerification": "discouraged"})
+    assert device.asks("/login/passkey", {"credential": credential})[0] == 403
+    assert "passkey" not in desk.sessions("ben")
+
+
+def test_a_passkey_that_was_revoked_lets_nobody_in(desk: Office) -> None:
+    device = desk.device("ben")
+    device.enrols("my phone")
+    device.page.get_by_role("button", name="Revoke my phone").click()
+    expect(device.page.get_by_role("status").filter(has_text="counts no more")).to_be_visible()
+    device.context.clear_cookies()
+    page = device.sees("/login")
+    page.get_by_role("button", name="With a passkey").click()
+    expect(page.get_by_text("not known here, or was revoked")).to_be_visible()
+    assert "passkey" not in desk.sessions("ben")
+
+
+def test_an_address_has_no_passkeys_and_the_page_says_so(desk: Office) -> None:
+    device = desk.device()
+    device.context.add_cookies(
+        [{**cookie(desk.served, desk.tokens["ben"]), "url": f"http://127.0.0.1:{desk.served.port}"}]  # type: ignore[list-item]
+    )
+    device.page.goto(f"http://127.0.0.1:{desk.served.port}/account")
+    expect(device.page.get_by_text("open this server by its name, or as http://localhost")).to_be_visible()
+    assert device.asks("/login/passkey/options", {})[0] == 422
+
+
+def test_a_link_is_taken_out_of_the_address_and_used_when_the_button_is_pressed(desk: Office) -> None:
+    secret = desk.served.does(desk.served.app.people.make_link("ben", by="ada"))
+    device = desk.device()
+    addresses: list[str] = []
+    device.page.on("request", lambda asked: addresses.append(asked.url + str(asked.headers)))
+    page = device.sees(f"/enter#{secret}")
+    expect(page.get_by_text("Your link is here")).to_be_visible()
+    assert secret not in page.url
+    assert not desk.served.does(desk.served.app.people.directory()).links[secret.split("_")[1]].used
+    page.get_by_role("button", name="Come in").click()
+    page.wait_for_url("**/account?first=yes")
+    assert all(secret not in address for address in addresses)
+    device.enrols("my phone")
+    page.get_by_label("New password").fill("four plain words here")
+    page.get_by_label("Once more").fill("four plain words here")
+    page.get_by_role("button", name="Set a password").click()
+    expect(page.get_by_role("status").filter(has_text="password is set")).to_be_visible()
+    assert device.trouble == []
+
+
+def test_all_works_without_script_but_passkeys(desk: Office, browser: Browser) -> None:
+    secret = desk.served.does(desk.served.app.people.make_link("ben", by="ada"))
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{desk.served.url}/enter")
+    page.get_by_label("Link").fill(f"{desk.served.url}/enter#{secret}")
+    page.get_by_role("button", name="Come in").click()
+    page.get_by_label("New password").fill("four plain words here")
+    page.get_by_label("Once more").fill("four plain words here")
+    page.get_by_role("button", name="Set a password").click()
+    page.locator("details.me summary").click()
+    page.get_by_role("button", name="Log out").click()
+    page.get_by_label("Name").fill("ben")
+    page.get_by_label("Password").fill("four plain words here")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{desk.served.url}/")
+    context.close()
+
+
+@pytest.mark.parametrize("path", ["/login", "/enter", "/account", "/account/links"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_pages_are_accessible_and_fit(desk: Office, path: str, width: int) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    device = desk.device("ada" if path.startswith("/account") else "")
+    device.page.set_viewport_size({"width": width, "height": 800})
+    page = device.sees(path)
+    found = Axe().run(page)
+    problems = [f"{each['id']}: {json.dumps(each['nodes'][0]['html'])}" for each in found.response["violations"]]
+    assert problems == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert device.trouble == []
