@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, Page
+from playwright.sync_api import Error as PlaywrightError
 
 from keyturn import App, MemoryJournal
 from keyturn.core.errors import KeyturnError
@@ -61,18 +62,24 @@ class Scene:
         *,
         person: str | None = "ada",
         first: Callable[[Page], object] | None = None,
+        deaf: bool = False,
         **options: Any,
     ) -> None:
-        """Take one picture of a page as somebody sees it; a page that is not there is left out."""
+        """Take one picture of a page as somebody sees it, `deaf` to what changes; a page that is not there is left out."""
         context = self.browser.new_context(viewport={"width": size[0], "height": size[1]}, **options)
         context.set_default_timeout(20_000)
         if person is not None:
             context.add_cookies([cookie(self.served, self.tokens[person])])  # type: ignore[list-item]
+        if deaf:
+            context.route("**/live*", lambda route: route.abort())
         page = context.new_page()
         answer = page.goto(self.served.url + path, wait_until="load")
         if answer is not None and answer.status < 400:
             if first is not None:
-                first(page)
+                try:
+                    first(page)
+                except PlaywrightError as error:  # the picture shows how far it came
+                    print(f"{name}: {error}", file=sys.stderr)
             wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
             if wide > 0:
                 print(f"{name}: {wide} px wider than its screen", file=sys.stderr)
@@ -158,7 +165,7 @@ def ended(browser: Browser, taken: list[Path]) -> None:
     with scene(browser, taken, "notices", "support", "ops", "ci") as at:
         at.take("gone-while-looking", at.request("notices"), first=lambda page: _gone(at, page))
         at.take("decided", at.request("notices"))
-        at.take("conflict", at.request("ci"), first=lambda page: _conflict(at, page))
+        at.take("conflict", at.request("ci"), deaf=True, first=lambda page: _conflict(at, page))
         at.says("approve", "support")
         at.take("vote-of-two", at.request("support"))
         at.clock.now += 20 * 60_000
@@ -173,14 +180,10 @@ def _gone(at: Scene, page: Page) -> None:
 
 
 def _conflict(at: Scene, page: Page) -> None:
-    page.context.set_offline(True)  # so that the page does not hear of it before
     at.says("reject", "ci", message="Never force main.")
-    page.context.set_offline(False)
-    page.locator("button[value=reject]").click()
-    said = page.locator("textarea[name=message]")
-    if said.count() and said.first.is_visible():
-        said.first.fill("No.")
-        page.locator("button[value=reject]").click()
+    page.get_by_role("button", name="Reject").first.click()
+    page.get_by_label("Why, for the model to read").fill("No.")
+    page.get_by_role("button", name="Reject with these words").click()
     page.wait_for_timeout(1_500)
 
 

@@ -67,8 +67,8 @@ class ServerSettings:
 
     `hosts` are the names, without ports, under which it may be reached: a request for any other is refused. `origins`
     are those of other sites whose pages may send it changes, such as `https://desk.example`. `secure` says that people
-    reach it by https, so that cookies are kept to it. `session` is how long a login lasts, from ten minutes to a month. A
-    request has at most `body_limit` bytes, and they come within `body_seconds`.
+    reach it by https, so that cookies are kept to it. `session` is how long a login lasts, from ten minutes to a month.
+    A request has at most `body_limit` bytes, and they come within `body_seconds`.
 
     `passwords` says whether people may log in by one, and `oidc` by which provider besides. `proxies` are the networks
     of proxies that are trusted to say, in `X-Forwarded-For`, who asked them; of any other that header is not looked at.
