@@ -5,7 +5,7 @@ No test is here.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -86,12 +86,13 @@ class Desk:
 
     def text(self) -> str:
         """Return the characters on the screen."""
-        strips = self.screen.screen._compositor.render_strips()
+        drawn: Any = self.screen.screen
+        strips = drawn._compositor.render_strips()
         return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
 
 
 @asynccontextmanager
-async def desk(*names: str, person: str = "ada", size: tuple[int, int] = (120, 40)) -> AsyncIterator[Desk]:
+async def desk(*names: str, person: str = "ada", size: tuple[int, int] = (120, 40)) -> AsyncGenerator[Desk]:
     """Open the inbox of an office in which these agents ask."""
     clock = Clock()
     async with App(office(), MemoryJournal(clock=clock)) as app:

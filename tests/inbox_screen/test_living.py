@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from textual.widgets import Input
 
@@ -61,7 +62,8 @@ async def test_time_runs_out_while_it_is_looked_at() -> None:
     async with desk("ops") as at:
         at.clock.now += 10 * 60_000
         await at.screen.look()
-        at.screen._tick()
+        screen: Any = at.screen
+        screen._tick()
         await at.says("Its time is up. Nothing ran.")
         await at.press("a", "r", "w")
         assert not at.asks
@@ -70,7 +72,8 @@ async def test_time_runs_out_while_it_is_looked_at() -> None:
 async def test_a_long_list_is_bounded_and_quick() -> None:
     async with desk() as at:
         rows = [_open_row(number) for number in range(10_000)]
-        at.app.journal._mine.rows.requests.update({row.id: row for row in rows})
+        journal: Any = at.app.journal
+        journal._mine.rows.requests.update({row.id: row for row in rows})
         begun = time.perf_counter()
         await at.screen.look(renew=True)
         took = time.perf_counter() - begun

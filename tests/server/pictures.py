@@ -9,7 +9,7 @@ import html
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,7 +69,7 @@ class Scene:
         context = self.browser.new_context(viewport={"width": size[0], "height": size[1]}, **options)
         context.set_default_timeout(20_000)
         if person is not None:
-            context.add_cookies([cookie(self.served, self.tokens[person])])  # type: ignore[list-item]
+            context.add_cookies([cookie(self.served, self.tokens[person])])
         if deaf:
             context.route("**/live*", lambda route: route.abort())
         page = context.new_page()
@@ -99,13 +99,13 @@ class Scene:
 
 
 @contextmanager
-def scene(browser: Browser, taken: list[Path], *names: str) -> Iterator[Scene]:
+def scene(browser: Browser, taken: list[Path], *names: str) -> Generator[Scene]:
     """Serve an office in which these agents ask."""
     clock = Clock()
     app = App(office(), MemoryJournal(clock))
     with Served(app) as served:
         tokens = served.does(peopled(app))
-        asked = served.does(opened(app, *names)) if names else {}
+        asked: dict[str, str] = served.does(opened(app, *names)) if names else {}
         yield Scene(browser, served, tokens, asked, clock, taken)
 
 
@@ -117,8 +117,8 @@ def few(browser: Browser, taken: list[Path]) -> None:
         at.take("login", "/login", person=None)
         at.take("login-phone", "/login", PHONE, person=None)
         at.take("enter", "/enter", person=None)
-        rows = at.served.app.journal._mine.rows  # type: ignore[attr-defined] # ten thousand runs would take minutes
-        rows.requests.update({row.id: row for row in (_row(number) for number in range(10_000))})
+        journal: Any = at.served.app.journal  # ten thousand runs would take minutes
+        journal._mine.rows.requests.update({row.id: row for row in (_row(number) for number in range(10_000))})
         at.take("inbox-ten-thousand")
         at.take("inbox-ten-thousand-phone", size=PHONE)
     with scene(browser, taken, "support") as at:

@@ -42,7 +42,7 @@ class Listed(NamedTuple):
     """Holds the rows of a list, how many wait, and whether those are all that there are."""
 
     rows: Sequence[RequestRow]
-    count: int
+    found: int
     whole: bool
 
 

@@ -50,7 +50,7 @@ class InboxApp(DecidingApp):
         Binding("j,down", "go(1)", "Next"),
         Binding("k,up", "go(-1)", "Before"),
         Binding("enter", "open", "Open"),
-        Binding("escape", "back", "Back", show=False),
+        Binding("escape", "leave", "Back", show=False),
         Binding("n", "renew", "New"),
         Binding("slash", "search", "Search"),
         Binding("m", "mine", "Mine"),
@@ -207,7 +207,7 @@ class InboxApp(DecidingApp):
         with contextlib.suppress(KeyturnError):  # nobody is held up by it
             await self.seat.inbox.looked(row.id, by=self.seat.by)
 
-    def action_back(self) -> None:
+    def action_leave(self) -> None:
         """Go back to the list; from a search, to all of it."""
         search = self.query_one("#search", Input)
         if search.display:
@@ -254,8 +254,8 @@ class InboxApp(DecidingApp):
 
     def _top_rows(self, width: int) -> Iterator[Row]:
         listed = self._listed
-        count = f"{listed.count}{'' if listed.whole else ' and more'}"
-        shown = f", the first {len(listed.rows)} here" if listed.count > len(listed.rows) else ""
+        count = f"{listed.found}{'' if listed.whole else ' and more'}"
+        shown = f", the first {len(listed.rows)} here" if listed.found > len(listed.rows) else ""
         mine = ", yours to decide" if self.chosen.mine else ""
         told = f"  {count} waiting{mine}{shown}  as "
         person = self.seat.person
