@@ -165,3 +165,16 @@ async def test_a_signed_one_says_how_it_is_signed() -> None:
         await at.press("a")
         await at.says("It takes your signature", "--sign")
         assert (await at.row("wire")).state == "open"
+
+
+async def test_the_models_words_are_those_with_which_it_proposed_the_call_also_once_the_run_is_over() -> None:
+    async with desk("ci") as at:
+        await at.press("r")
+        await at.until(lambda: at.asks)
+        await at.type("No.")
+        await at.says("Recorded: rejected")
+        run = at.screen.view.detail.row.run if at.screen.view.detail else ""
+        await at.app.run(run).result(20)
+        await at.screen.look()
+        assert "The branch has diverged." in at.text()
+        assert "It is done." not in at.text()

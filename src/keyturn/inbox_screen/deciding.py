@@ -11,10 +11,9 @@ from typing import Any, LiteralString
 
 from textual.app import App
 
-from ..core.errors import BadJson, Conflict, KeyturnError
+from ..core.errors import BadJson, KeyturnError
 from ..core.policy import Approval
-from ..inbox.asking import STATES
-from ..inbox.clock import span
+from ..inbox.asking import STATES, why_not
 from ..inbox.naming import Naming, Outcome
 from ..inbox.shown_request import ShownRequest
 from ..journal.rows import RequestRow
@@ -30,8 +29,6 @@ from .request_view import RequestView
 
 NARROWEST_DIALOG = 20  # columns
 _AGAIN = 5.0  # seconds within which a second key means it
-_NOTHING_RAN = ("reject", "expire", "did_not_run", "answer", "asked_back", "void")
-_ASIDE = ("take", "let_go", "snooze", "wake")
 
 
 class DecidingApp(App[None]):
@@ -75,6 +72,14 @@ class DecidingApp(App[None]):
         await self.look()
         self.view.say(done, _told(row), "good")
 
+    async def deliver(
+        self, request: ShownRequest, word: str, *given: Any, done: LiteralString = "Recorded", **more: Any
+    ) -> None:
+        """Say a word of the inbox about exactly what was shown."""
+        deciding = getattr(self.seat.inbox, word)
+        name = request.item.request_id
+        await self.record(lambda: deciding(name, *given, by=self.seat.by, **self.named(request), **more), done)
+
     def named(self, request: ShownRequest) -> Naming:
         """Return what was shown, as a word names it."""
         item = request.item
@@ -93,21 +98,15 @@ class DecidingApp(App[None]):
         note = await self._reason(request, "approve")
         if note is None:
             return
-        named = self.named(request) | ({"note": note} if note else {})
-        item, by = request.item, self.seat.by
-        edit, seen = request.edit, request.seen()
-        await self.record(
-            lambda: self.seat.inbox.approve(item.request_id, by=by, edit=edit, seen=seen, **named, **more)
-        )
+        noted = {"note": note} if note else {}
+        await self.deliver(request, "approve", edit=request.edit, seen=request.seen(), **noted, **more)
 
     async def break_glass(self, request: ShownRequest) -> None:
         """Approve alone in an emergency, with a reason; others are told."""
         words: LiteralString = "You approve alone. Others are told at once, and it is reviewed after. Why?"
         why = await self._asked(request, "Break the glass", words)
         if why:
-            named = self.named(request) | {"note": why}
-            name, by = request.item.request_id, self.seat.by
-            await self.record(lambda: self.seat.inbox.approve(name, by=by, break_glass=True, **named))
+            await self.deliver(request, "approve", break_glass=True, note=why)
 
     async def grant_calls(self, request: ShownRequest) -> None:
         """Approve it with a grant that the person sees."""
@@ -130,17 +129,15 @@ class DecidingApp(App[None]):
         why = await self._asked(request, "Reject it", words)
         if why is None or (needed and not why):
             return
-        named = self.named(request) | ({"note": why} if needed else {})
-        name, by = request.item.request_id, self.seat.by
-        await self.record(lambda: self.seat.inbox.reject(name, by=by, message=why or None, **named))
+        noted = {"note": why} if needed else {}
+        await self.deliver(request, "reject", message=why or None, **noted)
 
     async def ask_back(self, request: ShownRequest) -> None:
         """Ask the agent a question back: the call does not run."""
         words: LiteralString = "your question; the call does not run, and its model answers you"
         question = await self._asked(request, "Ask the agent back", words)
         if question:
-            named, name, by = self.named(request), request.item.request_id, self.seat.by
-            await self.record(lambda: self.seat.inbox.ask_back(name, question, by=by, **named))
+            await self.deliver(request, "ask_back", question)
 
     async def answer_call(self, request: ShownRequest) -> None:
         """Answer what is asked, or give the call's result."""
@@ -150,13 +147,12 @@ class DecidingApp(App[None]):
             words = "one of these, or its number" if request.choices else "your answer; an object or a list as JSON"
         typed = await self._asked(request, "Answer it" if question else "Write its result", words)
         if typed:
-            named, name, by = self.named(request), request.item.request_id, self.seat.by
             try:
                 output = request.answer(typed) if question else typed
             except BadJson as error:
                 self.view.say("Not recorded", str(error))
                 return
-            await self.record(lambda: self.seat.inbox.answer(name, output, by=by, **named))
+            await self.deliver(request, "answer", output)
 
     async def call_ran(self, request: ShownRequest) -> None:
         """Say that a call in doubt ran."""
@@ -176,8 +172,7 @@ class DecidingApp(App[None]):
             self.view.say("It may have run before: press t once more to run it again", style="waits")
 
     async def _resolve(self, request: ShownRequest, outcome: Any, output: Any = None) -> None:
-        named, name, by = self.named(request), request.item.request_id, self.seat.by
-        await self.record(lambda: self.seat.inbox.resolve(name, outcome, output, by=by, **named))
+        await self.deliver(request, "resolve", outcome, output)
 
     async def decide_alike(self, request: ShownRequest) -> None:
         """Show the requests of the same tool with the same arguments, and say one word for all of them."""
@@ -217,15 +212,14 @@ class DecidingApp(App[None]):
         """Say that you are on it, or not any more."""
         mark = request.item.request.claim if self.view.detail is None else self.view.detail.row.request.claim
         on_it = mark is not None and mark.by == self.seat.person and mark.until.timestamp() * 1000 > self.now()
-        inbox, name, by = self.seat.inbox, request.item.request_id, self.seat.by
-        named = self.named(request)
-        deciding = inbox.let_go if on_it else inbox.take
-        await self.record(lambda: deciding(name, by=by, **named), "You let it go" if on_it else "You are on it")
+        if on_it:
+            await self.deliver(request, "let_go", done="You let it go")
+        else:
+            await self.deliver(request, "take", done="You are on it")
 
     async def put_off(self, request: ShownRequest) -> None:
         """Put it off for an hour, for yourself."""
-        named, name, by = self.named(request), request.item.request_id, self.seat.by
-        await self.record(lambda: self.seat.inbox.snooze(name, by=by, lasts="1h", **named), "Put off for an hour")
+        await self.deliver(request, "snooze", lasts="1h", done="Put off for an hour")
 
     def _terms(self) -> Approval:
         detail = self.view.detail
@@ -277,19 +271,6 @@ class DecidingApp(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self._own = set[str]()  # requests that were decided here: nobody is told of those
-
-
-def why_not(error: Exception, now: int) -> str:
-    """Return why a word was not recorded: of a lost race who was first, how long before, and whether anything ran.
-
-    >>> why_not(Conflict("late", winner="ben", decision="reject", at=1_000), 4_000)
-    'ben rejected this 3 s before you. Nothing ran.'
-    """
-    if not isinstance(error, Conflict) or error.winner is None or error.decision is None:
-        return error.message if isinstance(error, KeyturnError) else str(error)
-    when = "" if error.at is None else f" {span(now - error.at)}"
-    ran = " Nothing ran." if error.decision in _NOTHING_RAN else " That word holds, and yours was not needed."
-    return f"{error.winner} {STATES.get(error.decision, error.decision)} this{when} before you.{ran}"
 
 
 def _told(row: RequestRow) -> str:

@@ -106,15 +106,18 @@ class InboxApp(DecidingApp):
         """Look at once, and after whatever is written; a journal that is away is looked for again."""
         while True:
             try:
-                async with contextlib.aclosing(self.seat.store.watch_all()) as told:
-                    async for _ in told:
-                        await self.look()
-                        self._away = ""
-                        await asyncio.sleep(_AT_ONCE)
+                await self._follow_journal()
             except (StorageError, OSError) as error:
                 self._away = str(error)
                 self._draw_top()
                 await asyncio.sleep(_AGAIN)
+
+    async def _follow_journal(self) -> None:
+        async with contextlib.aclosing(self.seat.store.watch_all()) as told:
+            async for _ in told:
+                self._away = ""
+                await self.look()
+                await asyncio.sleep(_AT_ONCE)
 
     async def look(self, *, renew: bool = False) -> None:
         """See what is so now; the list stays as it is but for what became of its requests, unless it is renewed."""

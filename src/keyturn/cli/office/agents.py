@@ -1,4 +1,7 @@
-"""The agents of the demo, and what they are asked to do. Scripted, each answers from its conversation alone."""
+"""The agents of the demo, and what they are asked to do.
+
+Scripted, each answers from its conversation alone.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ import signal
 import sys
 from pathlib import Path
 
-_APP = "keyturn.cli.office.app:app"
 _ENDS_WITHIN = 10.0
 
 
@@ -28,10 +27,10 @@ class WorkerProcess:
     async def start(self) -> None:
         """Start it, or another one."""
         # -P: what lies in the working directory is not to be imported.
-        command = [sys.executable, "-P", "-m", "keyturn.cli.main", "worker", _APP]
+        command = [sys.executable, "-P", "-m", "keyturn.cli.office.worker"]
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *command, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                *command, stdin=asyncio.subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
             )
 
     async def kill(self) -> int:

@@ -52,7 +52,10 @@ def note(effect: str) -> None:
     preview=lambda given: Preview((Json(given),), summary=f"{given['amount']} EUR back for {given['order']}"),
 )
 def refund(order: str, amount: int, reason: str) -> str:
-    """Send money back to a customer. It cannot be called back."""
+    """Send money back to a customer.
+
+    It cannot be called back.
+    """
     note(f"refund {order} {amount} EUR")
     return f"refunded {amount} EUR for {order}"
 
@@ -79,7 +82,10 @@ def migrate(tables: int, minutes: int, statements: list[str]) -> str:
     preview=lambda given: Preview((Command(given["script"], cwd=given["cwd"]),)),
 )
 def run_shell(script: str, cwd: str) -> str:
-    """Run a script on the build machine. In this demo it is only written down."""
+    """Run a script on the build machine.
+
+    In this demo it is only written down.
+    """
     note(f"run_shell {script.splitlines()[-1]}")
     return "the script ended with 0"
 
@@ -131,7 +137,10 @@ def wire_money(iban: str, amount: int, currency: str) -> str:
 
 @function_tool
 def charge_card(invoice: str, amount: int) -> str:
-    """Charge the card of a customer. It takes a while."""
+    """Charge the card of a customer.
+
+    It takes a while.
+    """
     note(f"charge_card {invoice} {amount} EUR")
     (home() / CHARGING).touch()
     for _ in range(100):
