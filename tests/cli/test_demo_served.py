@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from keyturn.cli.main import main
-from tests.cli.terminal import KEYS, SECRET, SOURCE
+from tests.cli.terminal import KEYS, SECRET, SOURCE, unfolded
 
 COMMAND = [sys.executable, "-P", "-m", "keyturn.cli.main", "demo", "--scripted"]
 
@@ -44,7 +44,7 @@ def test_with_nobody_there_it_decides_kills_its_worker_and_ends(tmp_path: Path) 
     assert re.search(r"kill -9 \d+", shown)
     assert "support: refund was approved" in shown
     assert "4 effects, each of them once" in shown
-    assert "it takes a decision signed with" in shown
+    assert "it takes a decision signed with" in unfolded(shown)
     assert not list(tmp_path.glob("keyturn-demo-*"))
 
 

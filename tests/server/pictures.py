@@ -65,7 +65,7 @@ class Scene:
         deaf: bool = False,
         **options: Any,
     ) -> None:
-        """Take one picture of a page as somebody sees it, `deaf` to what changes; a page that is not there is left out."""
+        """Take one picture of a page as somebody sees it, `deaf` to what changes; one that is not there is left out."""
         context = self.browser.new_context(viewport={"width": size[0], "height": size[1]}, **options)
         context.set_default_timeout(20_000)
         if person is not None:

@@ -98,7 +98,7 @@ class DecidingApp(App[None]):
         note = await self._reason(request, "approve")
         if note is None:
             return
-        noted = {"note": note} if note else {}
+        noted: dict[str, Any] = {"note": note} if note else {}
         await self.deliver(request, "approve", edit=request.edit, seen=request.seen(), **noted, **more)
 
     async def break_glass(self, request: ShownRequest) -> None:
@@ -129,7 +129,7 @@ class DecidingApp(App[None]):
         why = await self._asked(request, "Reject it", words)
         if why is None or (needed and not why):
             return
-        noted = {"note": why} if needed else {}
+        noted: dict[str, Any] = {"note": why} if needed else {}
         await self.deliver(request, "reject", message=why or None, **noted)
 
     async def ask_back(self, request: ShownRequest) -> None:
