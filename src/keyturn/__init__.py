@@ -41,6 +41,7 @@ _HOMES = {
     "AsyncComputer": "tools.computer",
     "BadJson": "core.errors",
     "BubblewrapExecutor": "tools.processes.bubblewrap",
+    "Breaker": "policies.breaker",
     "Budget": "policies.limits",
     "Button": "tools.computer",
     "CallDeferred": "deferred.requests",

@@ -118,7 +118,7 @@ class App:
         self.journal = opened(journal) if isinstance(journal, str) else journal
         self.people = People(self.journal, roots=trusted_keys)
         self.inbox = Inbox(self.journal, self.agents, self.people)
-        self.audit = Audit(self.journal)
+        self.audit = Audit(self.journal, trusted_keys=trusted_keys)
         self.insights = Insights(self.journal, self.people)
         config = RunConfig.of(run_config)
         self._config = config if policy is None else replace(config, policy=policy)

@@ -10,7 +10,7 @@ import pytest
 
 from keyturn import Agent, Policy, Reviewer, Rule, Secret, UserError, function_tool
 from keyturn.agents.reviewer import fenced
-from keyturn.core.events import CallScreened
+from keyturn.core.events import CallScreened, ReviewAsked
 from keyturn.core.policy import CallView
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
@@ -105,22 +105,12 @@ async def test_what_a_person_approved_is_not_put_to_it_again(streamed: bool) -> 
     assert (done.final_output, made.paid) == ("done", [5])
 
 
-async def test_its_verdict_is_recorded_and_a_share_of_what_it_allowed_is_marked(streamed: bool) -> None:
-    for sample, by in ((0.0, "policy:reviewer"), (1.0, "policy:reviewer:sample")):
-        result = await play(desk().agent, "go", streamed, policy=reviewer(answers("allow"), may="allow", sample=sample))
+async def test_its_verdict_is_recorded_with_the_share_that_people_look_at_afterwards(streamed: bool) -> None:
+    for share in (0.0, 1.0):
+        result = await play(desk().agent, "go", streamed, policy=reviewer(answers("allow"), may="allow", review=share))
         [event] = events(result, CallScreened)
-        assert (event.action, event.by, event.reason) == ("allow", by, "because")
-
-
-async def test_which_calls_are_marked_is_told_by_their_digest() -> None:
-    policy = Reviewer(ScriptedModel(lambda _: answers("allow")), "All.", may="allow", sample=0.25)
-    marked = 0
-    for number in range(64):
-        call = CallView("pay", "function", "a", {}, f"{number * 2**26:08x}" + "0" * 56, "c")
-        said = [await policy(call) for _ in range(2)]
-        assert said[0] == said[1]
-        marked += said[0] is not None and said[0].by.endswith("sample")
-    assert marked == 16
+        assert (event.action, event.by, event.reason, event.review) == ("allow", "policy:reviewer", "because", share)
+        assert len(events(result, ReviewAsked)) == share
 
 
 @pytest.mark.parametrize("text", INJECTED)
@@ -155,7 +145,7 @@ async def test_it_sees_the_call_and_neither_secrets_nor_what_the_other_model_wro
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"may": "deny"}, {"sample": 2}, {"sample": True}, {"timeout": 0}, {"rules": "ask"}, {"instructions": " "}],
+    [{"may": "deny"}, {"review": 2}, {"review": True}, {"timeout": 0}, {"rules": "ask"}, {"instructions": " "}],
 )
 def test_what_is_wrong_is_refused_at_once(wrong: dict[str, Any]) -> None:
     with pytest.raises(UserError, match=next(iter(wrong))):

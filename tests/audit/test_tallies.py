@@ -209,6 +209,10 @@ async def test_less_than_was_erased_is_not_found_and_more_than_there_was_is(tmp_
 
 _OLDER = ("DROP TABLE tallies", "DROP INDEX requests_of_run", "CREATE INDEX requests_run ON requests (tenant, run)")
 _OPEN = tuple(f"DROP INDEX requests_open_{each}" for each in ("tool", "agent", "kind"))
+_PLACES = (
+    *(f"DROP INDEX runs_{each}" for each in ("session", "queued")),
+    *(f"ALTER TABLE runs DROP COLUMN {each}" for each in ("session", "place")),
+)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
@@ -221,12 +225,12 @@ async def test_a_store_that_was_decided_in_before_says_from_when_it_counts(
     await store.close()
     if kind == "sqlite":
         older = apsw.Connection(str(tmp_path / "runs.db"))
-        for statement in (*_OLDER, *_OPEN, "PRAGMA user_version = 4"):
+        for statement in (*_OLDER, *_OPEN, *_PLACES, "PRAGMA user_version = 4"):
             older.execute(statement)
         older.close()
     else:
         with psycopg.connect(url, autocommit=True) as db:
-            for statement in (*_OLDER, *_OPEN, "UPDATE keyturn_schema SET version = 4"):
+            for statement in (*_OLDER, *_OPEN, *_PLACES, "UPDATE keyturn_schema SET version = 4"):
                 db.execute(statement.encode())
     store = open_journal(url)
     [begun] = await store.tallies(Period())

@@ -150,9 +150,9 @@ async def test_what_is_said_of_expiry_happens(outcome: str) -> None:
 
 
 def test_a_setting_without_effect_is_refused_where_it_is_said() -> None:
-    """Redesign e: nobody keeps a queue of messages yet."""
+    """Redesign e."""
     with pytest.raises(UserError, match="paused_session"):
-        RunConfig(paused_session="queue")  # type: ignore[arg-type]  # it is wrong on purpose
+        RunConfig(paused_session="wait")  # type: ignore[arg-type]  # it is wrong on purpose
 
 
 async def test_h4_a_bare_state_that_is_given_a_new_journal_is_refused(tmp_path: Path) -> None:

@@ -394,8 +394,8 @@ async def test_refusing_lets_a_settled_session_go_on(world: World, run: Run, ses
 
 
 def test_what_nobody_keeps_is_refused_where_it_is_said() -> None:
-    with pytest.raises(UserError, match="paused_session must be 'supersede' or 'refuse'"):
-        RunConfig(paused_session="queue")  # type: ignore[arg-type]  # it is wrong on purpose
+    with pytest.raises(UserError, match="paused_session must be 'supersede' or 'refuse' or 'queue'"):
+        RunConfig(paused_session="wait")  # type: ignore[arg-type]  # it is wrong on purpose
 
 
 # What a run takes from its session.

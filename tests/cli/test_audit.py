@@ -112,7 +112,7 @@ def test_other_formats_and_standard_input(here: Here, monkeypatch: pytest.Monkey
     assert here.audit("export", here.url, "--out", here.file("traces"), "--format", "agentack").code == 0
     assert len(list(here.file("traces").glob("*.jsonl"))) == 2
     told = json.loads(here.audit("export", here.url, "--out", here.file("e"), "--secrets", "--json").out)
-    assert (told["ok"], told["runs"], told["withheld"]) == (True, 2, 0)
+    assert (told["ok"], told["runs"], told["withheld"]) == (True, 3, 0), "two runs, and who read them"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(here.file("e").read_bytes())))
     assert json.loads(here.audit("verify", "-", "--json").out)["complete"] is True
 

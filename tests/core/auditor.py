@@ -112,6 +112,7 @@ class Auditor:
             for event in step.events:
                 if self.over:
                     allowed = ev.CallFinished | ev.CallLost | ev.SessionWritten | ev.ContextSaved
+                    allowed |= ev.ReviewGiven
                     allowed |= ev.GrantRevoked | ev.GrantLent | ev.QuotaTaken | ev.QuotaReturned | ev.QuotaClosed
                     assert isinstance(event, allowed), f"a run that is over goes on: {type(event).__name__}"
                 getattr(self, _WORDS.sub("_", type(event).__name__).lower(), self.other)(event)

@@ -72,7 +72,7 @@ class Reference(Time):
 
     def start(self, c: cm.Start) -> None:
         need(self.status == "new")
-        self.status, self.id, self.requester = "running", c.run, c.requester
+        self.status, self.id, self.requester, self.salt = "running", c.run, c.requester, c.salt
         self.begin("r", c)
         self.frames["r"]["barrier"] = c.barrier
 
@@ -294,8 +294,9 @@ class Reference(Time):
             call["state"] = "denied"
         elif c.verdict.action == "allow" and not self.never_again(call, c.verdict.terms):
             call |= {"state": "allowed", "terms": c.verdict.terms}
+            self.sample(call, c.verdict.review)
         else:
-            self.ask(call, c.verdict.terms, c.preview)
+            self.ask(call, c.verdict.terms, c.preview, c.verdict.review)
 
     def meets(self, call: Any, terms: Any) -> bool:
         """Whether those who decided a call could have done so on other terms."""
@@ -305,12 +306,18 @@ class Reference(Time):
         if terms is None or terms == call["terms"]:
             return True
         if made.broke_glass:
+            if not self.read(call, terms, made, made.at):
+                return False
             return terms.break_glass is not None and fits(glass(terms), made.decider, made.proof, self.requester)
         if twofold(terms):
             first, terms = steps(terms)
             sure = call["sure"]
             if sure is None or not fits(first, sure.decider, sure.proof, self.requester):
                 return False
+            if not self.read(call, terms, sure, sure.at):
+                return False
+        if not all(self.read(call, terms, said, said.at) for said in (made, *self.agreeing(call, made))):
+            return False
         heard = [(vote.decider, vote.proof) for vote in self.agreeing(call, made)]
         giver = self.grants[made.grant]["terms"].decider if made.via == "grant" and self.stands(made) else made.decider
         heard.append((giver, made.proof))
@@ -342,12 +349,13 @@ class Reference(Time):
         call["terms"] = terms
         return call["voided"] or [grant["terms"].verdict for grant in self.covering(call)][-1:] == ["reject"]
 
-    def ask(self, call: Any, terms: Any, preview: Any = None) -> None:
-        call["terms"] = terms
+    def ask(self, call: Any, terms: Any, preview: Any = None, share: float = 0) -> None:
+        call |= {"terms": terms, "share": share}
         covering = [] if call["voided"] else self.covering(call)
         if covering and covering[-1]["terms"].verdict == "approve":
             covering[-1]["uses"] += 1
             call |= {"state": "allowed", "granted": covering[-1]["terms"].id}
+            self.sample(call, max(share, covering[-1]["terms"].review), covering[-1]["terms"].decider)
             return
         self.waits += 1
         call |= {"state": "asked", "since": self.now, "order": self.waits, "voided": False, "votes": {}}
@@ -495,7 +503,8 @@ class Reference(Time):
         if made.broke_glass and (call["terms"] is None or call["terms"].break_glass is None):
             return False
         terms = glass(call["terms"]) if made.broke_glass else self.asked_now(call)
-        return made.via not in NOBODY and fits(terms, made.decider, made.proof, self.requester)
+        read = self.read(call, terms, made, min(made.at or self.now, self.now))
+        return made.via not in NOBODY and fits(terms, made.decider, made.proof, self.requester) and read
 
     def agreeing(self, call: Any, made: Any) -> list[Any]:
         """The votes for the same, that have not gone stale."""
@@ -537,6 +546,8 @@ class Reference(Time):
         state = "supplied" if for_its_tool else AFTER.get(made.verdict, made.verdict)
         args = call["args"] if made.args is None else made.args
         call |= {"state": state, "decision": made, "args": args, "recheck": recheck}
+        if made.broke_glass:
+            self.ask_others(call, made.decider)
 
     # Grants -------------------------------------------------------------------------------------------------
 
@@ -549,7 +560,9 @@ class Reference(Time):
             and (terms.uses is None or grant["uses"] < terms.uses)
             and (terms.expires_at is None or self.now < terms.expires_at)
             and all(self.within(params, name, most, terms) for name, most in (terms.where or {}).items())
-            and (terms.verdict == "reject" or not twofold(call["terms"]))
+            and (
+                terms.verdict == "reject" or not (twofold(call["terms"]) or (call["terms"] and call["terms"].min_look))
+            )
             and (1 if call["terms"] is None else self.several(call["terms"], terms.verdict)) == 1
             and any(fits(step, terms.decider, None, self.requester) for step in steps(call["terms"]))
         )
@@ -569,6 +582,8 @@ class Reference(Time):
                 both = twofold(call["terms"]) and made.verdict != "reject"
                 most = 1 if call["terms"] is None else self.several(call["terms"], made.verdict)
                 need(call["state"] != "asked" or (most == 1 and not both and not made.broke_glass))
+                looks = call["terms"] is not None and call["terms"].min_look and made.verdict != "reject"
+                need(call["state"] != "asked" or not looks)
                 alike_ = (made.verdict == "reject") == (grant.verdict == "reject")
                 if alike_ and made.via not in NOBODY and made.decider == grant.decider:
                     beside.append(made)
@@ -579,3 +594,5 @@ class Reference(Time):
         terms = grant["terms"]
         grant["uses"] += 1
         self.decide(call, cm.Decision(call["id"], terms.verdict, self.shown(call), via="grant", grant=terms.id))
+        if terms.verdict == "approve":
+            self.sample(call, max(terms.review, call.get("share", 0)), terms.decider)

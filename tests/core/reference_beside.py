@@ -8,14 +8,14 @@ from msgspec.structs import replace
 
 from keyturn.core import commands as cm
 from keyturn.core.policy import milliseconds
-from tests.core.reference_asks import Asks
+from tests.core.reference_reviews import Reviews
 from tests.core.reference_rules import fits, is_text, need, steps, twofold
 from tests.core.reference_seen import READY
 
 MONTH = 31 * 24 * 3_600_000
 
 
-class Beside(Asks):
+class Beside(Reviews):
     """What is said of a call and decides nothing."""
 
     calls: dict[str, Any]

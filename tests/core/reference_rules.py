@@ -95,11 +95,12 @@ def steps(terms: Any) -> list[Any]:
     """What is asked of the requester, and then of the others; or the one thing that is asked."""
     if not twofold(terms):
         return [terms, terms]
-    first = Approval(confirm=True, signed=terms.signed, step_up=terms.step_up)
+    first = Approval(confirm=True, signed=terms.signed, step_up=terms.step_up, min_look=terms.min_look)
     return [first, replace(terms, confirm=False, not_requester=True)]
 
 
 def glass(terms: Any) -> Any:
     """What is asked of who breaks the glass."""
     others = terms.not_requester or twofold(terms)
-    return Approval(role=terms.break_glass, not_requester=others, signed=terms.signed, step_up=terms.step_up)
+    bare = Approval(role=terms.break_glass, not_requester=others, min_look=terms.min_look)
+    return replace(bare, signed=terms.signed, step_up=terms.step_up)

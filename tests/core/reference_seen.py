@@ -32,6 +32,7 @@ class Seen:
     def view(self) -> dict[str, Any]:
         return {
             "status": self.status,
+            "reviews": self.reviewed(),
             "usage": self.usage,
             "frames": {
                 name: (frame["agent"], frame["turn"], frame["items"], frame["queued"], frame["tripped"])

@@ -65,6 +65,8 @@ COMMANDS: list[cm.RunCommand] = [
     cm.LendGrant("g", ["here"], "other", "r/1.0"),
     cm.BorrowGrant(grant("g@r/1.0", reach="here", call="r/1.0", uses=1), "home"),
     cm.MarkCall("r/1.0", "5e1f", "claim", person("ada"), 9),
+    cm.Look("r/1.0", "5e1f", person("ada")),
+    cm.GiveReview("r/1.0", "5e1f", "right", person("ada")),
     cm.Withdraw("r/1.0", person("ada")),
     cm.TakeQuota("other", "r/1.0", "args", "5"),
     cm.ReturnQuota("other", "r/1.0", "args"),
@@ -110,7 +112,7 @@ def test_every_command_is_in_the_table_and_here() -> None:
     every = {kind for kind in vars(cm).values() if isinstance(kind, type) and issubclass(kind, cm.RunCommand)}
     every -= {cm.RunCommand}
     assert set(module._DECIDE) == every  # pyright: ignore[reportPrivateUsage]  # the table is what is tested
-    assert {type(command) for command in COMMANDS} | {cm.Start} == every
+    assert {type(command) for command in COMMANDS} | {cm.Start, cm.Queue, cm.Begin} == every
 
 
 # -------------------------------------------------------------------------------------------------- the run as such

@@ -21,12 +21,14 @@ from keyturn.core.codec import Log, decode, encode
 from keyturn.core.effects import pending, waiting
 from keyturn.core.errors import KeyturnError
 from keyturn.core.people import Proof
-from keyturn.core.policy import Approval, Verdict
+from keyturn.core.policy import Verdict
 from keyturn.core.preview import Preview, Text
+from keyturn.core.reviews import review_digest
 from keyturn.core.run import Call, Run, call_digest, twin
 from keyturn.core.states import WAITING
 from keyturn.core.usage import Counts
 from tests.core.auditor import Auditor
+from tests.core.drawn import OPS, PEOPLE, TERMS
 from tests.core.reference import Reference
 from tests.core.samples import Pen, everything, grant, person, reply, result, says, start, tool, user
 from tests.core.world import World, complete, crash, outcome, restore
@@ -51,13 +53,19 @@ def view(run: Run) -> dict[str, Any]:
         "calls": {name: (call.state, call.text, call.recheck, call.revision) for name, call in run.calls.items()},
         "waits": {name: seen(call) for name, call in run.calls.items() if call.state in WAITING and not over(run)},
         "grants": run.grant_uses,
+        "reviews": {name: (each.revision, list(each.deciders), what(each.said)) for name, each in run.reviews.items()},
     }
+
+
+def what(said: ev.ReviewGiven | None) -> Any:
+    return None if said is None else (said.decider.id, said.verdict, said.note)
 
 
 def seen(call: Call) -> Any:
     marks = {("snooze", by): mark.until for by, mark in call.snoozes.items()}
     if call.claim is not None:
         marks["claim", call.claim.decider.id] = call.claim.until
+    marks |= {("look", by): at for by, at in call.looks.items()}
     return (call.terms, call.asked_at, sorted(call.votes), call.warned, marks)
 
 
@@ -79,48 +87,9 @@ Draw = Callable[[Any], Any]
 Maker = Callable[[Any, Draw, str], cm.RunCommand]
 GUARDED = st.sampled_from(["", "", "", "before", "beside"])
 LIMIT = st.sampled_from([None, None, 1, 3])
-TERMS = st.sampled_from(
-    [
-        None,
-        None,
-        None,
-        Approval(expires="50ms"),
-        Approval(execute_by="50ms"),
-        Approval(quorum=2, reason="on_reject"),
-        Approval(execute_by="50ms", reason="required"),
-        Approval(quorum=2, deny_quorum=2, expires="90ms", execute_by="90ms"),
-        Approval(role="ops", expires="90ms", on_expiry="ask_again", max_asks=2),
-        Approval(users=("ada", "bob"), not_requester=True),
-        Approval(signed=True, quorum=2, expires="50ms", on_expiry="escalate", escalate_to=("cyd", "dan", "role:ops")),
-        Approval(expires="90ms", warn_before="30ms", on_expiry="ask_again", max_asks=9),
-        Approval(confirm=True, reason="on_reject"),
-        Approval(confirm=True, quorum=2, execute_by="50ms", break_glass="ops"),
-        Approval(confirm=True, role="ops", signed=True, break_glass="chief"),
-        Approval(users=("bob",), not_requester=True, break_glass="ops"),
-    ]
-)
 ARGS = st.sampled_from([None, '{"n":1}', '{"n":2}', '{ "n": 2 }', "{", ""])
 GATE = st.sampled_from(["allow", "ask", "ask", ""])
 RECOVER = st.sampled_from(["ask", "ask", "retry", "probe"])
-OPS = person("ada", "ops", strength="signed")
-PEOPLE = st.sampled_from(
-    [
-        OPS,
-        OPS,
-        OPS,
-        person("bob", "ops", strength="signed"),
-        person("cyd", strength="signed"),
-        person("dan"),
-        person("eve", strength="signed"),
-        person("gus", "chief", strength="signed"),
-        person("eve", "ops", strength="signed"),
-        person("fay", "ops", requester=True),
-        person("ada", "ops", strength="claimed"),
-        replace(person("eve", "ops", strength="signed"), acting_for="ada"),
-        replace(person("bob", "ops", strength="signed"), acting_for="ada", place=3),
-        None,
-    ]
-)
 VIA = st.sampled_from(["person"] * 20 + ["on_approval", "probe", "probe", "grant", "clock"])
 PROOF = st.sampled_from([Proof("ssh", "k", b"x")] * 5 + [None])
 NOTES = st.sampled_from([None, "so", "so", "so", "so", "so", "so", "so", "\ud800"])
@@ -133,6 +102,7 @@ WORDS = {
     "asked": ["approve"] * 3 + ["edit"] * 2 + ["reject", "answer"],
     "needs": ["answer"] * 3 + ["reject"],
 }
+SHARE = st.sampled_from([0, 0, 0, 0.5, 1])
 LOOKS = st.sampled_from([None, {}, {"a": "1"}, {"a": "2"}, {"a": "\ud800"}])
 USAGE = st.sampled_from([Counts(1, 7, 3), Counts(0, 7), Counts(), Counts(2, 1, 1, 1, 1, 1, 1), Counts(1, -1)])
 WANTS = st.sampled_from(["answer", "answer", "result", "approval", "approval"])
@@ -273,6 +243,23 @@ class Commands(RuleBasedStateMachine):
         for by in ("eve", "ada", "bob"):
             self.do(cm.Deliver([replace(said, decider=person(by, "ops", strength="signed"))]))
 
+    @precondition(lambda self: self.run.groups["wait"])
+    @rule(data=st.data(), later=st.sampled_from([0, 29, 30]))
+    def look_and_decide(self, data: st.DataObject, later: int) -> None:
+        """Somebody has it on the screen for a while and decides then."""
+        name = data.draw(st.sampled_from([*self.run.groups["wait"]]))
+        who = data.draw(PEOPLE.filter(lambda who: who is not None))
+        self.do(cm.Look(name, call_digest(self.run, self.run.calls[name]), who))
+        self.do(cm.Tick(), later)
+        if name in self.run.calls:
+            said = replace(self.decision(data.draw, name), at=self.pen.now, via="person", decider=who)
+            self.do(cm.Deliver([said]))
+
+    @precondition(lambda self: self.run.reviews)
+    @rule(data=st.data())
+    def say_of_it(self, data: st.DataObject) -> None:
+        self.do(self.review(data.draw, data.draw(st.sampled_from([*self.run.reviews]))))
+
     @rule(later=st.sampled_from([0, 20, 60, 200]))
     def tick(self, later: int) -> None:
         self.do(cm.Tick(), later)
@@ -297,7 +284,8 @@ class Commands(RuleBasedStateMachine):
         return replace(reply(*draw(proposals()), frame=name, judged=draw(RARELY)), usage=draw(USAGE))
 
     def screen(self, draw: Draw, name: str) -> cm.RunCommand:
-        verdict = Verdict(draw(st.sampled_from(["allow", "ask", "ask", "deny"])), terms=draw(TERMS))
+        action = draw(st.sampled_from(["allow", "ask", "ask", "deny"]))
+        verdict = Verdict(action, terms=draw(TERMS), review=0 if action == "deny" else draw(SHARE))
         basis = draw(LOOKS)
         preview = None if basis is None else Preview((Text("it"),), basis=basis)
         call = self.run.calls.get(name)
@@ -343,6 +331,7 @@ class Commands(RuleBasedStateMachine):
             uses=draw(st.sampled_from([None, 1, 1, 2, 0])),
             expires_at=draw(st.sampled_from([None, None, self.pen.now + 40, self.pen.now])),
             reach=draw(st.sampled_from(["", "", "here", "there"])),
+            review=draw(SHARE),
         )
 
     def give(self, draw: Draw, name: str) -> cm.RunCommand:
@@ -367,6 +356,18 @@ class Commands(RuleBasedStateMachine):
         who = draw(PEOPLE.filter(lambda who: who is not None))
         kind = draw(st.sampled_from(["claim", "snooze"]))
         return cm.MarkCall(name, self.digest(draw, name), kind, who, None if until is None else self.pen.now + until)
+
+    def look(self, draw: Draw, name: str) -> cm.RunCommand:
+        """Say that somebody has it on the screen."""
+        return cm.Look(name, self.digest(draw, name), draw(PEOPLE.filter(lambda who: who is not None)))
+
+    def review(self, draw: Draw, name: str) -> cm.RunCommand:
+        """Say whether something was rightly let run."""
+        which = draw(st.sampled_from([*self.run.reviews, name]))
+        review = self.run.reviews.get(which)
+        shown = "0" * 64 if review is None or draw(RARELY) else review_digest(self.run, review)
+        word = draw(st.sampled_from(["right", "wrong"]))
+        return cm.GiveReview(which, shown, word, draw(PEOPLE.filter(lambda who: who is not None)), draw(NOTES))
 
     def withdraw(self, draw: Draw, name: str) -> cm.RunCommand:
         """Take an approval back."""
@@ -498,12 +499,12 @@ FITTING: dict[str, list[Maker]] = {
     "settle": [Commands.finish_call],
     "started": [Commands.finish_call, Commands.need_input, Commands.open_frame] * 2
     + [Commands.hand_off, Commands.lose_call],
-    "wait": [Commands.deliver] * 6 + [Commands.give, Commands.void_call, Commands.mark],
+    "wait": [Commands.deliver] * 6 + [Commands.give, Commands.void_call, Commands.mark, Commands.look],
 }
 MAKERS: list[Maker] = sorted(
     {make for makes in FITTING.values() for make in makes}
     | {Commands.start_again, Commands.revoke, Commands.add_input, Commands.write_session, Commands.save_context}
-    | {Commands.fail, Commands.resume, Commands.restored, Commands.lend, Commands.borrow},
+    | {Commands.fail, Commands.resume, Commands.restored, Commands.lend, Commands.borrow, Commands.review},
     key=lambda make: make.__name__,
 )
 

@@ -211,6 +211,9 @@ class World:
     def decide(self, run: Run, call_id: str) -> list[cm.RunCommand]:
         call = run.calls[call_id]
         by = self.who(run, call)
+        floor = None if call.terms is None else call.terms.min_look_ms
+        if floor is not None and run.now - call.looks.get(by.id, run.now) < floor:
+            return [cm.Look(call_id, call_digest(run, call), by)]
         made = ev.Decision(
             call_id, "ran", call_digest(run, call), run.now, by, note="so", proof=Proof("ssh", by.id, b"so")
         )
@@ -308,6 +311,9 @@ def complete(pen: Pen, world: World, most: int = 600) -> Outcome:
             pen(cm.CloseRun("bye", []))  # nothing is open, and its model says no more
         if not acts:
             break
-        pen(*world.commands(pen.run, acts[0]))
+        commands = world.commands(pen.run, acts[0])
+        pen(*commands)
+        if isinstance(commands[0], cm.Look):  # and they read it
+            pen(cm.SaveContext({"read until": pen.now + 30}), cm.Tick(), at=pen.now + 30)
     assert pen.run.status in ("finished", "cancelled"), f"{pen.run.status} after {len(pen.log)} steps, {pen.does()}"
     return outcome(pen.run)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from keyturn import MemoryJournal, NotAllowed, UserError
 from keyturn.audit.checker import check
 from keyturn.audit.evidence.signing import Signer
+from keyturn.audit.evidence.verify import verify_file
 from keyturn.audit.evidence.write import FileWriter
 from keyturn.cli.main import main
 from keyturn.directory.book import Book
@@ -19,6 +20,7 @@ from keyturn.directory.decide import MOST_SESSIONS
 from keyturn.directory.events import shown
 from keyturn.directory.login import id_in
 from keyturn.directory.people import Login, People
+from trials.signers import SSHSigner
 
 HASH = "$argon2id$v=19$m=65536,t=3,p=4$c29tZXNhbHRzb21lc2FsdA$" + "a" * 43
 HOUR = 3_600_000
@@ -160,13 +162,21 @@ async def test_after_a_restore_no_password_of_before_counts(people: People, jour
 async def test_no_export_and_no_listing_shows_the_hash_of_a_password(
     people: People, journal: MemoryJournal, tmp_path: Any
 ) -> None:
+    key = SSHSigner("ssh-ed25519", 0)
+    line = people.read_key("ssh", key.line)
+    await people.enrol_key("ada", line, key.sign(people.to_sign("ada", line)))
     await people.set_password("bob", HASH, by="bob")
+    await people.confirm_key(line.id, by="ada")
     signer = Signer.of(tmp_path / "audit-key", 5)
     for secret in (False, True):
         out = io.BytesIO()
         await FileWriter(journal, signer, out, "export", secret=secret).write()
         assert b"PersonAdded" in out.getvalue()
         assert b"argon2id" not in out.getvalue()
+        out.seek(0)
+        report = verify_file(out, signer.public)
+        assert report.ok, report.faults
+        assert report.withheld == 1
     assert all("argon2id" not in json.dumps(shown(entry)) for entry in await people.entries())
     assert "argon2id" not in repr(await people.directory())
 

@@ -44,6 +44,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "models/per_loop.py": ("anthropic", "google", "openai"),
     "proofs/passkey.py": ("passkeys",),
     "proofs/ssh.py": ("ssh",),
+    "server/": ("server",),
     "sessions/encrypted.py": ("encrypt",),
     "sessions/sqlalchemy": ("sqlalchemy",),
     "testing/": ("testing",),
@@ -52,14 +53,18 @@ OWNERS: dict[str, tuple[str, ...]] = {
 # What is imported under another name than that of what is installed.
 MODULES = {"google-genai": "google", "docstring-parser": "docstring_parser", "typing-extensions": "typing_extensions",
            "pytest-asyncio": "pytest_asyncio", "opentelemetry-api": "opentelemetry", "slack-sdk": "slack_sdk",
-           "py-vapid": "py_vapid"}  # fmt: skip
+           "py-vapid": "py_vapid", "argon2-cffi": "argon2", "python-multipart": "python_multipart",
+           "prometheus-client": "prometheus_client"}  # fmt: skip
 # Packages that no module of ours imports and an extra names all the same.
 NAMED_FOR_A_REASON = {
+    "python-multipart": "FastAPI reads forms with it",
+    "cryptography": "keys of people and of providers are verified with it, by packages that do without",
+    "webauthn": "proofs/passkey.py is of another extra, and the server has passkeys",
     "aiosqlite": "the driver that SQLAlchemy loads for the URL sqlite:///...",
     "opentelemetry-sdk": "a program makes its tracer provider of it (docs/tracing.md); the API alone traces nothing",
 }
 # Modules that come with a package that is named: the pair is released together.
-COMES_WITH = {"pydantic_core": "pydantic"}
+COMES_WITH = {"pydantic_core": "pydantic", "starlette": "fastapi", "markupsafe": "jinja2"}
 
 
 def name_of(requirement: str) -> str:

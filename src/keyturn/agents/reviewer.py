@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, cast
 from ..core.errors import UserError
 from ..core.items import Item, message_text
 from ..core.people import plain_text
-from ..core.policy import CallView, Share, Verdict
+from ..core.policy import CallView, Share, Verdict, check_share
 from ..core.preview import redact
 from ..models import default_provider
 from ..models.base import Model, ModelSettings, ModelTracing
@@ -52,8 +52,8 @@ class Reviewer:
 
     `rules` are asked first: what they ask or deny stands, and the model is not asked. With `may="ask"` the model can
     only be stricter than rules and tools; with `may="allow"` it also lets calls run that their tool would ask about.
-    What a person approved is not put to it again. `sample` is the share of what it allowed that is marked for people to
-    look at afterwards: its verdict is recorded as by "policy:reviewer:sample".
+    What a person approved is not put to it again. `review` is the share of what it allowed that people are asked to
+    look at afterwards.
 
     >>> from keyturn.testing import ScriptedModel
     >>> Reviewer(ScriptedModel([]), "Payments to known payees may run.", may="allow").may
@@ -67,7 +67,7 @@ class Reviewer:
         *,
         may: May = "ask",
         rules: Policy | None = None,
-        sample: float = 0.0,
+        review: float = 0.0,
         timeout: float = 30.0,
     ) -> None:
         if not isinstance(cast("object", instructions), str) or not instructions.strip():
@@ -76,13 +76,12 @@ class Reviewer:
             raise UserError(f"may= is 'ask' or 'allow': what a reviewer can say at most; not {may!r}")
         if rules is not None and not isinstance(cast("object", rules), Policy):
             raise UserError("rules= is a Policy, which is asked before the model")
-        if isinstance(cast("object", sample), bool) or not 0 <= sample <= 1:
-            raise UserError(f"sample= is a share from 0 to 1, not {sample!r}")
+        check_share("review", review)
         if not timeout > 0:
             raise UserError("timeout= is a number of seconds")
         self.may: May = may
         self.rules = rules
-        self.sample = sample
+        self.review = review
         self._model = model
         self._instructions = _PROTOCOL + instructions
         self._timeout = timeout
@@ -100,8 +99,7 @@ class Reviewer:
             return Verdict(answer.verdict, _told(answer.reason), by="policy:reviewer")
         if self.may == "ask":
             return ruled
-        marked = int(call.digest[:8] or "0", 16) < self.sample * 2**32
-        return Verdict("allow", _told(answer.reason), by="policy:reviewer:sample" if marked else "policy:reviewer")
+        return Verdict("allow", _told(answer.reason), by="policy:reviewer", review=self.review)
 
     async def _asked(self, call: CallView) -> ReviewerAnswer:
         model = self._model if isinstance(self._model, Model) else default_provider().get_model(self._model)

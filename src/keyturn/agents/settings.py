@@ -108,8 +108,9 @@ class RunConfig:
 
     `policy` says of every call whether it may run. `usage_limits` are recorded with the run and hold after a pause
     until others are given; `UsageLimits()` takes them away. `paused_session` says what a new message does to a run that
-    waits on the same session. A `model_provider` of None is the process's own, and so is a tracer provider as
-    `tracing`. `trace_include_sensitive_data=True` puts messages, arguments and results into its spans.
+    waits on the same session: with "queue" it waits until that run is over, which takes a journal. A `model_provider`
+    of None is the process's own, and so is a tracer provider as `tracing`. `trace_include_sensitive_data=True` puts
+    messages, arguments and results into its spans.
     `nest_handoff_history` tells the next agent the conversation in one message, or as `handoff_history_mapper` makes
     it, unless an input filter says what it sees.
 
@@ -143,7 +144,7 @@ class RunConfig:
     output_guardrail_blocked_message: BlockedMessage | None = None
     policy: PolicyLike | None = None
     usage_limits: UsageLimits | None = None
-    paused_session: Literal["supersede", "refuse"] = "supersede"
+    paused_session: Literal["supersede", "refuse", "queue"] = "supersede"
 
     def __post_init__(self) -> None:
         # A dict from a file or a request is as good as the object, at every level.
@@ -183,7 +184,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "tool_not_found_behavior": ("raise_error", "return_error_to_model"),
     "tool_name_collision_policy": ("error",),
     "reasoning_item_id_policy": ("preserve", "omit", None),
-    "paused_session": ("supersede", "refuse"),
+    "paused_session": ("supersede", "refuse", "queue"),
 }
 _CALLBACKS = (
     "handoff_input_filter",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core import events as ev
 from ..core.people import Decider
 from .calls import WAITING, AuditedCall, Broken, need
-from .deciders import outside, two_steps
+from .deciders import behind_glass, outside, two_steps
 from .gate import Gate
 from .grants import GRANT
 
@@ -48,6 +48,19 @@ class Beside(Gate):
             return
         others = {by: mark for by, mark in call.snoozes.items() if by != who}
         call.snoozes = others if kept is None else {**others, who: kept}
+
+    def looked(self, event: ev.CallLooked) -> None:
+        """Check a look: at what waits, by somebody who is known and may decide it, for the first time."""
+        call = self.at(event.call)
+        who = event.decider
+        need(call.place in WAITING, "I8", f"call {call.id} was looked at while it was {call.place}")
+        need(who.strength != "claimed", "I1", f"call {call.id} was looked at by a name that nobody verified")
+        glass = behind_glass(call.terms)
+        why = outside(call.terms, who, self.requester)
+        why = why if glass is None else why and outside(glass, who, self.requester)
+        need(not why, "I8", f"call {call.id} was looked at {why}")
+        need(who.id not in call.looks, "I8", f"call {call.id} was first looked at twice by one person")
+        call.looks = {**call.looks, who.id: self.now}
 
     def step_of(self, call: AuditedCall) -> str:
         """Return for whom a request waits, where its requester has to confirm it."""

@@ -90,7 +90,9 @@ class AuditedCall:
     `revoked` says that it does not any more, `acted` that it may have had an effect that is not to be repeated unasked,
     `started_at` and `started_by` when and by which process it was started last, `supplied` that its tool's question was
     answered. `let_by` is what let it run unasked; `confirmed` is its requester's word, after which others decide;
-    `claim` and `snoozes` are the marks that people made on what waits. `screened_in` and `renewed_in` are the lines in
+    `claim` and `snoozes` are the marks that people made on what waits, `looks` says since when each has looked at it,
+    and `review` is the share of such calls that others are asked about, `watched` the counts that are told what becomes
+    of it. `screened_in` and `renewed_in` are the lines in
     which it was screened and asked again, `stricter_in` the one in which the newest policy asked about its decision.
     """
 
@@ -128,6 +130,9 @@ class AuditedCall:
     confirmed: ev.Decision | None = None
     claim: ev.CallMarked | None = None
     snoozes: dict[str, ev.CallMarked] = field(default_factory=dict[str, ev.CallMarked])
+    looks: dict[str, int] = field(default_factory=dict[str, int])
+    review: float = 0.0
+    watched: tuple[ev.Watch, ...] = ()
 
     def propose(self, proposal: ev.Proposal) -> None:
         """Reset the call to what the model, or the changed tool, proposes now; earlier decisions are void."""
@@ -149,6 +154,7 @@ class AuditedCall:
         """Drop the marks of what was asked before, and its confirmation."""
         self.claim = self.confirmed = None
         self.snoozes = {}
+        self.looks = {}
 
     def shape(self) -> str:
         """Return what is equal for calls of one tool with the same arguments, of which people are shown the same."""

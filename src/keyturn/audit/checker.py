@@ -17,6 +17,7 @@ from ..core.evolve import fold
 from ..core.run import Run, new_run
 from ..core.seal import body_of, verify
 from ..directory.book import NAME as DIRECTORY
+from ..directory.reads import READS
 from ..engine.run.open_run import chain_of
 from ..engine.states.state import RunState
 from ..journal.base import RESERVED, Store
@@ -27,7 +28,9 @@ from .evidence.chain import head_of
 from .loans import Loans
 from .log import LogAutomaton
 from .outside import Outside
+from .reads import faults_of_reads
 from .report import CheckReport, Head, Told, Violation
+from .roles import Roles
 from .rows import DerivedRows, compare_run
 from .tallies import Recount
 
@@ -137,6 +140,8 @@ class _Read:
         """Read one more line; return what is wrong with it."""
         try:
             step = decode(line)
+            for event in step.events:
+                outside.check_deciders(event, step.at)
             self.automaton.read(step)
             self.rows.feed(step)
             fold(self.run, [step])
@@ -198,6 +203,7 @@ async def _check_store(store: Store, outside: Outside, report: CheckReport) -> N
     found: list[str] = [] if faults is None else await faults()
     for what in found:
         report.add("I8", "", None, what)
+    outside.roles = await _roles(store)
     loans, recount = Loans(), Recount()
     counted = await _tallies(store)
     for run in await _names(store):
@@ -222,6 +228,17 @@ async def _check_store(store: Store, outside: Outside, report: CheckReport) -> N
         report.add("I8", "", None, what)
 
 
+async def _roles(store: Store) -> Roles | None:
+    """Return who held which role and when; None where the directory cannot be read, which is reported elsewhere."""
+    try:
+        lines = await store.read(DIRECTORY)
+    except LogDamaged:
+        return None
+    if verify(chain_of(store, DIRECTORY), await store.hashes(DIRECTORY)) is not None:
+        return None
+    return Roles([body_of(line) for line in lines])
+
+
 async def _tallies(store: Store) -> list[Tally]:
     return await store.tallies(Period(daily=True))
 
@@ -240,8 +257,18 @@ def _check_book(taken: _Taken | None, outside: Outside, report: CheckReport) -> 
     elif len(taken.lines) != len(taken.links):
         report.add("I8", taken.run, None, "what it said is not there any more, and only runs are erased")
     else:
-        for place, what in faults_of([body_of(line) for line in taken.lines]):
+        bodies = [body_of(line) for line in taken.lines]
+        for place, what in _faults_in(taken.run, bodies):
             report.add("I8", taken.run, place, what)
+
+
+def _faults_in(name: str, bodies: Sequence[bytes]) -> Iterable[tuple[int, str]]:
+    """Return what is wrong with what a log says that is no run."""
+    if name == DIRECTORY:
+        return faults_of(bodies)
+    if name.startswith(READS):
+        return faults_of_reads(bodies)
+    return [(0, "the log has a name that only Keyturn gives, and it gave none")] if bodies else []
 
 
 async def _check_loans(store: Store, loans: Loans, report: CheckReport) -> None:

@@ -6,7 +6,7 @@ Only data types are shared with the core. What is not known of somebody counts a
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import asdict, replace
@@ -66,7 +66,8 @@ def of_step(terms: Approval | None, *, confirmed: bool) -> Approval | None:
         return terms
     if confirmed:
         return replace(terms, confirm=False, not_requester=True)
-    return Approval(confirm=True, signed=terms.signed, step_up=terms.step_up, reason=terms.reason)
+    looks = terms.min_look
+    return Approval(confirm=True, signed=terms.signed, step_up=terms.step_up, reason=terms.reason, min_look=looks)
 
 
 def behind_glass(terms: Approval | None) -> Approval | None:
@@ -74,7 +75,18 @@ def behind_glass(terms: Approval | None) -> Approval | None:
     if terms is None or terms.break_glass is None:
         return None
     others = terms.not_requester or two_steps(terms)
-    return Approval(role=terms.break_glass, not_requester=others, signed=terms.signed, step_up=terms.step_up)
+    bare = Approval(role=terms.break_glass, not_requester=others, min_look=terms.min_look)
+    return replace(bare, signed=terms.signed, step_up=terms.step_up)
+
+
+def hasty(terms: Approval | None, looks: Mapping[str, int], made: ev.Decision) -> bool:
+    """Return whether a decision lets a call run, by somebody who has not looked at it for as long as its terms say."""
+    if terms is None or terms.min_look_ms is None or made.verdict not in ("approve", "edit", "retry"):
+        return False
+    who = made.decider
+    if who is None or who.strength == "claimed" or who.id not in looks:
+        return True
+    return made.at - looks[who.id] < terms.min_look_ms
 
 
 def outside(terms: Approval | None, who: Decider, requester: str | None) -> str:
@@ -127,6 +139,11 @@ def _same(requester: str | None, who: Decider) -> bool:
 def _read(name: str | None) -> str:
     """Return an id as it reads: letters of another case or width make no other person."""
     return unicodedata.normalize("NFKC", name or "").casefold()
+
+
+def same_person(some: Iterable[str], others: Iterable[str]) -> bool:
+    """Return whether a name of some reads like one of others."""
+    return not {_read(name) for name in some if name}.isdisjoint(_read(name) for name in others if name)
 
 
 def voices(terms: Approval | None, votes: Mapping[str, ev.Decision], made: ev.Decision, now: int) -> int:

@@ -6,10 +6,11 @@ It asks the code that folds and decides nothing, and raises `Broken` at the firs
 from __future__ import annotations
 
 from ..core import events as ev
-from ..core.policy import Approval
+from ..core.policy import BY_BREAKER, Approval
 from .calls import WAITING, AuditedCall, Broken, need
 from .deciders import (
     behind_glass,
+    hasty,
     is_escalation,
     lacks_reason,
     objection,
@@ -54,6 +55,9 @@ class Gate(Steps):
         call = self.at(event.call)
         need(event.action in _SCREENED, "I7", f"call {call.id} got a verdict of an unknown kind")
         self.counted_in += [(log, call.id, self.line) for log in event.quotas]
+        call.watched = event.watched or call.watched
+        if event.action == "deny" and BY_BREAKER not in event.by:
+            self.troubled(call, "denied")
         if call.place == "ready" and call.recheck:
             call.recheck = False
             forgotten = event.action == "deny" and call.acted and not call.supplied
@@ -76,6 +80,9 @@ class Gate(Steps):
         call.preview = event.preview
         call.screened_in = self.line
         call.let_by = event.by
+        call.review = event.review
+        if event.action == "allow" and not event.by.startswith(GRANT):
+            self.draw(call, event.review)
 
     def _as_stated(self, event: ev.CallScreened, call: AuditedCall) -> None:
         """Check that a tool which always asks is asked about: on its terms, their escalation or the newest policy's."""
@@ -149,6 +156,9 @@ class Gate(Steps):
         call.recheck = call.place == "ready"
         call.must_ask = False
         self.decided_now.append(call)
+        if made.verdict == "reject" and not made.asks_back:
+            self.troubled(call, "rejected")
+        self.broken(call, made)
 
     def _check(self, call: AuditedCall, made: ev.Decision) -> None:
         """Check what holds for every decision, whether it settles the call or not."""
@@ -156,9 +166,9 @@ class Gate(Steps):
         self._check_via(call, made)
         self.check_way(call, made)
         if made.via == "clock":
-            self._check_expiry(call)
+            self.check_expiry(call)
         else:
-            need(not self._ran_out(call), "I1", f"call {call.id} was decided after its time had run out")
+            need(not self.ran_out(call), "I1", f"call {call.id} was decided after its time had run out")
         dated = made.at == self.now if made.via in ("clock", "grant") else made.at <= self.now
         need(dated, "I8", f"a decision of call {call.id} has another time than its line")
         if call.place == "asked":
@@ -177,6 +187,8 @@ class Gate(Steps):
             need(not whole, "I1", f"the glass was broken for call {call.id}, and its terms have none")
             why = objection(terms, made.decider, self.requester, made.proof)
             need(not why, "I1", f"call {call.id} was decided {why}")
+            soon = hasty(terms, call.looks, made)
+            need(not soon, "I1", f"call {call.id} was let run by somebody who had not looked at it for long enough")
         else:
             need(made.decider is None, "I1", f"call {call.id} was decided by no person, and a person is named")
             self._check_no_person(call, made)
@@ -195,7 +207,7 @@ class Gate(Steps):
         if made.via == "grant":
             need(asked, "I1", f"a grant decided call {call.id}, which was waiting for more than approval")
         elif made.via == "on_approval":
-            people = takes_people(call.terms)
+            people = takes_people(call.terms) or (made.verdict == "approve" and hasty(call.terms, {}, made))
             need(not people, "I1", f"a tool's own answer decided call {call.id}, and its terms ask for people")
         elif made.via == "probe":
             probed = call.place == "doubt" and call.proposal.recover == "probe"
@@ -223,15 +235,6 @@ class Gate(Steps):
 
     # Time ----------------------------------------------------------------------------------------------------------
 
-    def _ran_out(self, call: AuditedCall) -> bool:
-        return call.expires_at is not None and self.now > call.expires_at
-
-    def _check_expiry(self, call: AuditedCall) -> None:
-        need(self._ran_out(call), "I6", f"call {call.id} expired before its time")
-        terms = call.terms or Approval()
-        more = terms.on_expiry == "escalate" or (terms.on_expiry == "ask_again" and call.asks + 1 < terms.max_asks)
-        need(not more, "I6", f"call {call.id} expired where its terms say that somebody is asked once more")
-
     def asked_again(self, event: ev.CallAskedAgain) -> None:
         """Check that a call asks again with a reason."""
         call = self.at(event.call)
@@ -256,7 +259,7 @@ class Gate(Steps):
             need(fresh, "I8", f"call {call.id} asks again on other terms, and was not put in doubt just before")
         else:
             need(not event.reason, "I8", f"call {call.id} asks again for another reason than it was asked about")
-            need(self._ran_out(call), "I6", f"call {call.id} was asked about again before its time had run out")
+            need(self.ran_out(call), "I6", f"call {call.id} was asked about again before its time had run out")
         call.asks += 1
         call.asked_at = event.at
         call.warned = False
@@ -267,15 +270,6 @@ class Gate(Steps):
         call.renewed = event.nonce or call.renewed
         call.renewed_in = self.line
         call.revoked = True
-
-    def warned(self, event: ev.ExpiryNear) -> None:
-        """Check a warning that a request will expire."""
-        call = self.at(event.call)
-        due = call.warns_at if call.place == "asked" else None
-        need(not call.warned, "I8", f"call {call.id} was said to run out soon a second time")
-        in_time = due is not None and self.now >= due and not self._ran_out(call)
-        need(in_time, "I8", f"call {call.id} was said to run out soon at the wrong time")
-        call.warned = True
 
     def restored(self, event: ev.RunRestored) -> None:
         """Check that after a restore nothing that may have run goes on without a new decision."""
@@ -392,6 +386,8 @@ class Gate(Steps):
         comes = call.place == "running" or (not self.over and (call.place == "dead" or refused))
         need(comes, "I2", f"call {call.id} got a result while it was {call.place}")
         need(not self.framed(call.id), "I2", f"call {call.id} got a result before its nested agent had ended")
+        if event.failed and call.place == "running":
+            self.troubled(call, "failed")
         label = event.item.get("call_id")
         need(label in (None, call.proposal.label), "I4", f"call {call.id} got the result of another call")
         call.place = "settled"

@@ -9,12 +9,12 @@ from ..core.policy import Approval
 from ..core.predicate import holds, may_hold
 from .calls import AuditedCall, Broken, need, value_of
 from .deciders import objection, of_step, quorum, two_steps
-from .quotas import Counting
+from .reviews import Reviews
 
 GRANT = "grant:"
 
 
-class Standing(Counting):
+class Standing(Reviews):
     """Tracks the standing decisions of one run.
 
     `now` is the run's time, the latest of its lines, and `line` the number of the line that is read. `owed` is the use
@@ -24,11 +24,7 @@ class Standing(Counting):
 
     def __init__(self) -> None:
         super().__init__()
-        self.run = ""
-        self.requester: str | None = None
         self.about: dict[str, Any] = {}
-        self.now = 0
-        self.line: int = 0
         self.grants: dict[str, ev.GrantTerms] = {}
         self.uses: dict[str, int] = {}
         self.owed: tuple[str, str] | None = None
@@ -105,6 +101,8 @@ class Standing(Counting):
         self.uses[grant.id] += 1
         if grant.call is not None:  # it was borrowed for this call, and covers nothing more
             del self.grants[grant.id]
+        if verdict == "approve":
+            self.draw(call, max(grant.review, call.review), grant.decider)
 
     def newest(self, call: AuditedCall, terms: Approval | None) -> str:
         """Return what the newest grant that covers a call says, the run's own first; "" where none does."""
@@ -124,6 +122,8 @@ class Standing(Counting):
             return "is of one person, where the call takes several"
         if two_steps(terms) and grant.verdict == "approve":
             return "is of one person, where the call takes its requester and others"
+        if terms is not None and terms.min_look is not None and grant.verdict == "approve":
+            return "looks at nothing, where who approves has to look"
         steps = [of_step(terms, confirmed=False), of_step(terms, confirmed=True)]
         if all(objection(step, grant.decider, self.requester) for step in steps):
             return "was given by somebody who could not have decided the call"

@@ -8,11 +8,13 @@ erased, or that cannot be read, can neither bear it out nor deny it. What a fork
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from ..core import events as ev
+from .calls import canonical_text
 from .log import LogAutomaton
 from .report import CheckReport
 
@@ -47,6 +49,7 @@ class Loans:
         self._borrowed: list[_Loan] = []
         self._taken: dict[str, set[tuple[str, str]]] = {}
         self._parts: list[_Part] = []
+        self._told: list[_Part] = []
         self._whose: dict[str, dict[str, Any]] = {}
         self._origins: dict[str, tuple[str, int]] = {}
         self._silent: set[str] = set()
@@ -57,6 +60,7 @@ class Loans:
         self.read_again(automaton)
         self._borrowed += [_Loan(run, home, grant, line) for grant, home, line in automaton.borrowed]
         self._parts += [_Part(run, home, call, line) for home, call, line in automaton.counted_in]
+        self._told += [_Part(run, _prefix(watch), call, line) for watch, call, line in automaton.told_of]
         names = [(name, automaton.about.get(name)) for name in ("session_id", "conversation_id")]
         session = next((named for named in names if isinstance(named[1], str)), None)
         self._whose[run] = {"requester": automaton.requester, "session": (session, automaton.requester)}
@@ -77,7 +81,8 @@ class Loans:
     def denied_by(self) -> list[str]:
         """Return the runs whose logs do not know of what others borrowed of them, as far as those were read."""
         loans = {loan.home for loan in self._borrowed if loan.home not in self._silent and not self._given(loan)}
-        return sorted(loans | {part.home for part in self._parts if self._uncounted(part)})
+        told = {home for part in self._told if self._untold(part) for home in self._taken if home.startswith(part.home)}
+        return sorted(loans | told | {part.home for part in self._parts if self._uncounted(part)})
 
     def left(self, report: CheckReport) -> None:
         """Report what was borrowed and not lent, or by a run that the grant does not reach."""
@@ -90,6 +95,18 @@ class Loans:
             if self._uncounted(part):
                 what = f"call {part.call} was let run as counted in {part.home}, which never counted it"
                 report.add("I1", part.run, None, what)
+
+        for part in self._told:
+            if self._untold(part):
+                what = f"call {part.call} did not go well, and the breaker that counts it was never told"
+                report.add("I8", part.run, None, what)
+
+    def _untold(self, part: _Part) -> bool:
+        """Return whether no log of a count, all of which were read, says anything of a call that it was told of."""
+        taker = self._taken_by(part)
+        silent = taker in self._silent or any(name.startswith(part.home) for name in self._silent)
+        homes = [taken for home, taken in self._taken.items() if home.startswith(part.home)]
+        return not silent and bool(homes) and not any((taker, part.call) in taken for taken in homes)
 
     def _uncounted(self, part: _Part) -> bool:
         """Return whether a log that was read says nothing of a call that is said to be counted there."""
@@ -121,3 +138,9 @@ class Loans:
             seen.add(run)
             run = self._origins[run][0]
         return run
+
+
+def _prefix(watch: ev.Watch) -> str:
+    """Return how the names of all logs of a breaker's count begin."""
+    text = canonical_text([watch.count, watch.per_ms])
+    return f"quota-{sha256(text.encode()).hexdigest()[:32]}-"

@@ -16,7 +16,15 @@ from .frames import AuditedFrame
 # What may still be said of a run that is over: what became of what was in flight, and what is no act of the run.
 _AFTER = (
     *(ev.CallFinished, ev.CallLost, ev.SessionWritten, ev.ContextSaved),
-    *(ev.GrantRevoked, ev.GrantLent, ev.GuardrailReported, ev.QuotaTaken, ev.QuotaReturned, ev.QuotaClosed),
+    *(
+        ev.ReviewGiven,
+        ev.GrantRevoked,
+        ev.GrantLent,
+        ev.GuardrailReported,
+        ev.QuotaTaken,
+        ev.QuotaReturned,
+        ev.QuotaClosed,
+    ),
 )
 
 
@@ -33,7 +41,6 @@ class LogAutomaton(Beside):
     def __init__(self, name: str) -> None:
         super().__init__()
         self.name = name
-        self.salt = ""
         self.root = ""
         self.tools: dict[str, Any] = {}
         self._answered: str | None = None
@@ -48,6 +55,7 @@ class LogAutomaton(Beside):
             self._take(event)
         need(self.owed is None, "I1", "a grant decided a call and was not counted")
         need(self.withdrawn is None, "I1", "an approval was taken back, and its call could still run")
+        self.owes_no_review(None)
         need(self._answered is None, "I8", "a nested agent ended and its call got no result")
         need(not self.restoring, "I2", "a call was treated as after a restored store, and the run was not restored")
 
@@ -60,6 +68,7 @@ class LogAutomaton(Beside):
             acts = isinstance(event, ev.CallStarted)
             raise Broken("I7" if acts else "I8", f"the run had ended, and {type(event).__name__} was recorded")
         self.follows(event)
+        self.owes_no_review(event)
         law = _LAWS.get(type(event))
         if law is not None:
             law(self, event)
@@ -74,6 +83,10 @@ class LogAutomaton(Beside):
         self.salt = event.salt
         self.requester = event.requester
         self.about = event.about
+
+    def queued(self, _event: ev.RunQueued) -> None:
+        """Check that a run waits for its turn before it begins."""
+        need(not self.root, "I8", "the run waits for its turn, and had begun")
 
     def ended(self, _event: ev.RunCancelled) -> None:
         """Record that the run is over."""
@@ -210,6 +223,7 @@ class LogAutomaton(Beside):
 
 _LAWS: dict[type[Any], Callable[[LogAutomaton, Any], None]] = {
     ev.RunStarted: LogAutomaton.began,
+    ev.RunQueued: LogAutomaton.queued,
     ev.RunCancelled: LogAutomaton.ended,
     ev.FrameOpened: LogAutomaton.opened,
     ev.FrameClosed: LogAutomaton.closed,
@@ -225,6 +239,9 @@ _LAWS: dict[type[Any], Callable[[LogAutomaton, Any], None]] = {
     ev.CallDecided: LogAutomaton.decided,
     ev.CallAskedAgain: LogAutomaton.asked_again,
     ev.CallMarked: LogAutomaton.marked,
+    ev.CallLooked: LogAutomaton.looked,
+    ev.ReviewAsked: LogAutomaton.review_asked,
+    ev.ReviewGiven: LogAutomaton.review_given,
     ev.ApprovalWithdrawn: LogAutomaton.taken_from,
     ev.ExpiryNear: LogAutomaton.warned,
     ev.CallVoided: LogAutomaton.remade,

@@ -9,10 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..core import events as ev
-from .calls import request_name
+from .calls import need, request_name
 from .evidence.chain import head_of
 from .log import LogAutomaton
 from .report import CheckReport, Head, Told
+from .roles import Roles, deciders_in
 
 
 class Outside:
@@ -41,6 +42,8 @@ class Outside:
             told = each if isinstance(each, Told) else Told(*each)
             self._told[told.run].append(told)
         self._whole = True
+        #: Who held which role, where there is a directory that can be read.
+        self.roles: Roles | None = None
 
     def compare_head(
         self, run: str, links: Sequence[tuple[str, str]], report: CheckReport, bad: int | None = None
@@ -76,6 +79,14 @@ class Outside:
                 for told in waiting
                 if told.call not in names or told.verdict != made.verdict or told.by not in (None, made.by)
             ]
+
+    def check_deciders(self, event: ev.AnyEvent, at: int) -> None:
+        """Check that the directory says of who decided what the event says of them."""
+        if self.roles is None:
+            return
+        for who, when in deciders_in(event, at):
+            what = self.roles.fault(who, when)
+            need(not what, "I1", what)
 
     def unread(self, run: str) -> None:
         """Skip a log that could not be read to its end: what was not found may stand there."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ..core import events as ev
-from .calls import Broken, need
+from ..core.policy import Trouble
+from .calls import AuditedCall, Broken, need
 from .frames import Frames
 
 
@@ -13,13 +14,16 @@ class Counting(Frames):
     """Tracks what calls of other runs count for in one log, and where the calls of this run are counted.
 
     `ever_taken` are the calls that were ever counted here, `counted_in` the logs that this run says count its calls,
-    with the lines that say so.
+    with the lines that say so, and `told_of` the counts of breakers that it says it told of them.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.ever_taken: set[tuple[str, str]] = set()
         self.counted_in: list[tuple[str, str, int]] = []
+        self.told_of: list[tuple[ev.Watch, str, int]] = []
+        self.line: int = 0
+        self._to_tell: dict[str, list[ev.Watch]] = {}
         self._taken: dict[tuple[str, str, str], Fraction] = {}
         self._sum = Fraction(0)
         self._closed = False
@@ -46,6 +50,13 @@ class Counting(Frames):
             if gone is None:
                 raise Broken("I8", f"call {event.call} of run {event.run} was not counted, and is no more")
             self._sum -= gone
+            return
+        self.told_of += [(watch, event.call, self.line) for watch in self._to_tell.pop(event.call, ())]
+
+    def troubled(self, call: AuditedCall, trouble: Trouble) -> None:
+        """Note that counts are to be told of a call that did not go well."""
+        told = [watch for watch in call.watched if trouble in watch.after]
+        self._to_tell.setdefault(call.id, []).extend(told)
 
     def closed_for_new(self, _event: ev.QuotaClosed) -> None:
         """Record that no new calls are counted here."""

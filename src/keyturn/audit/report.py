@@ -5,8 +5,8 @@ A violation names its place and never quotes what stands there: reports are read
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
 
 from ..render.escape import escape
 
@@ -100,6 +100,12 @@ class CheckReport:
         self.found += 1
         if len(self.violations) < MOST:
             self.violations.append(Violation(invariant, run, position, what))
+
+    def data(self) -> dict[str, Any]:
+        """Return the report as plain data."""
+        told = asdict(self)
+        told["violations"] = [violation._asdict() for violation in self.violations]
+        return {"ok": self.ok, **told}
 
     def __str__(self) -> str:
         """Render the report as a table."""

@@ -6,7 +6,7 @@ call's proposal marks as secret.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Any, cast
 
 import msgspec
@@ -15,13 +15,13 @@ from msgspec.structs import replace
 from ..core import events as ev
 from ..core.codec import as_text
 from ..core.effects import waiting
-from ..core.preview import REDACTED, Json, Preview
 from ..core.request import ASKED, asked_text
 from ..core.run import Run
 from ..journal.rows import GrantRow, RequestRow, RunRow
 from .calls import WAITING, AuditedCall, Broken, canonical_text, request_name, value_of
 from .deciders import two_steps
 from .log import LogAutomaton
+from .shown import REVIEW, hidden_in, mark_of, preview_of, review_row, said_of
 from .tallies import Recount
 
 _KINDS = {"asked": "approval", "doubt": "in_doubt", "asking": "external"}
@@ -30,8 +30,9 @@ _VERDICTS = {
     "doubt": ("ran", "did_not_run", "retry"),
     "asking": ("answer", "reject"),
 }
-_OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain, ev.CallMarked)
+_OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain, ev.CallMarked, ev.CallLooked)
 _SWEEPING = (ev.FrameClosed, ev.RunCancelled)
+_ENDS = (ev.CallDecided, ev.CallVoided, ev.CallAskedAgain, ev.ReviewAsked)
 _COMPARED = ("run", "call", "kind", "tool", "agent", "digest", "asked_at", "expires_at", "reason", "risk")
 _CLOSED = ("state", "closed_at", "by")
 # What of a request stands in the body of its row where it differs from this.
@@ -46,6 +47,9 @@ _USUAL: dict[str, Any] = {
     "started_by": "",
     "snoozed": [],
     "waits_for": "",
+    "looked": [],
+    "reviews": "",
+    "not_for": [],
 }
 # What the rows of earlier versions do not say, none of it; every later row says at least how its call came about.
 _SINCE = ("description", "path", "started_at", "started_by", "former")
@@ -77,12 +81,16 @@ class DerivedRows:
             self._grant(event)
             self._names = self._names or (isinstance(event, ev.CallStarted) and bool(event.by))
         if any(isinstance(event, _SWEEPING) for event in step.events):
-            for call in [name for name in self._open if self._log.over or not self._waits(name)]:
+            waits = [name for name in self._open if not name.startswith(REVIEW)]
+            for call in [name for name in waits if self._log.over or not self._waits(name)]:
                 self._count(None, call)
                 self._end(call, "void", self._log.now, "")
         for name in dict.fromkeys(_opened(step)):
             if self._waits(name):
                 self._begin(self._log.calls[name])
+        for event in step.events:
+            if isinstance(event, ev.ReviewAsked):
+                self._ask_others(event.call)
 
     def _waits(self, name: str) -> bool:
         call = self._log.calls.get(name)
@@ -91,22 +99,32 @@ class DerivedRows:
     def _count(self, event: ev.AnyEvent | None, swept: str = "") -> None:
         """Count what is said of an open request, unless a fork copied it: there it was counted before."""
         origin: Any = self._log.about.get("forked_from") or {"at": 0}
-        said = isinstance(event, ev.CallDecided | ev.VoteCast)
-        call: str = event.decision.call if said else getattr(event, "call", swept)
+        call = swept if event is None else _named(event)
         if call not in self._open or self._log.line <= origin["at"]:
             return
         row = self.requests[self._open[call]]
         if isinstance(event, ev.VoteCast):
-            self.tallies.voted(row, event)
-        elif event is None or isinstance(event, ev.CallDecided | ev.CallVoided | ev.CallAskedAgain):
-            self.tallies.closed(row, event, self._log.now)
+            self.tallies.voted(row, event, self._looks(call))
+        elif isinstance(event, ev.ReviewGiven):
+            self.tallies.reviewed(row, event, self._log.now)
+        elif isinstance(event, ev.CallLooked):
+            if next(iter(self._looks(call))) == event.decider.id:
+                self.tallies.looked(row, event, self._log.now)
+        elif event is None or isinstance(event, _ENDS):
+            self.tallies.closed(row, event, self._log.now, self._looks(call))
+
+    def _looks(self, name: str) -> dict[str, int]:
+        call = self._log.calls.get(name)
+        return {} if call is None else call.looks
 
     def _close(self, event: ev.AnyEvent) -> None:
         if isinstance(event, ev.CallDecided):
             made = event.decision
             self._end(made.call, "asked_back" if made.asks_back else made.verdict, made.at, made.by or "")
-        elif isinstance(event, ev.CallVoided | ev.CallAskedAgain):
-            self._end(event.call, "void", self._log.now, "")
+        elif isinstance(event, ev.ReviewGiven):
+            self._end(_named(event), event.verdict, self._log.now, event.decider.id)
+        elif isinstance(event, ev.CallVoided | ev.CallAskedAgain | ev.ReviewAsked):
+            self._end(_named(event), "void", self._log.now, "")
 
     def _end(self, call: str, state: str, at: int, by: str) -> None:
         name = self._open.pop(call, None)
@@ -137,10 +155,16 @@ class DerivedRows:
             closed_at=self._log.now if self._log.over else None,
         )
 
+    def _ask_others(self, call: str) -> None:
+        row, shown = review_row(self._log, self._log.reviews[call])
+        self._open[row.call] = row.id
+        self._new.add(row.id)
+        self.requests[row.id], self._shown[row.id] = row, shown
+
     def _body(self, call: AuditedCall) -> dict[str, Any]:
         """Return what people are shown of a waiting call beside the columns of its row."""
         made = call.proposal
-        params = _hidden(value_of(call.args), made.secrets)
+        params = hidden_in(value_of(call.args), made.secrets)
         fixed = made.fixed or two_steps(call.terms)
         first = two_steps(call.terms) and not self._log.confirmed(call)
         without = {"edit": fixed, "answer": made.elsewhere or first} if call.place == "asked" else {}
@@ -151,20 +175,21 @@ class DerivedRows:
             "label": made.label,
             "arguments": canonical_text(params) if made.secrets else call.args,
             "params": params,
-            "preview": _preview(call, params),
+            "preview": preview_of(call, params),
             "terms": None if call.terms is None else msgspec.to_builtins(call.terms),
             "waits_for": self._log.step_of(call),
-            "confirmed": None if sure is None else _vote(sure.by or "", sure, made.secrets),
+            "confirmed": None if sure is None else said_of(sure.by or "", sure, made.secrets),
             "verdicts": [word for word in _VERDICTS[call.place] if not without.get(word, False)],
-            "votes": [_vote(by, vote, made.secrets) for by, vote in call.votes.items()],
+            "votes": [said_of(by, vote, made.secrets) for by, vote in call.votes.items()],
             "requests": call.question.requests if call.place == "asking" and call.question is not None else None,
             "difference": self._difference(call),
             "requester": self._log.requester,
             "secrets": list(made.secrets),
             "description": str(self._log.tools.get(made.tool, {}).get("description") or ""),
             "path": self._path(call),
-            "claim": None if call.claim is None else _mark(call.claim),
-            "snoozed": [_mark(mark) for mark in call.snoozes.values()],
+            "claim": None if call.claim is None else mark_of(call.claim),
+            "snoozed": [mark_of(mark) for mark in call.snoozes.values()],
+            "looked": [{"by": by, "at": at} for by, at in call.looks.items()],
             "shape": call.shape(),
             **self._start(call),
         }
@@ -175,7 +200,7 @@ class DerivedRows:
             return {"started_at": None, "started_by": "", "former": None}
         by_probe = call.decision is not None and call.decision.via == "probe"
         lets = call.approval if by_probe else call.decision
-        former = None if lets is None else _vote(lets.by or "", lets, call.proposal.secrets)
+        former = None if lets is None else said_of(lets.by or "", lets, call.proposal.secrets)
         return {"started_at": call.started_at, "started_by": call.started_by, "former": former}
 
     def _path(self, call: AuditedCall) -> str:
@@ -192,7 +217,7 @@ class DerivedRows:
         named = " > ".join(words)
         if not outer:
             return named
-        text = asked_text(_hidden(value_of(outer[-1].args), outer[-1].proposal.secrets))
+        text = asked_text(hidden_in(value_of(outer[-1].args), outer[-1].proposal.secrets))
         return f"{named}, asked: {text if len(text) <= ASKED else text[:ASKED] + '[...]'}"
 
     def _difference(self, call: AuditedCall) -> Any:
@@ -266,7 +291,7 @@ def compare_run(run: Run, started_at: int, row: RunRow | None) -> Iterator[Fault
     over = run.status in ("finished", "cancelled")
     wanted: dict[str, Any] = {
         "agent": run.root_agent,
-        "status": "waiting" if run.status == "running" and waiting(run) else run.status,
+        "status": _status(run),
         "started_at": started_at,
         "updated_at": run.now,
         "waiting": 0 if over else len(run.groups["wait"]),
@@ -279,9 +304,24 @@ def compare_run(run: Run, started_at: int, row: RunRow | None) -> Iterator[Fault
             yield _BREAKS.get(field, "I8"), f"the run has another {field} in its row"
 
 
+def _status(run: Run) -> str:
+    """Return what people are told of a run that goes on."""
+    if run.status == "running" and run.queued:
+        return "queued"
+    return "waiting" if run.status == "running" and waiting(run) else run.status
+
+
 def _kept(value: Any) -> Any:
     """Return a value as every store keeps it: text without lone surrogates and without NUL."""
     return value.encode("utf-8", "replace").decode().replace("\0", "?") if isinstance(value, str) else value
+
+
+def _named(event: ev.AnyEvent) -> str:
+    """Return which call an event is about, or which review."""
+    if isinstance(event, ev.CallDecided | ev.VoteCast):
+        return event.decision.call
+    name: str = getattr(event, "call", "")
+    return REVIEW + name if isinstance(event, ev.ReviewAsked | ev.ReviewGiven) else name
 
 
 def _opened(step: ev.Step) -> Iterator[str]:
@@ -314,41 +354,3 @@ def _unlike(body: str, wanted: dict[str, Any], *, older: bool) -> list[str]:
         return [name for name in shown if canonical_text(shown[name]) != canonical_text(wanted.get(name))] or ["body"]
     except (Broken, ValueError, RecursionError):
         return ["body"]
-
-
-def _hidden(value: Any, secrets: Collection[str]) -> Any:
-    """Redact a value: "a.b" names what is in "a", through lists as well, and a key that has the dot."""
-    if isinstance(value, list):
-        return [_hidden(member, secrets) for member in cast("list[Any]", value)]
-    if not isinstance(value, dict):
-        return value
-    seen: dict[str, Any] = {}
-    for name, member in cast("dict[str, Any]", value).items():
-        inner = [path[len(name) + 1 :] for path in secrets if path.startswith(name + ".")]
-        seen[name] = REDACTED if name in secrets else _hidden(member, inner) if inner else member
-    return seen
-
-
-def _preview(call: AuditedCall, params: Any) -> Any:
-    """Return the preview where it says more than the arguments do; a row leaves it out where it does not."""
-    plain = Preview((Json(params),))
-    made = call.preview or call.proposal.preview
-    if call.place == "asking" and call.question is not None:
-        made = call.question.preview or Preview((Json(call.question.requests),))
-    elif call.edited:  # nobody has looked at what a person wrote
-        made = None
-    return None if made is None or made == plain else msgspec.to_builtins(made)
-
-
-def _mark(event: ev.CallMarked) -> dict[str, Any]:
-    return {"by": event.decider.id, "until": event.until}
-
-
-def _vote(by: str, vote: ev.Decision, secrets: Collection[str]) -> dict[str, Any]:
-    seen: dict[str, Any] = {"by": by, "verdict": vote.verdict, "at": vote.at}
-    params = None if vote.args is None else _hidden(value_of(vote.args), secrets)
-    if params is not None:
-        seen["params"] = params
-    if vote.note is not None:
-        seen["note"] = vote.note
-    return seen

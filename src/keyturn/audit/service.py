@@ -1,14 +1,15 @@
 """The audit of a store: checkpoints, verification, search and export behind one object, `App.audit`.
 
-Nothing is written to the store. The checker of the laws (`checker.py`) is apart from this: here it is asked whether the
-record is the one that was written, there whether what it says is lawful.
+Nothing is written to the store, but for who reads it where that is put on record. The checker of the laws
+(`checker.py`) is apart from this: here it is asked whether the record is the one that was written, there whether what
+it says is lawful.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from hashlib import sha256
@@ -19,6 +20,9 @@ import msgspec
 
 from ..core.codec import Log
 from ..core.errors import LogDamaged, RunMissing, StateRejected, UserError
+from ..directory.login import By, names
+from ..directory.people import People
+from ..directory.reads import READS, Read, Reads
 from ..engine.run.log_cache import log_in
 from ..engine.run.open_run import clock_ms
 from ..journal import opened as opened_journal
@@ -38,6 +42,7 @@ from .evidence.write import FileWriter, Written, names_of, replaced
 Format = Literal["jsonl", "csv", "agentack"]
 FORMATS: tuple[Format, ...] = ("jsonl", "csv", "agentack")
 _PLAIN = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
+_LONGEST_WORDS = 500
 Files = str | Path | Sequence[str | Path]
 
 
@@ -57,7 +62,8 @@ class Audit:
     """Signs checkpoints of a store, verifies it, searches its decisions and exports them.
 
     `store` is a journal or its URL; `key` is the file of the signing key, by default the one that `KEYTURN_AUDIT_KEY`
-    names, else the user's own. The file is made when something is signed first.
+    names, else the user's own. The file is made when something is signed first. `trusted_keys` are the ids of people's
+    keys that somebody outside vouches for; their other keys go back to them, else to the first that was confirmed.
 
     >>> import asyncio
     >>> from keyturn import MemoryJournal
@@ -65,9 +71,11 @@ class Audit:
     True
     """
 
-    def __init__(self, store: Store | str, *, key: str | Path | None = None) -> None:
+    def __init__(self, store: Store | str, *, key: str | Path | None = None, trusted_keys: Iterable[str] = ()) -> None:
         self._store = opened_journal(store) if isinstance(store, str) else store
         self._key = None if key is None else Path(key)
+        self._trusted_keys = names(trusted_keys, "trusted_keys")
+        self._reads = Reads(self._store, People(self._store))
 
     async def checkpoint(self, out: str | Path, *, heads: Files = ()) -> Written:
         """Sign how far every run has come, into a file to be kept elsewhere.
@@ -79,23 +87,45 @@ class Audit:
             return await FileWriter(self._store, self._signer(), stream, "checkpoint").write(follows)
 
     async def verify(self, *, heads: Files = (), public: str | Path | None = None) -> VerifyReport:
-        """Verify every line of the store with its keys, and against checkpoints that were kept elsewhere."""
+        """Verify every line of the store with its keys, what people signed, and checkpoints kept elsewhere."""
         named = _paths(heads)
         marks = read_marks(named, self._trusted(public)) if named else None
-        return await verify_store(self._store, marks)
+        return await verify_store(self._store, marks, self._trusted_keys)
 
     @staticmethod
-    def verify_file(source: str | Path | BinaryIO, *, public: str | Path, heads: Files = ()) -> VerifyReport:
-        """Verify an export or a checkpoint with public keys alone; no store and no other key is needed."""
-        given = Path(source) if isinstance(source, str) else source
-        return verify_file(given, read_public(Path(public)), _paths(heads))
+    def verify_file(
+        source: str | Path | BinaryIO, *, public: str | Path, heads: Files = (), trusted_keys: Iterable[str] = ()
+    ) -> VerifyReport:
+        """Verify an export or a checkpoint with public keys alone; no store and no other key is needed.
 
-    async def search(self, *, after: str | None = None, limit: int = 100, **terms: Unpack[Terms]) -> list[AuditEntry]:
+        What people signed is verified as well, by their keys in the export; `trusted_keys` are those of them that
+        somebody outside vouches for, by default the first that was confirmed.
+        """
+        given = Path(source) if isinstance(source, str) else source
+        return verify_file(given, read_public(Path(public)), _paths(heads), names(trusted_keys, "trusted_keys"))
+
+    async def search(
+        self, *, after: str | None = None, limit: int = 100, by: By | None = None, **terms: Unpack[Terms]
+    ) -> list[AuditEntry]:
         """Return who decided what, when and on which bytes, the oldest run first; `after` is the key of an entry.
 
-        `text` is looked for in everything that an entry says. Secrets are redacted before.
+        `text` is looked for in everything that an entry says. Secrets are redacted before. `by` says who reads it,
+        which is put on record where the directory says so.
         """
+        if by is not None:
+            await self._reads.note(by, "search", what=_words(terms))
         return await search(self._store, Wanted(**terms), after, limit)
+
+    async def reads(self, *, person: str | None = None, request: str | None = None) -> list[Read]:
+        """Return who read the arguments of calls, the oldest first: what is on record of it."""
+        logs = [name for name in await names_of(self._store) if name.startswith(READS)]
+        found = await self._reads.entries(logs)
+        return [
+            read
+            for read in found
+            if (person is None or (read.by is not None and read.by.id == person))
+            and (request is None or request in read.requests)
+        ]
 
     async def export(
         self,
@@ -104,13 +134,15 @@ class Audit:
         format: Format = "jsonl",
         secrets: bool = False,
         heads: Files = (),
+        by: By | None = None,
         **terms: Unpack[Terms],
     ) -> Written:
         """Export the record: whole and verifiable as JSONL, one row a decision as CSV, or as traces for `agentack`.
 
         Lines that hold what a tool marked as secret are withheld from a JSONL unless `secrets`; their digests stand
         there. `terms` choose decisions for a CSV, and `run` one run for a trace; a JSONL is always whole. For
-        `agentack`, `out` is a folder.
+        `agentack`, `out` is a folder. `by` says who exports it, which is put on record where the directory says so; an
+        export with secrets always is.
         """
         if format not in FORMATS:
             raise UserError(f"format is one of {', '.join(FORMATS)}, and not {format!r}")
@@ -119,6 +151,8 @@ class Audit:
         given = [name for name, value in terms.items() if value is not None]
         if format == "jsonl" and given:
             raise UserError(f"a jsonl export is whole; leave out {', '.join(given)}, or export a csv")
+        if secrets or by is not None:
+            await self._reads.note(by, "secrets" if secrets else "export", what=_words(terms), always=secrets)
         if format == "csv":
             return await self._table(Path(out), Wanted(**terms).checked())
         if format == "agentack":
@@ -193,6 +227,12 @@ class Audit:
         shown = {row.id: shown[row.id] for row in rows if row.id in shown and row.revision == 1}
         for event in trace_of(run, log.steps, shown):
             stream.write(msgspec.json.encode(event) + b"\n")
+
+
+def _words(terms: Terms) -> str:
+    """Return what was searched for, in a few words."""
+    given = {name: value for name, value in terms.items() if value is not None}
+    return ", ".join(f"{name} {value}" for name, value in given.items())[:_LONGEST_WORDS]
 
 
 async def _requests(store: Store, run: str) -> AsyncIterator[Any]:

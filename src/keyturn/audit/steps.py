@@ -38,3 +38,23 @@ class Steps(Standing):
     def asked_now(self, call: AuditedCall) -> Approval | None:
         """Return the terms of the step that is due."""
         return of_step(call.terms, confirmed=self.confirmed(call))
+
+    def ran_out(self, call: AuditedCall) -> bool:
+        """Return whether the time of a request is over."""
+        return call.expires_at is not None and self.now > call.expires_at
+
+    def check_expiry(self, call: AuditedCall) -> None:
+        """Check that a request runs out in its time, and only where nobody is to be asked once more."""
+        need(self.ran_out(call), "I6", f"call {call.id} expired before its time")
+        terms = call.terms or Approval()
+        more = terms.on_expiry == "escalate" or (terms.on_expiry == "ask_again" and call.asks + 1 < terms.max_asks)
+        need(not more, "I6", f"call {call.id} expired where its terms say that somebody is asked once more")
+
+    def warned(self, event: ev.ExpiryNear) -> None:
+        """Check a warning that a request will expire."""
+        call = self.at(event.call)
+        due = call.warns_at if call.place == "asked" else None
+        need(not call.warned, "I8", f"call {call.id} was said to run out soon a second time")
+        in_time = due is not None and self.now >= due and not self.ran_out(call)
+        need(in_time, "I8", f"call {call.id} was said to run out soon at the wrong time")
+        call.warned = True

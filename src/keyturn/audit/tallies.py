@@ -7,7 +7,7 @@ logs say, never less. Runs go on while they are read, so a number has to be betw
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..core import events as ev
 from ..core.records import Decision
@@ -24,34 +24,42 @@ class Recount:
         self.whole = True
         self._found: dict[_Key, list[int]] = defaultdict(lambda: [0] * (len(EDGES) + 3))
 
-    def closed(self, row: RequestRow, event: ev.AnyEvent | None, at: int) -> None:
+    def closed(self, row: RequestRow, event: ev.AnyEvent | None, at: int, looks: Mapping[str, int]) -> None:
         """Count the end of an asking: by a decision, by a new asking, or because nobody can decide it any more."""
         if isinstance(event, ev.CallDecided):
             said = event.decision
             decides = said.via in ("person", "clock")
             word = "asked_back" if said.asks_back else said.verdict
-            self._decision(row, said, word if decides else said.via)
+            self._decision(row, said, word if decides else said.via, looks)
         else:
             self._add(row, event.why if isinstance(event, ev.CallAskedAgain) else "void", at, "")
 
-    def voted(self, row: RequestRow, event: ev.VoteCast) -> None:
+    def voted(self, row: RequestRow, event: ev.VoteCast, looks: Mapping[str, int]) -> None:
         """Count a decision that did not settle a call."""
         if not event.replaced:
-            self._decision(row, event.decision, "vote " + event.decision.verdict)
+            self._decision(row, event.decision, "vote " + event.decision.verdict, looks)
+
+    def reviewed(self, row: RequestRow, event: ev.ReviewGiven, at: int) -> None:
+        """Count what somebody said of a call that was let run."""
+        self._add(row, event.verdict, at, event.decider.id)
+
+    def looked(self, row: RequestRow, event: ev.CallLooked, at: int) -> None:
+        """Count that somebody looked at a request, the first of all."""
+        self._add(row, "look", at, event.decider.id)
 
     def take(self, other: Recount) -> None:
         """Take over what another one counted."""
         for key, numbers in other._found.items():
             self._found[key] = [one + more for one, more in zip(self._found[key], numbers, strict=True)]
 
-    def _decision(self, row: RequestRow, said: Decision, what: str) -> None:
+    def _decision(self, row: RequestRow, said: Decision, what: str, looks: Mapping[str, int]) -> None:
         person = said.decider.id if said.decider is not None else ""
         self._add(row, what, said.at, person)
         if person and said.via == "person" and said.verdict in ("approve", "edit", "retry"):
-            self._add(row, "read", said.at, person)
+            self._add(row, "read", said.at, person, looks.get(person))
 
-    def _add(self, row: RequestRow, what: str, at: int, person: str) -> None:
-        took = max(0, min(at - row.asked_at, 1 << 40))
+    def _add(self, row: RequestRow, what: str, at: int, person: str, since: int | None = None) -> None:
+        took = max(0, min(at - (row.asked_at if since is None else since), 1 << 40))
         names = tuple(_kept(name) for name in (what, row.tool, row.agent, row.kind, row.risk, person))
         numbers = self._found[max(0, min(at // _DAY, 1 << 30)), names]
         numbers[0] += 1

@@ -16,65 +16,88 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, LiteralString
 
+import msgspec
+
 from ..audit.decisions.entries import AuditEntry
 from ..audit.evidence.report import VerifyReport, moment_of
 from ..audit.evidence.signing import Signer, key_file
 from ..audit.evidence.write import Written, replaced
 from ..audit.service import FORMATS, Audit, Terms, own_keys, read_public
 from ..core.errors import KeyturnError, LogDamaged, UserError
+from ..directory.login import By
+from ..directory.people import People
+from ..directory.reads import Read
 from ..engine.run.open_run import clock_ms
 from ..journal import open_journal
 from ..render.escape import escape, quote
+from .finding import SHORT
 from .printing import must_be_there, print_labelled, print_row
+from .with_journal import describe_journal, describe_json, describe_url, reader_of, url_of
 
 _URLS = ("sqlite:", "postgresql:", "postgres:", "memory:")
 _NAMES: dict[str, LiteralString] = {
     "checkpoint": "keyturn audit checkpoint",
     "verify": "keyturn audit verify",
     "search": "keyturn audit search",
+    "reads": "keyturn audit reads",
     "export": "keyturn audit export",
     "keys": "keyturn audit keys",
 }
-_JOURNAL = "the journal, such as sqlite:///runs.db or postgresql://ann@db/keyturn"
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    what = parser.add_subparsers(dest="what", required=True, metavar="checkpoint | verify | search | export | keys")
+    what = parser.add_subparsers(dest="what", required=True, metavar=" | ".join(_NAMES))
     _describe_checkpoint(what.add_parser("checkpoint", help="sign how far every run has come, to be kept elsewhere"))
     _describe_verify(what.add_parser("verify", help="verify a journal, an export or a checkpoint"))
     _describe_search(what.add_parser("search", help="list who decided what, when, on which bytes"))
+    _describe_reads(what.add_parser("reads", help="list who read the arguments of calls, where that is on record"))
     _describe_export(what.add_parser("export", help="write the record as JSONL, CSV or traces for agentack"))
     _describe_keys(what.add_parser("keys", help="list the signing keys, write the public ones, or take a new one"))
 
 
 def _describe_checkpoint(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("url", metavar="URL", help=_JOURNAL)
+    describe_url(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to write it")
     _common(parser, heads="checkpoints made before: what they signed must still be there", key=True)
 
 
 def _describe_verify(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="URL|FILE|-", help="a journal, or the file of an export or a checkpoint")
+    told = "a journal, or the file of an export or a checkpoint"
+    parser.add_argument("url", metavar="URL|FILE|-", nargs="?", help=told)
     parser.add_argument("--public", type=Path, metavar="FILE", help="the public keys that you trust")
+    parser.add_argument(
+        "--trusted-key",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="a person's own key that you vouch for, by its fingerprint (default: the first that was confirmed)",
+    )
     _common(parser, heads="checkpoints that were kept elsewhere", key=True)
 
 
 def _describe_search(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("url", metavar="URL", help=_JOURNAL)
+    describe_url(parser)
     _terms(parser)
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="how many at most (default: %(default)s)")
     parser.add_argument("--after", metavar="KEY", help="go on after the entry with this key")
+    _common(parser, reads=True)
+
+
+def _describe_reads(parser: argparse.ArgumentParser) -> None:
+    describe_url(parser)
+    parser.add_argument("--person", metavar="ID", help="what this person read")
+    parser.add_argument("--request", metavar="ID", help="who read this request")
     _common(parser)
 
 
 def _describe_export(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("url", metavar="URL", help=_JOURNAL)
+    describe_url(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="PATH", help="the file; for agentack a folder")
     parser.add_argument("--format", choices=FORMATS, default="jsonl", help="(default: %(default)s)")
     parser.add_argument("--secrets", action="store_true", help="do not withhold lines that hold marked secrets (jsonl)")
     _terms(parser)
-    _common(parser, heads="checkpoints made before: what they signed must still be there (jsonl)", key=True)
+    _common(parser, heads="checkpoints made before: what they signed must still be there (jsonl)", key=True, reads=True)
 
 
 def _describe_keys(parser: argparse.ArgumentParser) -> None:
@@ -94,14 +117,17 @@ def _terms(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text", metavar="TEXT", help="that say this anywhere, upper or lower case")
 
 
-def _common(parser: argparse.ArgumentParser, heads: str = "", *, key: bool = False, tenant: bool = True) -> None:
+def _common(
+    parser: argparse.ArgumentParser, heads: str = "", *, key: bool = False, tenant: bool = True, reads: bool = False
+) -> None:
     if heads:
         parser.add_argument("--heads", "--head", type=Path, action="append", default=[], metavar="FILE", help=heads)
     if key:
         parser.add_argument("--key", type=Path, metavar="FILE", help="the signing key (or KEYTURN_AUDIT_KEY)")
     if tenant:
-        parser.add_argument("--tenant", default="default", metavar="NAME", help="whose runs (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+        describe_journal(parser, people=reads)
+    else:
+        describe_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -110,6 +136,7 @@ def run(arguments: argparse.Namespace) -> int:
         "checkpoint": _checkpoint,
         "verify": _verify,
         "search": _search,
+        "reads": _reads,
         "export": _export,
         "keys": _keys,
     }
@@ -120,12 +147,16 @@ def run(arguments: argparse.Namespace) -> int:
         return 1 if isinstance(error, LogDamaged) else 2
 
 
-def _with_store(arguments: argparse.Namespace, do: Callable[[Audit], Coroutine[Any, Any, Any]], url: str) -> Any:
+def _with_store(arguments: argparse.Namespace, do: Callable[[Audit, By | None], Coroutine[Any, Any, Any]]) -> Any:
     async def done() -> Any:
+        url = url_of(arguments)
         must_be_there(url)
         whole: Any = open_journal(url)
         try:
-            return await do(Audit(whole.of(arguments.tenant), key=getattr(arguments, "key", None)))
+            store = whole.of(arguments.tenant)
+            trusted: list[str] = getattr(arguments, "trusted_key", [])
+            by = await reader_of(People(store), arguments) if hasattr(arguments, "by") else None
+            return await do(Audit(store, key=getattr(arguments, "key", None), trusted_keys=trusted), by)
         finally:
             if hasattr(whole, "close"):
                 await whole.close()
@@ -134,14 +165,14 @@ def _with_store(arguments: argparse.Namespace, do: Callable[[Audit], Coroutine[A
 
 
 def _checkpoint(arguments: argparse.Namespace) -> int:
-    made = _with_store(arguments, lambda audit: audit.checkpoint(arguments.out, heads=arguments.heads), arguments.url)
+    made = _with_store(arguments, lambda audit, _by: audit.checkpoint(arguments.out, heads=arguments.heads))
     return _told(arguments, made)
 
 
 def _export(arguments: argparse.Namespace) -> int:
     options: dict[str, Any] = {"format": arguments.format, "secrets": arguments.secrets, "heads": arguments.heads}
     options |= {name: value for name, value in _wanted(arguments).items() if value is not None}
-    made = _with_store(arguments, lambda audit: audit.export(arguments.out, **options), arguments.url)
+    made = _with_store(arguments, lambda audit, by: audit.export(arguments.out, by=by, **options))
     return _told(arguments, made)
 
 
@@ -164,10 +195,10 @@ def _told(arguments: argparse.Namespace, made: Written) -> int:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    source: str = arguments.source
-    if source.startswith(_URLS):
+    given: str | None = arguments.url
+    if given is None or given.startswith(_URLS):
         named = {"heads": arguments.heads, "public": arguments.public}
-        report: VerifyReport = _with_store(arguments, lambda audit: audit.verify(**named), source)
+        report: VerifyReport = _with_store(arguments, lambda audit, _by: audit.verify(**named))
     else:
         report = _verified_file(arguments)
     if arguments.json:
@@ -182,14 +213,16 @@ def _verified_file(arguments: argparse.Namespace) -> VerifyReport:
     from ..audit.evidence.verify import verify_file
 
     public = own_keys(arguments.key) if arguments.public is None else read_public(arguments.public)
-    given = sys.stdin.buffer if arguments.source == "-" else Path(arguments.source)
-    return verify_file(given, public, arguments.heads)
+    if arguments.journal is not None:
+        raise UserError("a file and a journal are named: leave out one")
+    given = sys.stdin.buffer if arguments.url == "-" else Path(arguments.url)
+    return verify_file(given, public, arguments.heads, arguments.trusted_key)
 
 
 def _search(arguments: argparse.Namespace) -> int:
     terms = _wanted(arguments)
     options: dict[str, Any] = {"after": arguments.after, "limit": arguments.limit}
-    found: list[AuditEntry] = _with_store(arguments, lambda audit: audit.search(**options, **terms), arguments.url)
+    found: list[AuditEntry] = _with_store(arguments, lambda audit, by: audit.search(by=by, **options, **terms))
     for entry in found:
         if arguments.json:
             print(json.dumps(dict(entry)))
@@ -200,6 +233,27 @@ def _search(arguments: argparse.Namespace) -> int:
     elif len(found) == arguments.limit and not arguments.json:
         print_row(f"more: --after {escape(found[-1].key, keep='')}", sys.stdout)
     return 1 if any(entry.what == "damage" for entry in found) else 0
+
+
+def _reads(arguments: argparse.Namespace) -> int:
+    named = {"person": arguments.person, "request": arguments.request}
+    found: list[Read] = _with_store(arguments, lambda audit, _by: audit.reads(**named))
+    for read in found:
+        if arguments.json:
+            print(json.dumps(msgspec.to_builtins(read)))
+        else:
+            print_row(_read_row(read), sys.stdout)
+    if not found and not arguments.json:
+        print("nothing is on record: keyturn people set record_reads true")
+    return 0
+
+
+def _read_row(read: Read) -> str:
+    by = "the program" if read.by is None else f"{quote(read.by.id)}"
+    claimed = " (claimed)" if read.by is not None and read.by.strength == "claimed" else ""
+    what = f" {quote(read.what)}" if read.what else ""
+    requests = f": {', '.join(escape(each, keep='')[:SHORT] for each in read.requests)}" if read.requests else ""
+    return f"{moment_of(read.at)} {read.how}{what} by {by}{claimed}{requests}"
 
 
 def _row(entry: AuditEntry) -> str:

@@ -21,14 +21,13 @@ from ..audit.checker import CheckReport, Head, check, heads
 from ..core.errors import KeyturnError, UnsafeStore, UserError
 from ..journal import open_journal
 from .printing import must_be_there, print_labelled, print_row
+from .with_journal import describe_journal, describe_url, print_json, url_of
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument(
-        "url", metavar="URL", help="the journal, such as sqlite:///runs.db or postgresql://ann@db/keyturn"
-    )
-    parser.add_argument("--tenant", default="default", metavar="NAME", help="whose runs (default: %(default)s)")
+    describe_url(parser)
+    describe_journal(parser)
     parser.add_argument("--strict", action="store_true", help="refuse a journal that may not be safe where it is kept")
     parser.add_argument("--heads", type=Path, metavar="FILE", help="compare with the heads that --keep wrote")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="write how far each run came, if all is well")
@@ -44,15 +43,19 @@ def run(arguments: argparse.Namespace) -> int:
         except (KeyturnError, UnsafeStore) as error:
             print_labelled("keyturn check", str(error))
             return 2
-    for row in str(report).split("\n"):
-        print_row(row, sys.stdout)
+    if arguments.json:
+        print_json(report.data(), indent=2)
+    else:
+        for row in str(report).split("\n"):
+            print_row(row, sys.stdout)
     return 0 if report.ok and not report.moving else 1
 
 
 async def _checked(arguments: argparse.Namespace) -> CheckReport:
     known = None if arguments.heads is None else _read(arguments.heads)
-    must_be_there(arguments.url)
-    whole: Any = open_journal(arguments.url)
+    url = url_of(arguments)
+    must_be_there(url)
+    whole: Any = open_journal(url)
     try:
         store = whole.of(arguments.tenant)
         report = await check(store, heads=known)

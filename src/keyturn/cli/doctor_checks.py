@@ -218,7 +218,7 @@ async def check_app(store: Any, app: App) -> list[Finding]:
     """Say whether the app has what its agents and the open runs need."""
     made = [Finding("ok", "app", f"it has the agents {', '.join(app.agents)}")]
     lost: set[str] = set()
-    for status in ("running", "waiting"):
+    for status in ("queued", "running", "waiting"):
         lost |= {row.agent for row in await store.runs(Query(state=status, limit=_LOOKED_AT))} - set(app.agents)
     for name in sorted(lost):
         said = f"open runs are those of the agent {name}, which it does not have"

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ..core.errors import NotPending, RunMissing, UserError
+from ..directory.login import By
 from ..inbox.desk import Inbox
 from ..journal.base import Store
 from ..journal.rows import GrantRow, Query, RequestRow, RunRow
@@ -21,14 +22,14 @@ _NAMED = 5  # of the ids that fit, an error names so many
 _Page = Callable[[Query], Awaitable[Sequence[Any]]]
 
 
-async def find_request(inbox: Inbox, given: str) -> RequestRow:
-    """Return the request of an id, an open one rather than one that was settled."""
+async def find_request(inbox: Inbox, given: str, by: By | None = None) -> RequestRow:
+    """Return the request of an id, an open one rather than one that was settled; `by` is who reads it."""
     if len(given) >= _WHOLE:
-        return await inbox.get(given)
+        return await inbox.get(given, by=by)
     for query in (Query(state="open"), Query()):
         found = await _fitting(given, inbox.list, query, lambda row: (row.asked_at, row.id))
         if found:
-            return await inbox.get(_only(given, found, "requests").id)
+            return await inbox.get(_only(given, found, "requests").id, by=by)
     raise NotPending(f"no request begins with {given!r}; keyturn requests --all lists them")
 
 

@@ -16,7 +16,8 @@ from .._version import __version__
 
 COMMANDS: dict[str, str] = {
     "answer": "give what a tool asks for: keyturn answer REQUEST TEXT",
-    "approve": "let a call run, exactly as it was shown: keyturn approve REQUEST",
+    "approve": "let a call run, exactly as it was shown, or all like it with --alike: keyturn approve REQUEST",
+    "ask-back": "ask the agent about a call, which does not run: keyturn ask-back REQUEST QUESTION",
     "audit": "sign checkpoints, verify, search and export the record: keyturn audit verify URL",
     "cancel": "cancel a run: keyturn cancel RUN --why TEXT",
     "chat": "talk with an assistant in the terminal, whose calls wait for you",
@@ -34,6 +35,7 @@ COMMANDS: dict[str, str] = {
     "init": "make a journal with its first person, who administers it: keyturn init --journal URL",
     "insights": "tell how people decide, and suggest rules: keyturn insights --journal URL [--suggest]",
     "keys": "list the keys that sign and seal, add a new one, retire an old one: keyturn keys rotate",
+    "let-go": "say that you are not on a request any more: keyturn let-go REQUEST",
     "migrate": "rewrite imports of openai-agents, and list what differs: keyturn migrate PATH",
     "outbox": "list messages that could not be delivered, and send them again: keyturn outbox sqlite:///keyturn.db",
     "people": "list and change who may decide what: keyturn people add bob --role finance",
@@ -42,17 +44,23 @@ COMMANDS: dict[str, str] = {
     "requests": "list what waits for people",
     "resolve": "say what became of a call in doubt: keyturn resolve REQUEST ran",
     "restored": "put in doubt what a store lets run that was brought back from a copy: keyturn restored URL",
+    "review": "say of a call that was let run whether that was right: keyturn review REQUEST wrong --note TEXT",
     "revoke": "revoke a standing decision: keyturn revoke GRANT",
     "run": "start a run: keyturn run module:app AGENT INPUT",
     "runs": "list runs, and say why one stopped: keyturn runs sqlite:///keyturn.db [RUN]",
     "send": "tell a run something, which its model reads at its next turn: keyturn send RUN TEXT",
     "serve": "serve the pages and the API of an app, and move its runs: keyturn serve module:app",
     "show": "show a request whole: keyturn show REQUEST",
+    "snooze": "put a request off, for yourself alone: keyturn snooze REQUEST --lasts 2h",
     "tail": "tell what happened in a run, and what happens: keyturn tail RUN --follow",
+    "take": "say that you are on a request, so that others leave it to you: keyturn take REQUEST",
     "takeover": "take over a paused state that openai-agents saved",
+    "wake": "have a request back that you put off: keyturn wake REQUEST",
+    "withdraw": "take an approval back before its call is started: keyturn withdraw REQUEST",
     "worker": "move an app's runs: keyturn worker module:app",
 }
-_DECIDING = ("answer", "approve", "edit", "grant", "reject", "resolve")
+_DECIDING = ("answer", "approve", "ask-back", "edit", "grant", "reject", "resolve", "review")
+_MARKING = ("let-go", "snooze", "take", "wake", "withdraw")
 
 
 class Command(Protocol):
@@ -68,9 +76,11 @@ class Command(Protocol):
 
 
 def command_named(name: str) -> Command:
-    """Import a command: a file of its own, or a verb of the table of those that decide."""
+    """Import a command: a file of its own, or a row of a table: of those that decide, and of those that mark."""
     if name in _DECIDING:
         return import_module(".deciding.verbs", __package__).DECIDING[name]
+    if name in _MARKING:
+        return import_module(".deciding.marking", __package__).MARKING[name]
     return cast("Command", import_module(f".{name}", __package__))
 
 

@@ -13,10 +13,12 @@ from ..directory.people import People
 from ..directory.state import Directory, Person
 from ..render.escape import escape
 from .people_keys import confirm_key, enrol_key, key_line, list_keys
+from .people_settings import change_setting, list_settings
 from .with_journal import Told, author_of, describe_journal, run_with_journal
 
 _Do = Callable[[People, argparse.Namespace, str | Decider], Awaitable[Any]]
 
+_SETS = ("setting", "value", "--person")
 _ENROLS = ("file", "--sign-with", "--label")
 # Each word, what it does, and its arguments.
 _WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -38,12 +40,19 @@ _WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
         "say where a person is told of requests; no address for not any more",
         ("person", "channel", "address"),
     ),
+    "set": ("change a setting, of everybody or with --person of one person; no value for as it was", _SETS),
+    "settings": ("list the settings of everybody, or of one person", ("whose",)),
     "keys": ("list the people's own keys, of all or of one person", ("whose",)),
     "enrol-key": ("enrol your own ssh key: its .pub file; it counts when somebody has confirmed it", _ENROLS),
     "confirm-key": ("confirm that a key is its owner's, signed with a key of yours that counts", ("id", "--sign-with")),
     "revoke-key": ("revoke a person's own key", ("id",)),
 }
-_OPTIONAL = {"to": "the person", "whose": "the person", "address": "where, such as an e-mail address"}
+_OPTIONAL = {
+    "to": "the person",
+    "value": "JSON such as true, 5 or [1]; other text is text",
+    "whose": "the person",
+    "address": "where, such as an e-mail address",
+}
 _SCOPES = ["decide", "read"]
 
 
@@ -166,6 +175,7 @@ _READS: dict[str, Callable[[People, argparse.Namespace], Awaitable[Told]]] = {
     "show": _show,
     "log": _log,
     "keys": list_keys,
+    "settings": list_settings,
 }
 
 
@@ -198,6 +208,7 @@ _CHANGES: dict[str, _Do] = {
     "revoke-token": lambda people, given, by: people.revoke_token(given.id, by=by),
     "link": lambda people, given, by: people.make_link(given.person, by=by),
     "address": lambda people, given, by: people.set_address(given.person, given.channel, given.address, by=by),
+    "set": change_setting,
     "enrol-key": enrol_key,
     "confirm-key": confirm_key,
     "revoke-key": lambda people, given, by: people.revoke_key(given.id, by=by),

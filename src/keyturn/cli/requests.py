@@ -7,13 +7,15 @@ import json
 from collections.abc import Iterator
 from typing import Any, cast
 
+from ..core.encodable import in_milliseconds
+from ..directory.people import DECIDE
 from ..inbox.desk import Inbox
 from ..journal.rows import Query, RequestRow
 from ..render.escape import escape, quote
 from ..render.one_row import first_arguments
 from .deciding.drawing import STATES, request_data
 from .finding import SHORT, find_run
-from .with_journal import Told, describe_journal, run_with_journal
+from .with_journal import Told, by_of, describe_journal, login_of, reader_of, run_with_journal
 
 _ROOM = 60  # characters of the arguments
 _KINDS = {"in_doubt": "in doubt", "external": "asks"}
@@ -25,19 +27,26 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tool", metavar="NAME", help="list those for calls of this tool only")
     parser.add_argument("--agent", metavar="NAME", help="list those of this agent only")
     parser.add_argument("--run", metavar="RUN", help="list those of this run only")
+    parser.add_argument(
+        "--mine", action="store_true", help="list those only that you may decide and did not put off (see --as)"
+    )
+    parser.add_argument("--unclaimed", action="store_true", help="list none that somebody is on")
     parser.add_argument("--limit", type=int, default=50, metavar="N", help="how many at most (default: %(default)s)")
-    describe_journal(parser)
+    describe_journal(parser, people=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """List them; return 1 where that cannot be done."""
 
     async def work(store: Any) -> Told:
+        inbox = Inbox(store)
         of_run = None if arguments.run is None else (await find_run(store, arguments.run)).run
         limit = max(arguments.limit, 1)
         state = None if arguments.all else "open"
         wanted = Query(state=state, tool=arguments.tool, agent=arguments.agent, run=of_run, limit=limit + 1)
-        found = list(await Inbox(store).list(wanted))
+        reader = await reader_of(inbox.people, arguments)
+        who = (await login_of(inbox.people, arguments, DECIDE) or by_of(arguments)) if arguments.mine else None
+        found = list(await inbox.list(wanted, for_=who, unclaimed=arguments.unclaimed, by=reader))
         now = await store.now()
         rows = [" ".join(_parts(row, now)) for row in found[:limit]] or ["nothing waits"]
         if len(found) > limit:
@@ -71,6 +80,9 @@ def _parts(row: RequestRow, now: int) -> Iterator[str]:
     terms = row.request.terms
     if terms is not None and terms.quorum > 1:
         yield f"with {len(row.request.votes)} of {terms.quorum} votes"
+    claim = row.request.claim
+    if claim is not None and in_milliseconds(claim.until) > now:
+        yield f"and {quote(claim.by)} is on it"
 
 
 def _length(milliseconds: int) -> str:

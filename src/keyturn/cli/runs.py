@@ -13,16 +13,17 @@ from typing import Any
 import msgspec
 
 from ..core.encodable import moment
+from ..engine.driving.quota_logs import AGENT as COUNTING
 from ..engine.run.log_cache import log_in
 from ..engine.views.rows import rows_in
 from ..journal.base import Store
 from ..journal.rows import Query, RunRow
 from ..render.escape import escape, quote
-from .finding import find_run
+from .finding import every_row, find_run
 from .printing import print_labelled
 from .with_journal import Told, describe_journal, run_with_journal
 
-_STATUSES = ("running", "waiting", "finished", "failed", "cancelled", "erased", "damaged")
+_STATUSES = ("queued", "running", "waiting", "finished", "failed", "cancelled", "erased", "damaged")
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +34,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="the journal, such as sqlite:///runs.db, and a run to tell of alone: what stopped it, and where",
     )
+    parser.add_argument("--all", action="store_true", help="list the logs that count for limits of several runs, too")
     parser.add_argument("--status", choices=_STATUSES, help="list these only")
     parser.add_argument("--agent", metavar="NAME", help="list those that began with this agent only")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="how many at most (default: %(default)s)")
@@ -51,11 +53,24 @@ def run(arguments: argparse.Namespace) -> int:
     async def work(store: Any) -> Told:
         if named:
             return await _of_one(store, named[0])
-        wanted = Query(state=arguments.status, agent=arguments.agent, limit=max(arguments.limit, 1), newest=True)
-        found = await store.runs(wanted)
+        found = await _listed(store, arguments)
         return Told([_line(row) for row in found] or ["no runs"], [_data(row) for row in found])
 
     return run_with_journal(arguments, "runs", work)
+
+
+async def _listed(store: Store, arguments: argparse.Namespace) -> list[RunRow]:
+    """Return the runs that are asked for, the newest first; a log that counts is none, unless it is asked for."""
+    limit = max(arguments.limit, 1)
+    wanted = Query(state=arguments.status, agent=arguments.agent, limit=limit, newest=True)
+    if arguments.all or arguments.agent is not None:
+        return list(await store.runs(wanted))
+    found: list[RunRow] = []
+    async for row in every_row(store.runs, wanted, lambda row: (row.started_at, row.run)):
+        found += [row] if row.agent != COUNTING else []
+        if len(found) == limit:
+            break
+    return found
 
 
 async def _of_one(store: Store, given: str) -> Told:

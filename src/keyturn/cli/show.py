@@ -9,9 +9,10 @@ from typing import Any
 from ..console.screen import Terminal
 from ..inbox.desk import Inbox
 from ..render.terminal import wants_colour
+from .deciding.batch import batch_data, batch_of, draw_batch
 from .deciding.drawing import draw_request, request_data
 from .finding import SHORTEST, find_request
-from .with_journal import Told, describe_journal, run_with_journal
+from .with_journal import Told, describe_journal, reader_of, run_with_journal
 
 #: Columns of what is drawn where nobody has a terminal.
 WIDTH = 100
@@ -20,15 +21,24 @@ WIDTH = 100
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.add_argument("request", metavar="REQUEST", help=f"its id, or the first characters of it, {SHORTEST} or more")
-    describe_journal(parser)
+    parser.add_argument(
+        "--alike", action="store_true", help="show all that wait for the same tool with the same arguments"
+    )
+    describe_journal(parser, people=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show it; return 1 where there is none."""
 
     async def work(store: Any) -> Told:
-        row = await find_request(Inbox(store), arguments.request)
+        inbox = Inbox(store)
+        who = await reader_of(inbox.people, arguments)
+        row = await find_request(inbox, arguments.request, who)
         rows: list[str] = []
+        if arguments.alike:
+            batch = await batch_of(inbox, row, who)
+            draw_batch(drawing_to(rows), batch, await store.now())
+            return Told(rows, batch_data(batch), drawn=True)
         draw_request(drawing_to(rows), row, await store.now())
         return Told(rows, request_data(row), drawn=True)
 

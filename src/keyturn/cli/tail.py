@@ -15,13 +15,15 @@ from typing import Any
 from ..core.codec import Log
 from ..core.encodable import moment
 from ..core.states import OVER
+from ..directory.people import People
+from ..directory.reads import Reads
 from ..engine.run.log_cache import log_in
 from ..engine.run.open_run import chain_of
 from ..inbox.event_words import Teller
 from ..journal.base import Store
 from .finding import SHORTEST, find_run
 from .printing import print_row
-from .with_journal import describe_journal, print_json, run_with_journal
+from .with_journal import describe_journal, print_json, reader_of, run_with_journal
 
 _ENDED = (*OVER, "failed")
 
@@ -30,7 +32,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.add_argument("run", metavar="RUN", help=f"its id, or the first {SHORTEST} or more characters of it")
     parser.add_argument("--follow", "-f", action="store_true", help="go on until the run ends")
-    describe_journal(parser)
+    describe_journal(parser, people=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -38,6 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     async def work(store: Any) -> int:
         row = await find_run(store, arguments.run)
+        people = People(store)
+        await Reads(store, people).note(await reader_of(people, arguments), "log", what=row.run)
         await log_in(store, row.run)  # refused whole where a line is not the one that was written
         tail = _Tail(Log(chain=chain_of(store, row.run)), as_json=arguments.json)
         for line in await store.read(row.run):

@@ -11,15 +11,17 @@ import getpass
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, LiteralString, NamedTuple, cast
 
 import msgspec
 
 from ..app import App
-from ..core.errors import KeyturnError, UserError
+from ..core.errors import KeyturnError, NotAllowed, UserError
 from ..core.people import Decider
+from ..directory.login import By
 from ..directory.people import Login, People
 from ..inbox.desk import Inbox
 from ..journal import open_journal
@@ -75,9 +77,17 @@ def describe_app(parser: argparse.ArgumentParser, why: str, *, required: bool = 
     parser.add_argument("--app", metavar="MODULE:NAME", default=None, required=required, help=said)
 
 
+def describe_url(parser: argparse.ArgumentParser) -> None:
+    """Add the journal as a word of its own, beside `--journal`."""
+    parser.add_argument("url", metavar="URL", nargs="?", help="the journal, as --journal names it")
+
+
 def url_of(arguments: argparse.Namespace, *, new: bool = False) -> str:
     """Return the URL of the journal that is meant, or raise `UserError`; a new one is made here if none is named."""
-    given = arguments.journal or os.environ.get(JOURNAL)
+    word = getattr(arguments, "url", None)
+    if word is not None and arguments.journal not in (None, word):
+        raise UserError("two journals are named: leave out the word, or --journal")
+    given = word or arguments.journal or os.environ.get(JOURNAL)
     if given:
         return str(given)
     if new or Path(_NEAR).is_file():
@@ -103,6 +113,28 @@ async def login_of(people: People, arguments: argparse.Namespace, scope: str) ->
     if arguments.by not in (None, login.person):
         raise UserError(f"the token is that of {login.person!r}, --as names {arguments.by!r}: leave out one")
     return login
+
+
+async def reader_of(people: People, arguments: argparse.Namespace) -> By:
+    """Return who reads: somebody with a token, else a name, as it is put on record where the directory says so."""
+    login = await login_of(people, arguments, "")
+    if login is not None:
+        return login
+    try:
+        return by_of(arguments)
+    except UserError:
+        return "unknown"
+
+
+@contextmanager
+def hinting(login: Login | None, more: LiteralString = "") -> Generator[None]:
+    """Add to a refusal of somebody who only gave a name how they say who they are."""
+    try:
+        yield
+    except NotAllowed as error:
+        if login is not None:
+            raise
+        raise NotAllowed(f"{error}; log in with {TOKEN} or --token-file{more}") from None
 
 
 async def author_of(people: People, arguments: argparse.Namespace) -> str | Decider:

@@ -19,6 +19,7 @@ _WANTS: dict[str, LiteralString] = {
     "approval": "wants to run",
     "in_doubt": "wants to run",
     "external": "needs an answer for",
+    "review": "was let run",
 }
 DESCRIBED = 300  # characters that are shown of what a tool says of itself
 
@@ -59,6 +60,8 @@ def describe(screen: Terminal, item: ToolApprovalItem) -> None:
             screen.label("Beware", f"the name {name} {doubt}")
     if item.kind == "in_doubt":
         _tell_start(screen, item)
+    if item.request.reviews and item.request.former is not None:
+        screen.label("it was let run by", item.request.former.by)
     if item.request.risk:
         screen.label("Its risk, as the tool states it", item.request.risk)
     if item.reason:

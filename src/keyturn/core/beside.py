@@ -1,4 +1,4 @@
-"""Judge what people say beside their decisions: marks on a request, and an approval taken back before it is executed.
+"""Judge what people say beside their decisions: marks and looks, and an approval taken back before it is executed.
 
 A mark restricts nobody. To take an approval back is a word of its own, since it only ever makes a run do less: whoever
 may decide the call may say it, and so may whoever let it run.
@@ -44,6 +44,24 @@ def mark(run: Run, c: cm.MarkCall) -> Events:
         raise UserError("until= is a time from now on, and no more than 31 days away")
     if before is None or (before.decider, before.until) != (c.decider, c.until):
         yield ev.CallMarked(c.call, c.mark, c.decider, c.until)
+
+
+def look(run: Run, c: cm.Look) -> Events:
+    """Record that somebody has a request on the screen, once as it is asked now; a name alone is nobody known."""
+    open_run(run)
+    call = run.calls.get(c.call)
+    if call is None or call.state not in WAITING:
+        raise NotPending("this call waits for nobody, so there is nothing to look at")
+    if c.digest != call_digest(run, call):
+        raise Conflict("the request is no longer the one that was shown; look at it again")
+    if c.decider.strength == "claimed":
+        raise NotAllowed(f"{c.decider.id} is a name alone, which proves nothing: a look is of somebody who logged in")
+    why = kept_out(call.terms, c.decider, run.requester)
+    glass = None if call.terms is None else call.terms.behind_glass()
+    if why and (glass is None or kept_out(glass, c.decider, run.requester)):
+        raise NotAllowed(f"{c.decider.id} cannot look at this request: {why}")
+    if c.decider.id not in call.looks:
+        yield ev.CallLooked(c.call, c.decider)
 
 
 def withdraw(run: Run, c: cm.Withdraw) -> Events:

@@ -1,4 +1,4 @@
-"""The events of what people say beside their decisions: marks on a request, and an approval taken back.
+"""The events of what people say beside their decisions: marks and looks, an approval taken back, and reviews.
 
 They decide nothing by themselves. What follows from one of them, such as a call that asks anew, is an event of its own.
 """
@@ -12,6 +12,8 @@ import msgspec
 from .people import Decider
 
 Mark = Literal["claim", "snooze"]
+ReviewWhy = Literal["glass", "sample"]
+ReviewWord = Literal["right", "wrong"]
 
 
 class BesideEvent(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="e", gc=False):
@@ -29,6 +31,35 @@ class CallMarked(BesideEvent, frozen=True):
     mark: Mark
     decider: Decider
     until: int | None = None
+
+
+class CallLooked(BesideEvent, frozen=True):
+    """Somebody who is known for sure had a request on the screen for the first time, as it is asked now."""
+
+    call: str
+    decider: Decider
+
+
+class ReviewAsked(BesideEvent, frozen=True):
+    """Others are asked whether a call was rightly let run; whatever they say, the call stays as it is.
+
+    `why` says whether the glass was broken for it or it is one of a sample, `deciders` on whose word it was let run,
+    who are asked nothing.
+    """
+
+    call: str
+    why: ReviewWhy
+    deciders: tuple[str, ...] = ()
+
+
+class ReviewGiven(BesideEvent, frozen=True):
+    """Somebody who did not decide a call said whether it was rightly let run; the run may be over by then."""
+
+    call: str
+    verdict: ReviewWord
+    digest: str
+    decider: Decider
+    note: str | None = None
 
 
 class ApprovalWithdrawn(BesideEvent, frozen=True):

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from .beside_events import Mark
-from .events import Decision, GrantTerms, Guarded, Proposal, Report, Wants
+from .beside_events import Mark, ReviewWord
+from .events import Decision, GrantTerms, Guarded, Proposal, Report, Wants, Watch
 from .items import Item
 from .people import Decider
 from .policy import Verdict
@@ -38,6 +38,26 @@ class Start(RunCommand, frozen=True):
     response_id: str | None = None
     requester: str | None = None
     barrier: bool = True
+
+
+class Queue(RunCommand, frozen=True):
+    """Record a run that begins when its turn on its session has come."""
+
+    run: str
+    salt: str
+    input: str | list[Any]
+    about: dict[str, Any]
+    agent: str
+    max_turns: int | None
+    requester: str | None = None
+
+
+class Begin(RunCommand, frozen=True):
+    """Open the first frame of a run whose turn has come."""
+
+    items: list[Item | int]
+    guarded: Guarded = ""
+    prefix: str | None = None
 
 
 class OpenFrame(RunCommand, frozen=True):
@@ -118,6 +138,7 @@ class Screen(RunCommand, frozen=True):
     preview: Preview | None = None
     quotas: tuple[str, ...] = ()
     shadow: Verdict | None = None
+    watched: tuple[Watch, ...] = ()
 
 
 class Deliver(RunCommand, frozen=True):
@@ -139,6 +160,24 @@ class MarkCall(RunCommand, frozen=True):
     mark: Mark
     decider: Decider
     until: int | None = None
+
+
+class Look(RunCommand, frozen=True):
+    """Note that somebody has a request on the screen, bound to what is shown."""
+
+    call: str
+    digest: str
+    decider: Decider
+
+
+class GiveReview(RunCommand, frozen=True):
+    """Say whether a call was rightly let run, bound to what was shown."""
+
+    call: str
+    digest: str
+    verdict: ReviewWord
+    decider: Decider
+    note: str | None = None
 
 
 class Withdraw(RunCommand, frozen=True):

@@ -13,8 +13,8 @@ from typing import Any, cast
 
 from . import commands as cm
 from . import events as ev
-from . import quota
-from .beside import mark, withdraw
+from . import queueing, quota
+from .beside import look, mark, withdraw
 from .digest import canonical
 from .effects import comes_next
 from .errors import Conflict, UserError
@@ -40,13 +40,14 @@ from .moves import asked_on
 from .policy import Verdict
 from .records import WANTS
 from .reply import check_proposal, check_usage, record_reply, refuse_reply
+from .reviews import give_review
 from .run import Frame, Run, stale, unknown_below
 from .states import MOVES, OVER, READY
 
 
 def step(run: Run, command: cm.RunCommand, now: int) -> list[ev.AnyEvent]:
     """Decide a command at a time, fold its events into the run, and return them."""
-    if run.status == "new" and type(command) is not cm.Start:
+    if run.status == "new" and type(command) not in (cm.Start, cm.Queue):
         raise Conflict("this run has not started; nothing can be asked of it yet")
     before = run.now
     run.clock = now
@@ -94,6 +95,8 @@ def _save_context(run: Run, c: cm.SaveContext) -> Events:
 
 def _add_input(run: Run, c: cm.AddInput) -> Events:
     open_run(run)
+    if run.queued:
+        raise Conflict("this run waits for its turn on its session; start another run with the message, behind it")
     _frame(run, c.frame)
     yield ev.InputAdded(c.frame, own_copy(c.items))
 
@@ -254,7 +257,7 @@ def _close_frame(run: Run, c: cm.CloseFrame) -> Events:
 
 def _close_run(run: Run, c: cm.CloseRun) -> Events:
     open_run(run)
-    root = run.frames[ev.ROOT]
+    root = _frame(run, ev.ROOT)
     if root.phase not in ("model", "judge") or root.guarding or root.tripped is not None:
         raise Conflict("a run can be given an answer only where its model would be asked or has answered")
     if root.open:  # dropped with the run, what they came to would never be known
@@ -290,6 +293,8 @@ _DECIDE: dict[type[cm.RunCommand], Callable[[Run, Any], Events]] = cast(
     "dict[type[cm.RunCommand], Callable[[Run, Any], Events]]",
     {
         cm.Start: _start,
+        cm.Queue: queueing.queue,
+        cm.Begin: queueing.begin,
         cm.OpenFrame: _open_frame,
         cm.Resume: _resume,
         cm.SaveContext: _save_context,
@@ -299,6 +304,8 @@ _DECIDE: dict[type[cm.RunCommand], Callable[[Run, Any], Events]] = cast(
         cm.Screen: screen,
         cm.Deliver: deliver,
         cm.MarkCall: mark,
+        cm.Look: look,
+        cm.GiveReview: give_review,
         cm.Withdraw: withdraw,
         cm.Revoke: revoke,
         cm.LendGrant: lend,

@@ -1,8 +1,8 @@
 """The events of a run: past tense, frozen, one struct each.
 
-An event says what happened, to which frame or call, with the data needed to fold it and nothing
-that can be derived. A step is the events of one commit: it is one line of the log, so a log can
-never be cut inside a step. A retired version of an event gets one function in `upcasts.py`.
+An event says what happened, to which frame or call, with the data needed to fold it and nothing that can be derived. A
+step is the events of one commit: it is one line of the log, so a log can never be cut inside a step. A retired version
+of an event gets one function in `upcasts.py`.
 
 Frames and calls are named by where they are: see `call_ids.py`.
 """
@@ -14,7 +14,10 @@ from typing import Any, Literal
 import msgspec
 
 from .beside_events import ApprovalWithdrawn as ApprovalWithdrawn
+from .beside_events import CallLooked as CallLooked
 from .beside_events import CallMarked as CallMarked
+from .beside_events import ReviewAsked as ReviewAsked
+from .beside_events import ReviewGiven as ReviewGiven
 from .call_ids import ROOT as ROOT
 from .items import Item
 from .people import Decider
@@ -25,12 +28,14 @@ from .records import GrantTerms as GrantTerms
 from .records import Proposal as Proposal
 from .records import Report as Report
 from .records import Wants as Wants
+from .records import Watch as Watch
 from .shared_events import GrantBorrowed as GrantBorrowed
 from .shared_events import GrantLent as GrantLent
 from .shared_events import GrantRevoked as GrantRevoked
 from .shared_events import QuotaClosed as QuotaClosed
 from .shared_events import QuotaReturned as QuotaReturned
 from .shared_events import QuotaTaken as QuotaTaken
+from .shared_events import RunQueued as RunQueued
 from .upcasts import VERSION
 from .usage import NOTHING, Counts
 
@@ -102,10 +107,7 @@ class InputAdded(Event, frozen=True):
 
 
 class ReplyRecorded(Event, frozen=True):
-    """The model answered; `tools` holds, by digest, what the model was told of tools that may ask.
-
-    `model` is the name under which it was asked.
-    """
+    """The model answered, under the name `model`; `tools` holds, by digest, what it was told of tools that may ask."""
 
     frame: str
     output: list[Item]
@@ -129,8 +131,9 @@ class ReplyRefused(Event, frozen=True):
 class CallScreened(Event, frozen=True):
     """A verdict on a call was recorded: allow, ask or deny; it is never asked for again, only made stricter.
 
-    `preview` is what people are shown, where it was made of the world as it was then. `quotas` names the logs that
-    count the call as one that runs. `shadow` is what a policy in shadow mode would have said, and changes nothing.
+    `preview` is what people are shown, made of the world as it was then. `quotas` names the logs that count the call as
+    one that runs, `watched` those of breakers. `review` is the share of such calls that people look at.
+    `shadow` is what a policy in shadow mode would have said, and changes nothing.
     """
 
     call: str
@@ -142,6 +145,8 @@ class CallScreened(Event, frozen=True):
     preview: Preview | None = None
     quotas: tuple[str, ...] = ()
     shadow: Verdict | None = None
+    review: float = 0.0
+    watched: tuple[Watch, ...] = ()
 
 
 class VoteCast(Event, frozen=True):
@@ -345,6 +350,9 @@ AnyEvent = (
     | CallDecided
     | CallAskedAgain
     | CallMarked
+    | CallLooked
+    | ReviewAsked
+    | ReviewGiven
     | ApprovalWithdrawn
     | ExpiryNear
     | CallVoided
@@ -369,6 +377,7 @@ AnyEvent = (
     | RunFailed
     | RunCancelled
     | RunRestored
+    | RunQueued
 )
 
 

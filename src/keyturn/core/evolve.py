@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import events as ev
-from . import lending, quota
-from .moves import ask_before_acting, drop_below, let_run, move, noted, open_calls, read_in
-from .noting import approval_withdrawn, call_marked, unmarked, vote_cast
+from . import lending, noting, queueing, quota
+from .moves import ask_before_acting, drop_below, let_run, move, open_calls, read_in, troubled
+from .noting import unmarked
+from .policy import BY_BREAKER
 from .records import RUNS
 from .run import RESTORED, Frame, Run
 from .states import MOVES, READY
@@ -53,7 +54,9 @@ def _run_resumed(run: Run, event: ev.RunResumed) -> None:
     if event.about:
         run.about = run.about | event.about
     if event.max_turns is not None or event.unlimited:
-        run.max_turns = run.frames[ev.ROOT].max_turns = None if event.unlimited else event.max_turns
+        run.max_turns = None if event.unlimited else event.max_turns
+        if not run.queued:
+            run.frames[ev.ROOT].max_turns = run.max_turns
 
 
 def _context_saved(run: Run, event: ev.ContextSaved) -> None:
@@ -75,6 +78,7 @@ def _frame_opened(run: Run, event: ev.FrameOpened) -> None:
         barrier=event.barrier,
     )
     if event.frame == ev.ROOT:
+        run.queued = False
         run.root_agent = run.last_agent = event.agent
         run.max_turns = event.max_turns
         run.response_id = event.response_id
@@ -128,6 +132,9 @@ def _call_screened(run: Run, event: ev.CallScreened) -> None:
     call = run.calls[event.call]
     run.under_policy = run.under_policy or event.by.startswith("policy")
     call.quotas = event.quotas or call.quotas
+    call.watched = event.watched or call.watched
+    if event.action == "deny" and BY_BREAKER not in event.by:
+        troubled(run, call, "denied")
     if call.state in READY:
         call.recheck = False
         if event.action != "deny":
@@ -139,6 +146,7 @@ def _call_screened(run: Run, event: ev.CallScreened) -> None:
     call.asked_at = event.at
     call.voided = ""
     call.preview = event.preview
+    call.review = event.review
     move(run, call, event.action)
     quota.owe_unless_let(run, call)
 
@@ -162,7 +170,7 @@ def _call_decided(run: Run, event: ev.CallDecided) -> None:
     if decision.verdict in ("approve", "edit"):
         call.approval = decision
     if decision.verdict == "reject" and not decision.asks_back:
-        run.rejected.append(noted(run, call))
+        troubled(run, call, "rejected")
     call.decision = decision
     run.decided[call.id] = decision
     move(run, call, verb)
@@ -182,10 +190,6 @@ def _call_asked_again(run: Run, event: ev.CallAskedAgain) -> None:
     call.renewed = event.nonce or call.renewed
     call.revoked = True
     move(run, call, "ask_again")
-
-
-def _expiry_near(run: Run, event: ev.ExpiryNear) -> None:
-    run.calls[event.call].warned = True
 
 
 def _call_voided(run: Run, event: ev.CallVoided) -> None:
@@ -238,6 +242,8 @@ def _call_finished(run: Run, event: ev.CallFinished) -> None:
     call = run.calls[event.call]
     call.item = event.item
     call.value = event.value
+    if event.failed and call.state == "started":
+        troubled(run, call, "failed")
     move(run, call, "fail" if event.failed and (call.state, "fail") in MOVES else "finish")
 
 
@@ -255,21 +261,6 @@ def _call_lost(run: Run, event: ev.CallLost) -> None:
     call.recheck = False
     call.revoked = call.revoked or call.state != "started"
     move(run, call, "lose")
-
-
-def _grant_given(run: Run, event: ev.GrantGiven) -> None:
-    run.grants[event.grant.id] = event.grant
-    run.grant_uses[event.grant.id] = 0
-
-
-def _grant_used(run: Run, event: ev.GrantUsed) -> None:
-    run.grant_uses[event.grant] += 1
-    if run.grants[event.grant].call is not None:  # borrowed for this one call
-        del run.grants[event.grant]
-
-
-def _grant_revoked(run: Run, event: ev.GrantRevoked) -> None:
-    run.grants.pop(event.grant, None)
 
 
 def _handed_off(run: Run, event: ev.HandedOff) -> None:
@@ -360,6 +351,7 @@ def _run_restored(run: Run, event: ev.RunRestored) -> None:
 
 _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.RunStarted: _run_started,
+    ev.RunQueued: queueing.queued,
     ev.RunResumed: _run_resumed,
     ev.ContextSaved: _context_saved,
     ev.FrameOpened: _frame_opened,
@@ -367,22 +359,25 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.ReplyRecorded: _reply_recorded,
     ev.ReplyRefused: _count,
     ev.CallScreened: _call_screened,
-    ev.VoteCast: vote_cast,
+    ev.VoteCast: noting.vote_cast,
     ev.CallDecided: _call_decided,
     ev.CallAskedAgain: _call_asked_again,
-    ev.CallMarked: call_marked,
-    ev.ApprovalWithdrawn: approval_withdrawn,
-    ev.ExpiryNear: _expiry_near,
+    ev.CallMarked: noting.call_marked,
+    ev.CallLooked: noting.call_looked,
+    ev.ReviewAsked: noting.review_asked,
+    ev.ReviewGiven: noting.review_given,
+    ev.ApprovalWithdrawn: noting.approval_withdrawn,
+    ev.ExpiryNear: noting.expiry_near,
     ev.CallVoided: _call_voided,
     ev.CallStarted: _call_started,
     ev.CallNeeds: _call_needs,
     ev.CallFinished: _call_finished,
     ev.CallLost: _call_lost,
-    ev.GrantGiven: _grant_given,
-    ev.GrantUsed: _grant_used,
+    ev.GrantGiven: lending.given,
+    ev.GrantUsed: lending.used,
     ev.GrantLent: lending.lent,
     ev.GrantBorrowed: lending.taken_over,
-    ev.GrantRevoked: _grant_revoked,
+    ev.GrantRevoked: lending.revoked,
     ev.QuotaTaken: quota.taken,
     ev.QuotaReturned: quota.returned,
     ev.QuotaClosed: quota.closed,

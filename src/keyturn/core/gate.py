@@ -15,14 +15,16 @@ from . import commands as cm
 from . import events as ev
 from .digest import canonical, same
 from .errors import Conflict, Expired, NotAllowed, NotPending, UserError
+from .looking import said_at, unlooked
 from .people import barred, barred_throughout, plain_text, voices
-from .policy import Approval, Verdict
+from .policy import Approval, Verdict, check_share
 from .predicate import check_where, holds, may_hold
 from .preview import Preview
 from .records import BY_GRANT, Word
+from .reviews import glass_broken, sampled
 from .run import Call, Run, call_digest, confirmed, edit_digest, let_by, ran_out, terms_now
 from .states import OVER, READY, WAITING
-from .words import check_words, decided_before, in_two_steps, lacks_reason
+from .words import check_words, decided_before, in_two_steps, lacks_reason, needed, say_alike
 
 Events = Iterator[ev.AnyEvent]
 
@@ -51,7 +53,7 @@ def screen(run: Run, c: cm.Screen) -> Events:
         yield ev.GuardrailReported(c.call, c.reports)
     for place, event in enumerate(screened(run, call, c.verdict, c.preview)):
         told = place == 0 and isinstance(event, ev.CallScreened)
-        yield replace(event, quotas=c.quotas, shadow=c.shadow) if told else event
+        yield replace(event, quotas=c.quotas, shadow=c.shadow, watched=c.watched) if told else event
 
 
 def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = None) -> Events:
@@ -69,19 +71,23 @@ def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = N
         action = "ask"
     reason = call.voided or verdict.reason
     grant = None if action == "deny" or call.voided else grant_for(run, call, verdict.terms)
+    share = verdict.review
     if grant is not None and action == "allow":
         if grant.verdict == "reject":  # "never again" is about the tool
             action = "ask"
         else:  # "always" is not used up for nothing
             grant = None
     if grant is not None and grant.verdict == "approve":
-        yield ev.CallScreened(call.id, "allow", reason, f"{BY_GRANT}{grant.id}", verdict.terms)
+        yield ev.CallScreened(call.id, "allow", reason, f"{BY_GRANT}{grant.id}", verdict.terms, review=share)
         yield ev.GrantUsed(grant.id, call.id)
+        yield from sampled(run, call, max(grant.review, share), grant.decider)
         return
     shown = preview if action == "ask" else None
-    yield ev.CallScreened(call.id, action, reason, verdict.by, verdict.terms, run.now, shown)
+    yield ev.CallScreened(call.id, action, reason, verdict.by, verdict.terms, run.now, shown, review=share)
     if grant is not None:
         yield from by_grant(run, call, grant)
+    elif action == "allow":
+        yield from sampled(run, call, share)
 
 
 # Standing decisions -------------------------------------------------------------------------------------------------
@@ -100,7 +106,7 @@ def covers(run: Run, grant: ev.GrantTerms, call: Call, terms: Approval | None) -
         return False
     if grant.call not in (None, call.id):
         return False
-    if terms is not None and terms.in_two_steps and grant.verdict == "approve":
+    if terms is not None and (terms.in_two_steps or terms.min_look is not None) and grant.verdict == "approve":
         return False
     if barred_throughout(terms, grant.decider, run.requester):
         return False
@@ -113,13 +119,6 @@ def covers(run: Run, grant: ev.GrantTerms, call: Call, terms: Approval | None) -
     return means(grant.where, call.params)
 
 
-def needed(terms: Approval | None, verdict: str) -> int:
-    """Return how many people this verdict takes."""
-    if terms is None or verdict in ("ran", "did_not_run"):  # what became of a call is a fact and no permission
-        return 1
-    return terms.deny_quorum if verdict == "reject" else terms.quorum
-
-
 def by_grant(run: Run, call: Call, grant: ev.GrantTerms) -> Events:
     """Decide a call by a standing decision that covers it."""
     shown = call_digest(run, call)
@@ -127,6 +126,8 @@ def by_grant(run: Run, call: Call, grant: ev.GrantTerms) -> Events:
         ev.Decision(call.id, grant.verdict, shown, run.now, via="grant", grant=grant.id, message=grant.message)
     )
     yield ev.GrantUsed(grant.id, call.id)
+    if grant.verdict == "approve":
+        yield from sampled(run, call, max(grant.review, call.review), grant.decider)
 
 
 def _cover_waiting(run: Run, grant: ev.GrantTerms) -> Events:
@@ -146,6 +147,7 @@ def _check_grant(run: Run, grant: ev.GrantTerms, decisions: list[ev.Decision]) -
         plain_text(grant.message, "a message")
     if grant.call is not None or (grant.reach and grant.verdict != "approve"):
         raise UserError("only an approval reaches beyond its run, and it is given for no single call")
+    check_share("review", grant.review)
     check_where(grant.where)
     beside = [decision for decision in decisions if _goes_with(run, grant, decision)]
     if not beside:
@@ -162,6 +164,8 @@ def _goes_with(run: Run, grant: ev.GrantTerms, decision: ev.Decision) -> bool:
     several = in_two_steps(call) and decision.verdict != "reject"
     if call.state == "asked" and (several or decision.broke_glass or needed(call.terms, decision.verdict) > 1):
         raise NotAllowed("this call takes several people, and a standing decision would be of one; decide it alone")
+    if call.state == "asked" and call.terms is not None and call.terms.min_look and decision.verdict != "reject":
+        raise NotAllowed("who approves this call looks at it, and a standing decision looks at none; decide it alone")
     alike = (decision.verdict == "reject") == (grant.verdict == "reject")
     return alike and decision.via not in _NO_PERSON and decision.decider == grant.decider
 
@@ -182,7 +186,7 @@ def deliver(run: Run, c: cm.Deliver) -> Events:
     first: dict[str, ev.Decision] = {}
     for decision in [decision for decision in c.decisions if not _standing(run, decision)]:
         _check_decision(run, decision)
-        if not _alike(first.setdefault(decision.call, decision), decision):
+        if not say_alike(first.setdefault(decision.call, decision), decision):
             raise Conflict("one delivery decides one call in two ways; deliver the one that counts")
         fresh.append(decision)
     if c.grants:
@@ -206,21 +210,11 @@ def _standing(run: Run, decision: ev.Decision) -> bool:
     call = run.calls.get(decision.call)
     before = run.decided.get(decision.call)
     sure = call.confirmed if call is not None and call.state == "asked" and confirmed(run, call) else None
-    if sure is not None and sure.decider == decision.decider and _alike(sure, decision):
+    if sure is not None and sure.decider == decision.decider and say_alike(sure, decision):
         return True
-    if before is None or not _alike(before, decision):
+    if before is None or not say_alike(before, decision):
         return False
     return call is None or call.state not in WAITING or (before.decider, before.via) == (decision.decider, decision.via)
-
-
-def _alike(one: ev.Decision, other: ev.Decision) -> bool:
-    """Return whether two decisions say the same: the verdict, of the same bytes, to the same end."""
-    edits = one.args == other.args or one.verdict != "edit"
-    no_output = one.output is None and other.output is None
-    told = one.message == other.message and (no_output or same(one.output, other.output))
-    told = told and (one.metadata is other.metadata or same(one.metadata, other.metadata))
-    same_way = (one.broke_glass, one.asks_back) == (other.broke_glass, other.asks_back)
-    return (one.verdict, one.digest) == (other.verdict, other.digest) and edits and told and same_way
 
 
 def _check_decision(run: Run, decision: ev.Decision) -> None:
@@ -260,16 +254,17 @@ def _check_decider(run: Run, call: Call, decision: ev.Decision) -> None:
     why = barred(terms, decision.decider, run.requester, decision.proof)
     if why:
         raise NotAllowed(f"this call cannot be decided by {decision.by or 'nobody in particular'}: {why}")
+    why = unlooked(call, terms, decision, said_at(run, decision))
+    if why:
+        raise NotAllowed(f"this call cannot be approved yet by {decision.by or 'nobody in particular'}: {why}")
 
 
 def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
     """Record a decision; it settles the call once enough people say the same.
 
-    It may have been said before it was delivered, and goes stale the earlier. How long it was in hand is told by one
-    clock and counted back on the run's own time, which never goes back though the clock may have been wrong.
+    It may have been said before it was delivered, and goes stale the earlier.
     """
-    in_hand = max(0, run.clock - decision.at) if decision.at else 0
-    decision = replace(decision, at=max(0, run.now - in_hand), runs=None, confirms=False)
+    decision = replace(decision, at=said_at(run, decision), runs=None, confirms=False)
     if decision.args is not None:
         decision = replace(decision, runs=edit_digest(run, call, decision.args, decision.basis))
     terms = terms_now(run, call)
@@ -282,7 +277,7 @@ def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
     words = {vote.by or "": vote.decider for vote in votes.values()} | {by: decision.decider}
     if not alone and voices(words.values()) < needed(terms, decision.verdict):
         before = votes.get(by)  # one that went stale is cast anew
-        if before is None or not _alike(before, decision) or before.basis != decision.basis:
+        if before is None or not say_alike(before, decision) or before.basis != decision.basis:
             yield ev.VoteCast(decision)
         return
     if call.state != "asked" and call.decision is not None and call.decision.args is not None:
@@ -290,6 +285,7 @@ def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
         bound = edit_digest(run, call, call.text, edit.basis)
         decision = replace(decision, args=edit.args, basis=edit.basis, runs=bound)
     yield ev.CallDecided(decision)
+    yield from glass_broken(call, decision)
 
 
 def _meets(run: Run, call: Call, terms: Approval | None) -> bool:
@@ -301,14 +297,19 @@ def _meets(run: Run, call: Call, terms: Approval | None) -> bool:
         return True
     if decision.broke_glass:
         glass = terms.behind_glass()
-        return glass is not None and not barred(glass, decision.decider, run.requester, decision.proof)
+        known = glass is not None and not barred(glass, decision.decider, run.requester, decision.proof)
+        return known and not unlooked(call, terms, decision, decision.at)
     if terms.in_two_steps:
         sure = call.confirmed
         first = terms.at_step(confirmed=False)
         if sure is None or barred(first, sure.decider, run.requester, sure.proof):
             return False
+        if unlooked(call, terms, sure, sure.at):
+            return False
         terms = terms.at_step(confirmed=True)
     votes = _agreeing(run, call, decision)
+    if any(unlooked(call, terms, said, said.at) for said in (decision, *votes.values())):
+        return False
     who = run.grants[decision.grant].decider if decision.grant in run.grants else decision.decider
     people = {vote.by: (vote.decider, vote.proof) for vote in votes.values()} | {decision.by: (who, decision.proof)}
     known = not any(barred(terms, person, run.requester, proof) for person, proof in people.values())

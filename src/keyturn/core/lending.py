@@ -71,3 +71,21 @@ def taken_over(run: Run, event: ev.GrantBorrowed) -> None:
     """Fold a grant that another run lent."""
     run.grants[event.grant.id] = event.grant
     run.grant_uses[event.grant.id] = 0
+
+
+def given(run: Run, event: ev.GrantGiven) -> None:
+    """Fold a standing decision."""
+    run.grants[event.grant.id] = event.grant
+    run.grant_uses[event.grant.id] = 0
+
+
+def used(run: Run, event: ev.GrantUsed) -> None:
+    """Fold a use of a standing decision; what was borrowed is for one call."""
+    run.grant_uses[event.grant] += 1
+    if run.grants[event.grant].call is not None:
+        del run.grants[event.grant]
+
+
+def revoked(run: Run, event: ev.GrantRevoked) -> None:
+    """Fold the end of a standing decision."""
+    run.grants.pop(event.grant, None)

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from . import events as ev
 from .call_ids import call_id, is_below
 from .items import Item, own_copy
-from .policy import Approval
+from .policy import Approval, Trouble
 from .preview import Preview
-from .quota import owe
+from .quota import owe, tell_of
 from .run import Call, Frame, Let, Run
 from .states import GROUPS, MOVES, READY, SETTLED
 
@@ -71,6 +71,13 @@ def let_run(run: Run, call: Call) -> None:
     if not call.recheck and (call.let is None or call.let.text != call.text):
         call.let = noted(run, call)
         run.let.append(call.let)
+
+
+def troubled(run: Run, call: Call, trouble: Trouble) -> None:
+    """Count a call that did not go well, here and where several runs are counted."""
+    counted = {"rejected": run.rejected, "denied": run.denied, "failed": run.failed}
+    counted[trouble].append(noted(run, call))
+    tell_of(run, call, trouble)
 
 
 def noted(run: Run, call: Call) -> Let:

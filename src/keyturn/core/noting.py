@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from . import events as ev
-from .run import Call, Run
+from .run import Call, Review, Run
 
 
 def call_marked(run: Run, event: ev.CallMarked) -> None:
@@ -17,10 +19,29 @@ def call_marked(run: Run, event: ev.CallMarked) -> None:
     call.snoozes = others if event.until is None else {**others, who: event}
 
 
+def call_looked(run: Run, event: ev.CallLooked) -> None:
+    """Keep since when somebody has had a request on the screen."""
+    call = run.calls[event.call]
+    call.looks = {**call.looks, event.decider.id: run.now}
+
+
+def review_asked(run: Run, event: ev.ReviewAsked) -> None:
+    """Keep a call as it is now, for those who are asked about it; a call that was let run anew is asked about anew."""
+    before = run.reviews.get(event.call)
+    revision = 1 if before is None else before.revision + 1
+    run.reviews[event.call] = Review(replace(run.calls[event.call]), event.why, run.now, revision, event.deciders)
+
+
+def review_given(run: Run, event: ev.ReviewGiven) -> None:
+    """Keep what was said of a call that was let run."""
+    run.reviews[event.call] = replace(run.reviews[event.call], said=event)
+
+
 def unmarked(call: Call) -> None:
     """Drop the marks of a call that asks anew, and its confirmation: they were about what was asked before."""
     call.claim = call.confirmed = None
     call.snoozes = {}
+    call.looks = {}
 
 
 def vote_cast(run: Run, event: ev.VoteCast) -> None:
@@ -36,3 +57,8 @@ def vote_cast(run: Run, event: ev.VoteCast) -> None:
 
 def approval_withdrawn(run: Run, event: ev.ApprovalWithdrawn) -> None:
     """Note nothing: that the call asks anew, or is in doubt, is said by the event that follows."""
+
+
+def expiry_near(run: Run, event: ev.ExpiryNear) -> None:
+    """Note that people were warned of the request's end."""
+    run.calls[event.call].warned = True

@@ -8,11 +8,11 @@ costs only what is new.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
 
-from .policy import CallView, Share
+from .policy import CallView, Share, Trouble
 from .run import Let, Run
 from .strict import parse
 
@@ -94,7 +94,7 @@ class RunPast:
     """Holds what was recorded before a call.
 
     `totals` caches sums from one call to the next; it can be lost at any time. `shared` is what was counted for limits
-    that several runs share.
+    that several runs share, and `times` when something became of their calls.
 
     >>> from .run import new_run
     >>> list(RunPast(new_run(), "r/1.0", str.title).ran())
@@ -108,8 +108,10 @@ class RunPast:
         name_of: Callable[[str], str],
         totals: Totals | None = None,
         shared: Mapping[tuple[str, str, int | None], Fraction] = MappingProxyType({}),
+        times: Mapping[tuple[str, str, int | None], list[int]] = MappingProxyType({}),
     ) -> None:
         self._shared = shared
+        self._times = times
         self._run = run
         self._call = call
         self._name_of = name_of
@@ -160,6 +162,20 @@ class RunPast:
     def shared(self, share: Share) -> Fraction | None:
         """Return what other calls are counted for of a limit that several runs share; None where nobody knows."""
         return self._shared.get(share.key)
+
+    def troubled(self, after: Sequence[Trouble], since: int) -> Iterator[CallView]:
+        """Yield the calls of which one of these things became since a time, each with the time of that."""
+        run = self._run
+        counted = {"rejected": run.rejected, "denied": run.denied, "failed": run.failed}
+        for what in after:
+            for let in reversed(counted[what]):
+                if let.at < since:
+                    break  # they are in the order of time
+                yield self._view(let)
+
+    def shared_times(self, share: Share) -> list[int] | None:
+        """Return when such things became of calls of all runs that share a count; None where nobody knows."""
+        return self._times.get(share.key)
 
     def _view(self, let: Let) -> CallView:
         """Return an entry as a policy sees it, parsed once for all rules that look at it in this screening."""

@@ -8,7 +8,7 @@ What is wrong is refused when it is made, where the one who wrote it still sees 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, Protocol, cast, get_args
 
@@ -18,6 +18,10 @@ from msgspec.structs import force_setattr
 from .errors import KeyturnError, UserError
 
 Action = Literal["allow", "ask", "deny"]
+#: What became of a call that did not go well.
+Trouble = Literal["rejected", "denied", "failed"]
+#: How the word on who denied a call ends if that was a circuit breaker: what it denies does not keep it open.
+BY_BREAKER = ":breaker"
 STRICTNESS: dict[str, int] = {"allow": 0, "ask": 1, "deny": 2}
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DURATION = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?(ms|s|m|h|d|w)")
@@ -60,7 +64,8 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
     asked again up to `max_asks` times in all, or escalated once to `escalate_to`: user ids, and "role:NAME" for one
     role. `signed` (and `step_up`) takes a decision signed with the person's own key. With `confirm` the person for whom
     the run acts says yes, and nobody else; with terms for others beside it, first that person and then the others.
-    `break_glass` names a role that may approve alone, with a reason.
+    `break_glass` names a role that may approve alone, with a reason. `min_look` ("5s") is for how long who approves
+    must have had the request on the screen; who rejects need not have looked.
     Whatever needs to know who people are needs an inbox; on a bare state it is refused.
 
     >>> Approval(expires="4h").expires_ms
@@ -83,6 +88,7 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
     signed: bool = False
     confirm: bool = False
     break_glass: str | None = None
+    min_look: str | float | None = None
 
     def __post_init__(self) -> None:
         force_setattr(self, "users", _names("users", self.users))
@@ -123,6 +129,11 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
         if self.warn_before is not None:
             return milliseconds(self.warn_before)
         return None if self.expires_ms is None else self.expires_ms // 4
+
+    @property
+    def min_look_ms(self) -> int | None:
+        """Return how long somebody looks before they approve, in milliseconds."""
+        return None if self.min_look is None else milliseconds(self.min_look)
 
     @property
     def needs_proof(self) -> bool:
@@ -180,7 +191,7 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
     @property
     def needs_people(self) -> bool:
         """Return whether these terms need an inbox with authenticated people, now or when they escalate."""
-        return self.limits_deciders or bool(self.escalate_to)
+        return self.limits_deciders or bool(self.escalate_to) or self.min_look is not None
 
     def escalated(self) -> Approval:
         """Return the terms once nobody answered in time: other people, the same time again, and then it is rejected.
@@ -215,7 +226,7 @@ def _check_types(approval: Approval) -> None:
     for field, choices in (("reason", get_args(Reason)), ("on_expiry", get_args(OnExpiry))):
         if getattr(approval, field) not in choices:
             raise UserError(f"{field} is one of {', '.join(choices)}, not {getattr(approval, field)!r}")
-    for duration in (approval.expires, approval.execute_by, approval.warn_before):
+    for duration in (approval.expires, approval.execute_by, approval.warn_before, approval.min_look):
         if duration is not None:
             milliseconds(duration)
 
@@ -233,7 +244,8 @@ def _check_quorum(approval: Approval) -> None:
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     """Holds what a tool's own setting or a policy says of one call.
 
-    With `stop`, a denial ends the drive of its run as well.
+    With `stop`, a denial ends the drive of its run as well. `review` is the share of what it, or a grant under it, lets
+    run unasked that people are asked to look at afterwards.
 
     >>> Verdict("ask", reason="over the limit").action
     'ask'
@@ -244,6 +256,7 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     terms: Approval | None = None
     by: str = ""
     stop: bool = False
+    review: float = 0.0
 
     def __post_init__(self) -> None:
         action, reason, terms = cast("tuple[object, ...]", (self.action, self.reason, self.terms))
@@ -251,8 +264,22 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
             raise UserError(f"a verdict is 'allow', 'ask' or 'deny', not {action!r}")
         if not isinstance(reason, str) or not (terms is None or isinstance(terms, Approval)):
             raise UserError("a verdict has a text as its reason, and an Approval(...) or None as its terms")
+        force_setattr(self, "review", float(check_share("review", self.review)))
+        if self.review and action == "deny":
+            raise UserError("review= goes with 'allow' and 'ask': what is denied did not run")
         if not isinstance(cast("object", self.stop), bool) or (self.stop and action != "deny"):
             raise UserError("stop is True or False, and goes with 'deny': no run is stopped over a call that may run")
+
+
+def check_share(field: str, share: object) -> float:
+    """Return a share of calls, or raise `UserError` for what is none.
+
+    >>> check_share("review", 0.05)
+    0.05
+    """
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise UserError(f"{field}= is a share from 0 to 1, such as 0.05 for every twentieth call; not {share!r}")
+    return share
 
 
 ALLOW = Verdict("allow")
@@ -278,7 +305,8 @@ class Share(NamedTuple):
     """Says what a call takes of a limit that several runs share.
 
     `name` is the limit's; `of` says whose calls it counts: those of one "session", "requester", "agent" or "tenant". No
-    two limits with the same three share a count. `most` is what the sum may come to.
+    two limits with the same three share a count. `most` is what the sum may come to. With `after`, a call is counted
+    not when it is let run, but when one of these things becomes of it.
 
     >>> Share("5e1f", "requester", 3_600_000, Fraction(5), Fraction(100)).key
     ('5e1f', 'requester', 3600000)
@@ -289,6 +317,7 @@ class Share(NamedTuple):
     per_ms: int | None
     amount: Fraction
     most: Fraction
+    after: tuple[Trouble, ...] = ()
 
     @property
     def key(self) -> tuple[str, str, int | None]:
@@ -323,6 +352,14 @@ class Past(Protocol):
 
     def shared(self, share: Share) -> Fraction | None:
         """Return what other calls, of all runs that share a limit, are counted for; None where nobody knows."""
+        ...
+
+    def troubled(self, after: Sequence[Trouble], since: int) -> Iterator[CallView]:
+        """Return the calls of the run of which one of these things became since a time, each with the time of that."""
+        ...
+
+    def shared_times(self, share: Share) -> list[int] | None:
+        """Return when such things became of calls of all runs that share a count; None where nobody knows."""
         ...
 
 

@@ -19,6 +19,7 @@ from . import commands as cm
 from . import events as ev
 from .errors import Conflict, NotPending, UserError
 from .gate import Events
+from .policy import Trouble
 from .run import Call, Let, Owed, Run, Taken, used_by
 
 #: What a log says of itself that counts calls of other runs: `{"limit": NAME, "per_ms": NUMBER or None}`.
@@ -120,8 +121,24 @@ def owe(run: Run, call: Call, let: Let | None) -> None:
     """Owe back what a call took that does not run."""
     if call.quotas:
         of = arguments_key(run, call.text if let is None else let.text)
-        run.owed[owed_as(call.id, of)] = Owed(call.id, of, call.quotas)
+        _owe(run, Owed(call.id, of, quotas=call.quotas))
         call.quotas = ()
+
+
+def _owe(run: Run, more: Owed) -> None:
+    """Owe what is to be said of a call, and what was owed of it before."""
+    known = run.owed.get(owed_as(more.call, more.of))
+    if known is not None:
+        watched = tuple(dict.fromkeys((*known.watched, *more.watched)))
+        more = Owed(more.call, more.of, (*known.quotas, *more.quotas), watched)
+    run.owed[owed_as(more.call, more.of)] = more
+
+
+def tell_of(run: Run, call: Call, trouble: Trouble) -> None:
+    """Owe it to the counts that watch a call to tell them what became of it."""
+    told = tuple(watch for watch in call.watched if trouble in watch.after)
+    if told:
+        _owe(run, Owed(call.id, arguments_key(run, call.text), watched=told))
 
 
 def owe_unless_let(run: Run, call: Call) -> None:

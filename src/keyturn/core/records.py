@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from .items import Item
 from .people import Decider, Proof
-from .policy import Approval
+from .policy import Approval, Trouble
 from .preview import Preview
 
 Gate = Literal["", "allow", "ask"]
@@ -60,6 +61,14 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     elsewhere: bool = False
     preview: Preview | None = None
     reads: bool = False
+
+
+class Watch(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """Names a count that is told when one of these things becomes of a call."""
+
+    count: str
+    per_ms: int
+    after: tuple[Trouble, ...]
 
 
 class Report(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -115,6 +124,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 class GrantTerms(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """Records a standing decision: which tool of which agent, for which arguments, how long, how often, by whom.
 
+    `review` is the share of its uses that people look at afterwards.
     `reach` names the runs for which it holds beside its own, "" for none: its value is compared and never read. `call`
     is set on what a run borrowed of another: the one call for which it is good.
     """
@@ -130,6 +140,10 @@ class GrantTerms(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     decider: Decider | None = None
     reach: str = ""
     call: str | None = None
+    review: float = 0.0
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "review", float(self.review))  # a line is read back to the byte
 
     @property
     def by(self) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Literal, cast
 
-from .beside_events import CallMarked
+from .beside_events import CallMarked, ReviewWhy
 from .call_ids import ROOT, place_of
 from .digest import canonical
 from .encodable import Encodable, moment
@@ -19,11 +19,19 @@ from .items import Item, own_copy
 from .policy import Approval
 from .preview import Json, Preview, redact
 from .records import Decision, Word
-from .run import Call, Kind, Run, call_digest, call_shape, confirmed, let_by, request_id
+from .reviews import review_digest, review_name
+from .run import Call, Kind, Review, Run, call_digest, call_shape, confirmed, let_by, request_id
 from .strict import parse
 from .words import in_two_steps
 
 _MANY = 2  # of one argument there is one order
+Say = Literal[
+    "approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire", "right", "wrong"
+]  # fmt: skip
+_WHY: dict[ReviewWhy, str] = {
+    "glass": "somebody broke the glass and approved it alone; say whether that was right",
+    "sample": "it is one of a sample of what ran without a person; say whether that was right",
+}
 # How much of what an agent was asked stands in the path of a request.
 ASKED = 200
 
@@ -57,6 +65,18 @@ class Mark(Encodable, frozen=True, omit_defaults=True):
     until: datetime
 
 
+class Look(Encodable, frozen=True, omit_defaults=True):
+    """Says since when somebody has had a request on the screen, as it is asked now.
+
+    >>> from datetime import UTC, datetime
+    >>> Look("ada", datetime(2026, 11, 2, tzinfo=UTC)).by
+    'ada'
+    """
+
+    by: str
+    at: datetime
+
+
 class Request(Encodable, frozen=True, omit_defaults=True):
     """Describes a call that waits: what would run, why it asks, what people may say, and what was said so far.
 
@@ -71,7 +91,10 @@ class Request(Encodable, frozen=True, omit_defaults=True):
     the run, and `former` is the decision that let it run. `claim` says who is on it and `snoozed` who put it off, each
     until a time that may have passed. Where its requester is to confirm it, `waits_for` says whether the requester or
     the others are waited for, and `confirmed` is what the requester said. `shape` is equal for requests of the same
-    tool with the same arguments.
+    tool with the same arguments. `looked` says who has had it on the screen, and since when.
+
+    A request of kind "review" is about a call that was let run, and changes nothing of it: `reviews` says why it is
+    looked at, `former` is the decision that let the call run, and who is in `not_for` decided it and is not asked.
 
     Every time is a datetime in UTC. `dict(request)` is plain data, and pydantic and FastAPI encode a request as it is.
 
@@ -100,7 +123,7 @@ class Request(Encodable, frozen=True, omit_defaults=True):
     params: Any = None
     preview: Preview = Preview(())
     terms: Approval | None = None
-    verdicts: tuple[Word, ...] = ()
+    verdicts: tuple[Say, ...] = ()
     votes: tuple[Vote, ...] = ()
     requests: Any = None
     difference: Any = None
@@ -116,6 +139,9 @@ class Request(Encodable, frozen=True, omit_defaults=True):
     shape: str = ""
     waits_for: Literal["", "requester", "others"] = ""
     confirmed: Vote | None = None
+    looked: tuple[Look, ...] = ()
+    reviews: Literal["", "glass", "sample"] = ""
+    not_for: tuple[str, ...] = ()
 
     @property
     def terms_now(self) -> Approval | None:
@@ -164,6 +190,44 @@ def request_of(run: Run, call: Call) -> Request:
         shape=call_shape(call),
         waits_for=_waits_for(run, call),
         confirmed=None if call.confirmed is None else _vote(call, call.confirmed.by or "", call.confirmed),
+        looked=tuple([Look(by, moment(at)) for by, at in call.looks.items()]),
+    )
+
+
+def review_of(run: Run, review: Review) -> Request:
+    """Describe what others are asked about a call that was let run, as it was then."""
+    call = review.call
+    made = call.proposal
+    name = review_name(call.id)
+    shown = redact(_in_order(call.params, run.tools.get(made.tool, {})), made.secrets)
+    let = let_by(call)
+    return Request(
+        id=request_id(run, name),
+        run=run.id,
+        call=name,
+        kind="review",
+        tool=made.name,
+        agent=call.agent,
+        digest=review_digest(run, review),
+        asked_at=moment(review.asked_at),
+        reason=_WHY[review.why],
+        risk=made.risk or "",
+        revision=review.revision,
+        tool_kind=made.kind,
+        tool_digest=made.tool,
+        label=made.label,
+        arguments=canonical(shown) if made.secrets else call.text,
+        params=shown,
+        preview=_preview(call, shown),
+        terms=call.terms,
+        verdicts=("right", "wrong"),
+        requester=run.requester,
+        secrets=made.secrets,
+        path=call.agent,
+        description=str(run.tools.get(made.tool, {}).get("description") or ""),
+        former=Vote(call.by, "approve", moment(review.asked_at)) if let is None else _vote(call, let.by or "", let),
+        reviews=review.why,
+        not_for=review.deciders,
     )
 
 

@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from . import events as ev
+from .beside_events import ReviewWhy
 from .call_ids import is_below
 from .digest import canonical, digest
 from .items import Item
@@ -24,7 +25,7 @@ from .states import FRAME_MOVES, RUN_MOVES, Phase, State, Status
 from .strict import parse
 from .usage import NOTHING, Counts
 
-Kind = Literal["approval", "external", "in_doubt"]
+Kind = Literal["approval", "external", "in_doubt", "review"]
 
 # Why a run stopped whose store was restored from a copy.
 RESTORED = "StoreRestored"
@@ -52,11 +53,12 @@ class Taken(msgspec.Struct, frozen=True, gc=False):
 
 
 class Owed(msgspec.Struct, frozen=True, gc=False):
-    """Names a call that did not run, by its arguments, and the logs that still count it."""
+    """Names a call, by its arguments, the logs that still count it though it did not run, and those to tell of it."""
 
     call: str
     of: str
-    quotas: tuple[str, ...]
+    quotas: tuple[str, ...] = ()
+    watched: tuple[ev.Watch, ...] = ()
 
 
 class Call(msgspec.Struct):
@@ -89,6 +91,7 @@ class Call(msgspec.Struct):
     rounds: int = 0  # how many questions its tool has asked
     let: Let | None = None  # its entry in what policies count
     quotas: tuple[str, ...] = ()  # the logs that count it for several runs
+    watched: tuple[ev.Watch, ...] = ()  # the counts that are told what becomes of it
     begun: bool = False  # it was started at least once
     started_at: int = 0  # when it was started last, in milliseconds
     started_by: str = ""  # the process that started it last
@@ -99,6 +102,8 @@ class Call(msgspec.Struct):
     confirmed: ev.Decision | None = None  # the requester's word, after which others decide
     claim: ev.CallMarked | None = None  # who said last that they are on it
     snoozes: dict[str, ev.CallMarked] = {}  # who does not want to see it for a while, by person
+    looks: dict[str, int] = {}  # since when each person has had it on the screen
+    review: float = 0.0  # the share of such calls that people look at afterwards
 
     @property
     def text(self) -> str:
@@ -140,6 +145,17 @@ class Call(msgspec.Struct):
     def revision(self) -> int:
         """Return how often it was asked, in whatever way; a decision names the revision that it answers."""
         return 1 + self.asks + self.rounds
+
+
+class Review(msgspec.Struct, frozen=True):
+    """Holds a call that others are asked about after it was let run, as it was then; `said` is what they said."""
+
+    call: Call
+    why: ReviewWhy
+    asked_at: int
+    revision: int
+    deciders: tuple[str, ...]
+    said: ev.ReviewGiven | None = None
 
 
 class Frame(msgspec.Struct):
@@ -190,6 +206,7 @@ class Run(msgspec.Struct):
     about: dict[str, Any] = {}  # what its caller said of it
     requester: str | None = None  # the person for whom it acts
     context: Any = None  # the caller's context, as data
+    queued: bool = False  # it waits for its turn on a session, and has not begun
     root_agent: str = ""  # the name of the agent it began with
     frames: dict[str, Frame] = {}  # the agents at work, by frame id
     calls: dict[str, Call] = {}  # the live calls, by id
@@ -200,8 +217,9 @@ class Run(msgspec.Struct):
     taken: dict[str, Taken] = {}  # what calls of other runs count for here
     spent: Fraction = Fraction(0)  # the sum of that
     closed: bool = False  # no new calls are counted here
-    owed: dict[str, Owed] = {}  # calls that did not run and are still counted elsewhere
+    owed: dict[str, Owed] = {}  # calls of which other logs are still to be told
     decided: dict[str, ev.Decision] = {}  # the newest decision on each call
+    reviews: dict[str, Review] = {}  # what others are or were asked about, by call; no call waits for it
     tools: dict[str, Any] = {}  # what the model was told of tools that may ask, by digest
     usage: Counts = NOTHING  # what all models used
     replies: list[tuple[str, Counts]] = []  # each reply's model and usage
@@ -209,6 +227,8 @@ class Run(msgspec.Struct):
     let: list[Let] = []  # calls that were let run, for policies that count
     under_policy: bool = False  # a policy judged one of its calls
     rejected: list[Let] = []  # calls that were rejected, for policies that count
+    denied: list[Let] = []  # calls that were denied, but by a circuit breaker
+    failed: list[Let] = []  # calls whose tools failed
     limits: dict[str, Any] = {}  # the limits on its usage
     turns: int = 0  # the root's turns so far
     max_turns: int | None = None  # the limit of the root's turns, None for none
@@ -259,10 +279,13 @@ def twin(run: Run) -> Run:
         taken=run.taken.copy(),
         owed=run.owed.copy(),
         decided=run.decided.copy(),
+        reviews=run.reviews.copy(),
         tools=run.tools.copy(),
         replies=run.replies.copy(),
         let=run.let.copy(),
         rejected=run.rejected.copy(),
+        denied=run.denied.copy(),
+        failed=run.failed.copy(),
     )
 
 

@@ -15,6 +15,13 @@ class SharedEvent(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     """The base of these events, alike to that of all others."""
 
 
+class RunQueued(SharedEvent, frozen=True):
+    """The run waits for its turn on its session: `agent` begins, with `max_turns`, once the runs before it are over."""
+
+    agent: str
+    max_turns: int | None = None
+
+
 class GrantLent(SharedEvent, frozen=True):
     """A call of another run used a standing decision of this one."""
 

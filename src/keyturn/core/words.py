@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import events as ev
-from .digest import canonical
+from .digest import canonical, same
 from .errors import Conflict, UserError
 from .people import plain_text
 from .policy import Approval
@@ -56,3 +56,20 @@ def lacks_reason(terms: Approval | None, decision: ev.Decision) -> bool:
 def in_two_steps(call: Call) -> bool:
     """Return whether a request takes its requester's confirmation and then others' word."""
     return call.state == "asked" and call.terms is not None and call.terms.in_two_steps
+
+
+def needed(terms: Approval | None, verdict: str) -> int:
+    """Return how many people this verdict takes."""
+    if terms is None or verdict in ("ran", "did_not_run"):  # what became of a call is a fact and no permission
+        return 1
+    return terms.deny_quorum if verdict == "reject" else terms.quorum
+
+
+def say_alike(one: ev.Decision, other: ev.Decision) -> bool:
+    """Return whether two decisions say the same: the verdict, of the same bytes, to the same end."""
+    edits = one.args == other.args or one.verdict != "edit"
+    no_output = one.output is None and other.output is None
+    told = one.message == other.message and (no_output or same(one.output, other.output))
+    told = told and (one.metadata is other.metadata or same(one.metadata, other.metadata))
+    same_way = (one.broke_glass, one.asks_back) == (other.broke_glass, other.asks_back)
+    return (one.verdict, one.digest) == (other.verdict, other.digest) and edits and told and same_way

@@ -15,6 +15,7 @@ from ..core.errors import Conflict, NotAllowed, UserError
 from ..core.people import Decider, Proof, plain_text, reads_as
 from ..render.names import mixed_script
 from . import events as ev
+from .settings import check_setting
 from .state import ADMIN, OURS, SCOPES, Directory, Key, Person, fold
 
 Events = list[ev.AnyDirectoryEvent]
@@ -373,7 +374,7 @@ def set_address(directory: Directory, by: str, changed: ev.AddressSet) -> Events
 
 def change_setting(directory: Directory, by: str, changed: ev.SettingChanged) -> Events:
     """Change a setting of a person, by themselves, or of everybody, by an administrator."""
-    named(changed.name, "a setting")
+    check_setting(named(changed.name, "a setting"), changed.value, changed.person)
     if changed.person:
         own_or_admin(directory, by, changed.person)
         settings = somebody(directory, changed.person).settings

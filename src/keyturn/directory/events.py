@@ -95,13 +95,17 @@ class TokenRevoked(DirectoryEvent, frozen=True):
 
 
 class KeyEnrolled(DirectoryEvent, frozen=True):
-    """A person named a key as theirs; it counts when somebody else has confirmed it."""
+    """A person named a key as theirs; it counts when somebody else has confirmed it.
+
+    `proof` is a signature by that very key, which shows that they have it.
+    """
 
     key: str
     person: str
     scheme: str
     public: str
     label: str = ""
+    proof: Proof | None = None
 
 
 class KeyConfirmed(DirectoryEvent, frozen=True):

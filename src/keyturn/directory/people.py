@@ -67,6 +67,10 @@ class People(Entering):
 
     # Reading -------------------------------------------------------------------------------------------------------
 
+    async def now(self) -> int:
+        """Return the journal's time, in milliseconds since 1970, by which tokens and delegations end."""
+        return await self._store.now()
+
     async def directory(self, place: int | None = None) -> Directory:
         """Return the whole directory, as it is now or was after so many entries; do not change it."""
         return await (self._book.read() if place is None else self._book.at(place))
@@ -165,6 +169,11 @@ class People(Entering):
         changed = ev.SettingChanged(name, value, person)
         await self._change(by, lambda now, _at: decide.change_setting(now, id_of(by), changed))
 
+    async def mute(self, person: str, lasts: str | float | None, *, by: By) -> None:
+        """Tell somebody nothing for a while, such as "1h"; what waits is told afterwards, and with None at once."""
+        until = None if lasts is None else await self._store.now() + milliseconds(lasts)
+        await self.set("muted_until", until, person=person, by=by)
+
     # Delegating ----------------------------------------------------------------------------------------------------
 
     async def delegate(
@@ -210,7 +219,7 @@ class People(Entering):
     async def enrol_key(self, person: str, key: PublicKey, proof: Proof, *, by: By | None = None) -> Key:
         """Enrol a person's own key, by themselves; it counts when somebody else has confirmed it."""
         check_enrolment(self.tenant, person, key, proof)
-        enrolled = ev.KeyEnrolled(key.id, person, key.scheme, key.data, key.label)
+        enrolled = ev.KeyEnrolled(key.id, person, key.scheme, key.data, key.label, proof)
         author = person if by is None else by
         return (await self._change(author, lambda now, _at: decide.enrol_key(now, id_of(author), enrolled))).keys[
             key.id

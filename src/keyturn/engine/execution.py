@@ -32,19 +32,19 @@ from .driving.drive import Drive
 from .driving.lease import TTL_MS, under_lease
 from .driving.stop import NO_MORE_ROUNDS
 from .effects.fused_steps import deliver
-from .effects.input_guardrails import guarded, input_guardrails
 from .effects.quotas import return_all
 from .effects.recover import recover
 from .facts.proposals import check_terms
 from .logger import error_words, failure_trace, failure_words, logger
 from .loop import Loop
 from .result import RunResult
-from .run.about import about_run
 from .run.frame_settings import FrameSettings
 from .run.log_cache import log_in
-from .run.open_run import Attachments, OpenRun, claimant, journal_clock, new_id, new_salt
-from .session.sync import opening, reopen, save_session
-from .states.context_data import context_now, keep_context
+from .run.open_run import Attachments, OpenRun, claimant, journal_clock, new_id
+from .session.sync import Superseded, reopen, save_session
+from .session.turn import end_superseded
+from .starting import QUEUE, begin, start
+from .states.context_data import keep_context
 from .states.resumable import check_resumable
 from .states.state import RunState
 from .states.undelivered import refused
@@ -82,6 +82,8 @@ class Execution:
         self._sink: Sink | None = None
         self._tools: dict[str, Any] = {}
         self._at_work = False
+        # The runs that come before this one on its session.
+        self._before: list[str] = []
 
     @property
     def run(self) -> Run:
@@ -99,14 +101,15 @@ class Execution:
 
     def result(self, frame: str = ev.ROOT, value: Any = None) -> RunResult:
         """Return what the run, or a nested frame of it, came to so far."""
-        return RunResult(self.live, self._tools, frame=frame, value=value)
+        return RunResult(self.live, self._tools, frame=frame, value=value, before=self._before)
 
     async def begin(self) -> str:
         """Record that the run starts, leave the rest to a worker, and return its id.
 
         That is one line, and nobody can hold a run that is not there yet. A session is told under a claim.
         """
-        if self.scope.session is not None or self.live.journal is None:
+        told = self.scope.session is not None and self.scope.config.paused_session != QUEUE
+        if told or self.live.journal is None:
             self.drive.leave()
             return (await self.finish()).run_id
         with tracing(self.live, self.scope.config) as self.drive.traces:
@@ -197,6 +200,8 @@ class Execution:
         else:
             await self._take_up()
         self._at_work = True
+        if self.run.queued:
+            self._before = await begin(self.drive)
         self.scope.context.turn_input = own_copy(input_items(self.run.input))
         await self._advanced()
         self.live.copies.forget()
@@ -250,6 +255,8 @@ class Execution:
                     self.run.id,
                     error_words(other),
                 )
+        if isinstance(error, Superseded) and self.drive.claim is not None:
+            await end_superseded(self.drive)
         if self._at_work and not self._others(error):
             try:
                 await self._tell_sessions(stopped=True)
@@ -274,30 +281,8 @@ class Execution:
     async def _start(self) -> None:
         given = self.said.start
         assert given is not None
-        agent = self.live.graph.root
-        items, prefix = await opening(self.live, ev.ROOT, self.scope, input_items(given["input"]))
-        self.run.id = self.run.id or new_id()
-        limit = given["max_turns"]
-        if self.max_turns is not None:
-            limit = self.max_turns.most
-        await self.drive.commit(
-            cm.Start(
-                self.run.id,
-                new_salt(self.run.id),
-                given["input"],
-                about_run(given, self.scope, self.live.session),
-                agent.name,
-                items,
-                limit,
-                guarded(input_guardrails(agent, self.scope)),
-                prefix,
-                given["previous_response_id"],
-                given.get("requester"),
-            ),
-            *([cm.Resume(limits=self.limits)] if self.limits else []),
-            *([cm.AddInput(ev.ROOT, self.said.input)] if self.said.input else []),
-            *context_now(self.live),
-        )
+        limit = given["max_turns"] if self.max_turns is None else self.max_turns.most
+        await start(self.drive, {**given, "max_turns": limit}, self.said.input, self.limits)
         self.live.kept = self.live.journal is not None
         self.state.delivered(len(self.live.log), self.said)
 
@@ -314,7 +299,7 @@ class Execution:
         for frame in list(run.frames.values()):
             resume += await reopen(drive, frame, await drive.enter(frame.id))
         await recover(drive, said.decisions)
-        if said.empty and self.max_turns is None:
+        if (said.empty and self.max_turns is None) or run.queued:
             await drive.commit(*resume, cm.Tick())
             return
         self._check_limits()

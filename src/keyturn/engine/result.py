@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from functools import cached_property, partial
 from typing import Any, Literal, TypeVar, cast
@@ -43,9 +44,16 @@ class RunResult:
     """
 
     def __init__(
-        self, live: OpenRun, tools: dict[str, Any] | None = None, *, frame: str = ev.ROOT, value: Any = None
+        self,
+        live: OpenRun,
+        tools: dict[str, Any] | None = None,
+        *,
+        frame: str = ev.ROOT,
+        value: Any = None,
+        before: Sequence[str] = (),
     ) -> None:
         run = live.run
+        self._queued, self._behind = run.queued, tuple(before)
         self._live = live
         self._frame = frame
         self._position = len(live.log)
@@ -70,6 +78,16 @@ class RunResult:
     def run_id(self) -> str:
         """Return the run's id."""
         return self._live.run.id
+
+    @property
+    def queued(self) -> bool:
+        """Return whether the run had not begun: with `paused_session="queue"` it waits for its turn on its session."""
+        return self._queued
+
+    @property
+    def queued_behind(self) -> tuple[str, ...]:
+        """Return the ids of the runs that came before it on its session and were not over, the first first."""
+        return self._behind
 
     @property
     def input(self) -> str | list[Any]:

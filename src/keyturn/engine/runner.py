@@ -21,6 +21,7 @@ from .run.agents import AgentGraph
 from .run.blocking import waited_for
 from .run.frame_settings import FrameSettings
 from .run.open_run import OpenRun, wrapped
+from .starting import QUEUE
 from .states.resumable import check_resumable
 from .states.state import RunState
 from .stream import RunResultStreaming
@@ -179,6 +180,11 @@ def _fresh(agent: Agent[Any], input: Any, config: RunConfig, given: dict[str, An
     live = state.live
     live.journal = _journal(given["journal"])
     live.session = given["session"]
+    if live.session is not None and live.journal is None and config.paused_session == QUEUE:
+        raise UserError(
+            'paused_session="queue" needs journal=, in which the run waits for its turn; without one choose '
+            '"supersede" or "refuse"'
+        )
     live.policy = config.policy
     live.handed_out = False
     return Execution(live, _scope(live, config, given, state.undelivered.start or {}), state, None)

@@ -230,6 +230,16 @@ class RunResultStreaming:
         return self._now().interruptions
 
     @property
+    def queued(self) -> bool:
+        """Return whether the run waits for its turn on its session and has not begun."""
+        return self._now().queued
+
+    @property
+    def queued_behind(self) -> tuple[str, ...]:
+        """Return the ids of the runs that come before it on its session, the first first."""
+        return self._now().queued_behind
+
+    @property
     def final_output(self) -> Any:
         """Return the final output, None while there is none."""
         return self._now().final_output

@@ -10,33 +10,47 @@ import msgspec
 
 from ..core import commands as cm
 from ..core import events as ev
-from ..core.beside import kept_out, too_late
+from ..core.beside import too_late
 from ..core.beside_events import Mark
 from ..core.codec import Log
 from ..core.encodable import in_milliseconds
-from ..core.errors import Conflict, NotAllowed, NotPending
+from ..core.errors import Conflict, NotPending
 from ..core.request import request_of
 from ..core.run import request_id
 from ..core.states import WAITING
 from ..directory.login import Login
-from ..journal.rows import Notice, Query, RequestRow
-from .counter import NO_SUCH, Counter
+from ..journal.rows import Query, RequestRow
+from .counter import NO_SUCH
 from .naming import By, Naming, Shown, ends_at, person_of, shown_of
+from .reviewing import Reviewing
 
 CLAIM = "15m"
 
 
-class Beside(Counter):
+class Beside(Reviewing):
     """Lists requests for a person, marks them, and takes approvals back."""
 
     async def list(
-        self, query: Query | None = None, *, for_: By | None = None, unclaimed: bool = False, **wanted: Any
+        self,
+        query: Query | None = None,
+        *,
+        for_: By | None = None,
+        unclaimed: bool = False,
+        by: By | None = None,
+        **wanted: Any,
     ) -> Sequence[RequestRow]:
         """Return requests by when they were asked; the open ones, unless a query says otherwise.
 
         With `for_`, only those that this person may decide and did not put off; with `unclaimed`, none that somebody
-        else is on.
+        else is on. `by` says who reads them (`for_` does so too), which is put on record where the directory says so.
         """
+        rows = await self._listed(query, for_, wanted, unclaimed=unclaimed)
+        await self._read_by(by or for_, "list", rows)
+        return rows
+
+    async def _listed(
+        self, query: Query | None, for_: By | None, wanted: dict[str, Any], *, unclaimed: bool
+    ) -> Sequence[RequestRow]:
         wanted.setdefault("state", "open")
         asked = query or Query(**wanted)
         if for_ is None and not unclaimed:
@@ -53,28 +67,22 @@ class Beside(Counter):
             asked = msgspec.structs.replace(asked, after=(page[-1].asked_at, page[-1].id))
         return found[: asked.limit]
 
-    async def looked(self, request: str, *, by: By) -> None:
-        """Note that somebody opened a request, so that they are not told of it by further channels.
-
-        Nothing changes for the request; of one that waits no longer nothing is noted.
-        """
-        who = by.person if isinstance(by, Login) else person_of(by).id
-        row = await self._row(request)
-        if row.state == "open":
-            at = await self._store.now()
-            await self._store.tell([Notice("request.looked", row.run, {"at": at, "request": row.id, "person": who})])
-
-    async def get(self, request: str, *, for_: By | None = None) -> RequestRow:
+    async def get(self, request: str, *, for_: By | None = None, by: By | None = None) -> RequestRow:
         """Return one request, whatever became of it, or raise `NotPending`.
 
         What it shows is read from the run's own log. With `for_`, a request that this person may not decide is as
-        unknown as one that there is not.
+        unknown as one that there is not. `by` says who reads it (`for_` does so too), which is put on record where the
+        directory says so.
         """
         row = await self._row(request)
         if for_ is not None and row.state != "damaged" and not await self._may_see(row, for_):
             raise NotPending(NO_SUCH)
+        await self._read_by(by or for_, "request", [row])
         if row.state != "open":
             return row
+        if row.kind == "review":
+            asked = await self._review_shown(row)
+            return await self._row(request) if asked is None else RequestRow.of(asked)
         run = (await self._read(row.run)).run
         call = run.calls.get(row.call)
         if call is None or call.state not in WAITING or request_id(run, row.call) != row.id:
@@ -169,15 +177,6 @@ class Beside(Counter):
             return True
         off = any(mark.by == name and in_milliseconds(mark.until) > now for mark in shown.snoozed)
         return not off and await self._may_see(row, for_)
-
-    async def _may_see(self, row: RequestRow, for_: By) -> bool:
-        """Return whether somebody may decide a request, a signature aside."""
-        shown = row.request
-        try:
-            who = await self._who(for_, shown.terms, shown.requester, scopes=())
-        except NotAllowed:
-            return False
-        return not kept_out(shown.terms, who, shown.requester)
 
 
 def _last_start(log: Log, call: str) -> Conflict | None:

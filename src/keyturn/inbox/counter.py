@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,6 +20,7 @@ from ..core.states import WAITING
 from ..core.words import decided_before
 from ..directory.login import DECIDE, Login
 from ..directory.people import People
+from ..directory.reads import How, Reads
 from ..engine.driving.writer import Written, write_to
 from ..engine.facts import decisions
 from ..engine.run.agents import AgentGraph
@@ -47,6 +48,7 @@ class Counter:
         self._store = opened(store) if isinstance(store, str) else store
         self._agents = agents or {}
         self.people = People(self._store) if people is None else people
+        self.reads = Reads(self._store, self.people)
 
     @property
     def store(self) -> Store:
@@ -63,11 +65,20 @@ class Counter:
         """Return the journal's time, in milliseconds since 1970."""
         return await self._store.now()
 
-    async def item(self, request: str) -> ToolApprovalItem:
-        """Return an open request with its tool at hand, by which a change of its arguments can be checked and shown."""
+    async def item(self, request: str, *, by: By | None = None) -> ToolApprovalItem:
+        """Return an open request with its tool at hand, by which a change of its arguments can be checked and shown.
+
+        `by` says who reads it, which is put on record where the directory says so.
+        """
         row = await self._row(request)
+        await self._read_by(by, "request", [row])
         item, _call = await self._item(await self._read(row.run), row.request)
         return item
+
+    async def _read_by(self, by: By | None, how: How, rows: Sequence[RequestRow]) -> None:
+        """Put on record that somebody is about to be shown these; nobody is said to read for the program itself."""
+        if by is not None and rows:
+            await self.reads.note(by, how, [row.id for row in rows])
 
     async def _row(self, request: str) -> RequestRow:
         found = await self._store.requests(Query(id=named(request, "a request")))

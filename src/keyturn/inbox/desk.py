@@ -132,6 +132,7 @@ class Inbox(Beside):
         output: Any = None,
         message: str | None = None,
         break_glass: bool = False,
+        asks_back: bool = False,
         **words: Unpack[Naming],
     ) -> bytes:
         """Return what somebody signs who decides so, with the very words of the decision; it fits no other."""
@@ -140,10 +141,13 @@ class Inbox(Beside):
         args, basis = (None, None) if made is None else (made.args, made.basis)
         given = decisions.said_output(output, "an output") if verdict in ("answer", "ran") else None
         said = ev.Decision(waiting.call, verdict, waiting.digest, args=args, basis=basis, output=given)
-        said = msgspec.structs.replace(said, note=words.get("note"), message=message, broke_glass=break_glass)
+        how = {"broke_glass": break_glass, "asks_back": asks_back}
+        said = msgspec.structs.replace(said, note=words.get("note"), message=message, **how)
         return decision_challenge(self.people.tenant, waiting.id, waiting.revision, said)
 
-    async def alike(self, request: Shown, query: Query = ALL, **words: Unpack[Naming]) -> Sequence[RequestRow]:
+    async def alike(
+        self, request: Shown, query: Query = ALL, *, by: By | None = None, **words: Unpack[Naming]
+    ) -> Sequence[RequestRow]:
         """Return the open requests of the same tool with the same arguments, this one among them, of whatever run.
 
         Their arguments are compared as they are, secrets included. `query` says which requests are looked at.
@@ -156,6 +160,7 @@ class Inbox(Beside):
             page = await self._store.requests(asked)
             found += [row for row in page if row.request.shape == waiting.shape]
             if len(page) < _PAGE:
+                await self._read_by(by, "list", found)
                 return found
             asked = msgspec.structs.replace(asked, after=(page[-1].asked_at, page[-1].id))
 

@@ -144,6 +144,16 @@ def _marked(seen: _Seen, event: ev.CallMarked) -> Iterator[str]:
     yield f"{_of(seen, event.call)} {words}{_by(event.decider.id)}"
 
 
+def _reviewed(seen: _Seen, event: ev.ReviewGiven) -> Iterator[str]:
+    said = f"is said to have been {event.verdict}{_by(event.decider.id)}{_because(event.note or '')}"
+    yield f"{_of(seen, event.call)} {said}"
+
+
+def _to_review(seen: _Seen, event: ev.ReviewAsked) -> Iterator[str]:
+    why = {"glass": "the glass was broken for it", "sample": "it is one of a sample"}[event.why]
+    yield f"others are asked whether {_of(seen, event.call)} was right: {why}"
+
+
 def _withdrawn(seen: _Seen, event: ev.ApprovalWithdrawn) -> Iterator[str]:
     yield f"what let {_of(seen, event.call)} run is taken back{_by(event.decider.id)}{_because(event.note or '')}"
 
@@ -172,6 +182,7 @@ def _closed(_seen: _Seen, event: ev.FrameClosed) -> Iterator[str]:
 
 _WORDS: dict[type[Any], Callable[[_Seen, Any], Iterator[str]]] = {
     ev.RunStarted: _started,
+    ev.RunQueued: lambda seen, event: iter(["it waits for its turn on its session"]),
     ev.RunResumed: lambda seen, event: iter(["somebody takes the run up again"]),
     ev.FrameOpened: _opened,
     ev.InputAdded: lambda seen, event: iter([f"a message is added{_said(event.items)}"]),
@@ -186,6 +197,9 @@ _WORDS: dict[type[Any], Callable[[_Seen, Any], Iterator[str]]] = {
     ev.CallStarted: lambda seen, event: iter([f"{_of(seen, event.call)} starts{_by(event.by)}"]),
     ev.CallNeeds: lambda seen, event: iter([f"{_of(seen, event.call)} asks{_said(event.requests)}"]),
     ev.CallMarked: _marked,
+    ev.CallLooked: lambda seen, event: iter([f"{_of(seen, event.call)} is looked at{_by(event.decider.id)}"]),
+    ev.ReviewAsked: _to_review,
+    ev.ReviewGiven: _reviewed,
     ev.ApprovalWithdrawn: _withdrawn,
     ev.CallFinished: _finished,
     ev.CallLost: _lost,

@@ -28,7 +28,7 @@ _FLOOR = "2s"
 _LONGEST = 3_660
 _DECIDED = ("approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "asked_back")
 _VOTE = "vote "
-_BESIDE = ("read", "look", "void")
+_BESIDE = ("read", "look", "void", "right", "wrong")
 _EPOCH = date(1970, 1, 1)
 
 
@@ -62,7 +62,8 @@ class Figures(msgspec.Struct, frozen=True):
     `decided` are those that people decided, of a person their votes too; `ended` are also those whose time ran out,
     that asked anew or were settled without a person. The rates of verdicts are of `decided`, those of time of `ended`;
     None where there is nothing to divide by. `words` counts everything by its word. `read` counts what people let run,
-    and `hurried` those of it that were surely let run before the floor of their risk.
+    and `hurried` those of it that were surely let run before the floor of their risk. `reviewed` counts what others
+    said of calls that had been let run, and `disagreement_rate` is the share of it that was "wrong".
     """
 
     name: str
@@ -78,6 +79,8 @@ class Figures(msgspec.Struct, frozen=True):
     read: int
     hurried: int
     words: dict[str, int]
+    reviewed: int = 0
+    disagreement_rate: float | None = None
 
 
 class InsightsReport(msgspec.Struct, frozen=True):
@@ -231,6 +234,8 @@ def _figures(name: str, tallies: list[Tally], floors: Mapping[str, int], *, own:
         read=sum(each.count for each in read),
         hurried=sum(_hurried(each, floors.get(each.risk, floors[""])) for each in read),
         words=dict(sorted(words.items())),
+        reviewed=count("right", "wrong"),
+        disagreement_rate=_rate(count("wrong"), count("right", "wrong")),
     )
 
 

@@ -233,5 +233,24 @@ class Tallies(Protocol):
         ...
 
 
-class Store(Journal, Records, Outbox, Tallies, Protocol):
+@runtime_checkable
+class Sessions(Protocol):
+    """Keeps the order of the runs on each session, in the append by which a run comes and the release by which it goes.
+
+    A run that is queued is due as soon as no other is before it.
+
+    >>> from keyturn.journal.memory import MemoryJournal
+    >>> isinstance(MemoryJournal(), Sessions)
+    True
+    """
+
+    async def ahead(self, run: str) -> list[str]:
+        """Return the runs that came to the same session before this one and are not over, in their order.
+
+        One that is over counts for as long as somebody holds it: its last words may not be in the session yet.
+        """
+        ...
+
+
+class Store(Journal, Records, Outbox, Tallies, Sessions, Protocol):
     """A journal that keeps rows, too: all that come with Keyturn do."""

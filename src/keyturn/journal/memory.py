@@ -25,6 +25,7 @@ from .base import Claim, LostRace
 from .memory_rows import MemoryRows
 from .rows import (
     ALL,
+    ENDED,
     Changes,
     Delivery,
     DeliveryQuery,
@@ -52,6 +53,8 @@ class _Log:
     epoch: int = 0
     holder: Claim | None = None
     due: int | None = None
+    session: str = ""
+    place: int = 0
 
     def wanted_at(self) -> int | None:
         """Return when somebody should look at the run; while it is held, that is when the claim expires."""
@@ -144,6 +147,7 @@ class MemoryJournal:
             over = changes is not None and changes.run.status in OVER and (row is None or row.status in OVER)
             if changes is not None:
                 self._mine.rows.apply(plain(changes))
+                self._place(run, log, changes)
             # Whoever appends under the claim has read all before it; what another appends still wants to be read.
             # A run that was over and is over has nothing to be moved, nor has one of which only something was noted.
             if not over and not (claim is None and changes is not None and changes.quiet):
@@ -173,7 +177,10 @@ class MemoryJournal:
                 )
             log.lines = [erased(line) for line in log.lines]
             log.erased = True
+            log.session, log.place = "", 0
             self._mine.rows.erase(run)
+            woken = self._mine.waiting.pop(_DUE, [])
+        _wake_all(woken)
 
     async def now(self) -> int:
         return self._clock()
@@ -233,6 +240,16 @@ class MemoryJournal:
         with self._lock:
             return self._mine.rows.find_tallies(period)
 
+    async def every_run(self) -> list[str]:
+        with self._lock:
+            return [*{name for name, log in self._mine.logs.items() if log.lines} | self._mine.rows.runs.keys()]
+
+    async def ahead(self, run: str) -> list[str]:
+        with self._lock:
+            now, rows = self._clock(), self._mine.rows.runs
+            found = [(self._mine.logs[name], name) for _, name in self._before(self._log(run))]
+            return [name for log, name in found if rows[name].status not in ENDED or _held(log, now)]
+
     async def head(self, run: str) -> int:
         with self._lock:
             return len(self._log(run).lines)
@@ -277,7 +294,11 @@ class MemoryJournal:
         with self._lock, suppress(Conflict):
             log = self._held(claim.run, claim)
             log.holder, log.due = None, _earlier(log.due, due)
-            _wake_all(self._mine.waiting.pop(_DUE, []) if log.due is not None else [])
+            over = bool(log.session) and self._mine.rows.runs[claim.run].status in ENDED
+            if over:  # and its last words are in the session: the next one may begin
+                log.session, log.place = "", 0
+            queued = claim.run in self._mine.rows.queued  # whose turn may have come while it was held
+            _wake_all(self._mine.waiting.pop(_DUE, []) if over or queued or log.due is not None else [])
 
     async def due(self, limit: int = 100) -> list[str]:
         with self._lock:
@@ -303,7 +324,28 @@ class MemoryJournal:
 
     def _wanted(self) -> list[tuple[int, str]]:
         """Return when each run wants to be looked at."""
-        return [(at, run) for run, log in self._mine.logs.items() if (at := log.wanted_at()) is not None]
+        wanted = [(at, run) for run, log in self._mine.logs.items() if (at := log.wanted_at()) is not None]
+        return wanted + [(0, run) for run in self._mine.rows.queued if self._turn_has_come(run)]
+
+    def _turn_has_come(self, run: str) -> bool:
+        """Return whether a queued run that nobody wants otherwise is the first on its session."""
+        log = self._mine.logs[run]
+        return log.holder is None and log.due is None and not self._before(log)
+
+    def _before(self, mine: _Log) -> list[tuple[int, str]]:
+        if not mine.session:
+            return []
+        logs = self._mine.logs.items()
+        return sorted((log.place, run) for run, log in logs if log.session == mine.session and log.place < mine.place)
+
+    def _place(self, run: str, log: _Log, changes: Changes) -> None:
+        """Give a run that comes to a session the last place there; take it from one that is over and held by nobody."""
+        over = changes.run.status in ENDED
+        if changes.session and not log.session and not over:
+            places = [other.place for other in self._mine.logs.values() if other.session == changes.session]
+            log.session, log.place = changes.session, max(places, default=0) + 1
+        elif over and log.holder is None:
+            log.session, log.place = "", 0
 
     def _log(self, run: str) -> _Log:
         """Return the log of a run; an empty one, which nobody keeps, for an unknown run."""
@@ -358,6 +400,10 @@ def _wake_all(watchers: list[asyncio.Future[None]]) -> None:
 def _wake(watcher: asyncio.Future[None]) -> None:
     if not watcher.done():
         watcher.set_result(None)
+
+
+def _held(log: _Log, now: int) -> bool:
+    return log.holder is not None and now < log.holder.until
 
 
 def _earlier(one: int | None, other: int | None) -> int | None:

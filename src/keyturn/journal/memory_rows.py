@@ -37,6 +37,7 @@ class MemoryRows:
     """Keeps runs, requests, grants, notices and deliveries."""
 
     runs: dict[str, RunRow] = field(default_factory=dict[str, RunRow])
+    queued: set[str] = field(default_factory=set[str])
     requests: dict[str, RequestRow] = field(default_factory=dict[str, RequestRow])
     grants: dict[tuple[str, str], GrantRow] = field(default_factory=dict[tuple[str, str], GrantRow])
     notices: list[Notice] = field(default_factory=list[Notice])
@@ -48,6 +49,10 @@ class MemoryRows:
     def apply(self, changes: Changes) -> None:
         """Apply what an append changes."""
         self.runs[changes.run.run] = changes.run
+        if changes.run.status == "queued":
+            self.queued.add(changes.run.run)
+        else:
+            self.queued.discard(changes.run.run)
         for closing in changes.closed:
             row = self.requests.get(closing.id)
             if row is not None:
@@ -152,6 +157,7 @@ class MemoryRows:
         """Erase what the rows of a run say, and keep that it was."""
         row = self.runs.get(run)
         if row is not None:
+            self.queued.discard(run)
             self.runs[run] = RunRow(run, row.agent, "erased", row.started_at, row.updated_at, turns=row.turns)
         self.requests = {name: row for name, row in self.requests.items() if row.run != run}
         self.grants = {name: row for name, row in self.grants.items() if row.run != run}

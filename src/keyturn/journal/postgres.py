@@ -21,7 +21,9 @@ from ..core.errors import StorageError, StorageFull, UserError
 from . import statements as say
 from .bell import Bell
 from .generation import Origin, begin, read_meta, settle_template
-from .sql_journal import Rung, SQLJournal, counted_in
+from .rung import Rung, counted_in, placed_in
+from .session_sql import give_places
+from .sql_journal import SQLJournal
 from .store_thread import BatchFailed, StoreThread
 from .tally_sql import add
 
@@ -163,6 +165,7 @@ class PostgresConnection:
             sending.close()
 
     def commit(self, results: list[Any]) -> None:
+        give_places(self, say.POSTGRES, placed_in(results))
         add(self, counted_in(results))
         names = {name for result in results if isinstance(result, Rung) for name in result}
         if names:

@@ -21,8 +21,8 @@ from ..core.request import Request
 class RunRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """Describes one run: who works on what, its status, and how much waits for people.
 
-    `status` is running, waiting, finished, failed, cancelled or erased; "damaged" where the row is not the one that was
-    written.
+    `status` is queued (it waits for its turn on a session), running, waiting, finished, failed, cancelled or erased;
+    "damaged" where the row is not the one that was written.
 
     >>> RunRow("run", "desk", "waiting", 0, 5, waiting=1).status
     'waiting'
@@ -37,6 +37,10 @@ class RunRow(msgspec.Struct, frozen=True, omit_defaults=True):
     turns: int = 0
     workflow: str = ""
     error: str = ""
+
+
+#: What a run is in whose session another may begin.
+ENDED = ("finished", "failed", "cancelled", "erased")
 
 
 class Closing(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -124,6 +128,8 @@ def _with_moments(told: dict[str, Any], how: Callable[[Any], Any]) -> dict[str, 
         made["confirmed"] = {**told["confirmed"], "at": how(told["confirmed"]["at"])}
     if told.get("claim"):
         made["claim"] = {**told["claim"], "until": how(told["claim"]["until"])}
+    if told.get("looked"):
+        made["looked"] = [{**look, "at": how(look["at"])} for look in told["looked"]]
     if told.get("snoozed"):
         made["snoozed"] = [{**mark, "until": how(mark["until"])} for mark in told["snoozed"]]
     return made
@@ -309,7 +315,8 @@ class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
     """Holds what one append changes beside the log, all or nothing with it.
 
     Requests are closed before others are opened: one that asks again is open under the id it had. `quiet` says that
-    nothing follows from it for the run, which is as due as it was.
+    nothing follows from it for the run, which is as due as it was. `session` is the run's session, under the name that
+    the store keeps it by: from its first line until it is over, a run has a place among those on its session.
     """
 
     run: RunRow
@@ -320,6 +327,7 @@ class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
     notices: list[Notice] = []
     quiet: bool = False
     tallies: list[Tally] = []
+    session: str = ""
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,19 @@ from . import outbox_sql
 from . import statements as say
 from .base import RESERVED, Claim, LostRace
 from .pages import keyed_rows
-from .rows import Changes, Closing, Delivery, DeliveryQuery, Dispatch, GrantRow, Notice, Query, RequestRow, RunRow
+from .rows import (
+    ENDED,
+    Changes,
+    Closing,
+    Delivery,
+    DeliveryQuery,
+    Dispatch,
+    GrantRow,
+    Notice,
+    Query,
+    RequestRow,
+    RunRow,
+)
 from .sealing import DAMAGED, Row, askable, columns, marked, plain_notice, seal_row, verified
 from .statements import SqlDialect
 from .store_thread import StoreConnection
@@ -47,6 +59,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
     due: int | None
     status: str
     started_at: int
+    session: str
     now: int
 
 
@@ -66,15 +79,18 @@ class Tenant:
         lines: list[bytes],
         claim: Claim | None,
         changes: Changes | None,
-    ) -> None:
-        """Append lines and apply what they change, but for the tallies, which are added as it is committed."""
+    ) -> str:
+        """Append lines and apply what they change; return the session on which the run is to be given a place.
+
+        That is done as it is committed, and so are tallies added.
+        """
         at = self._place(db, run) if claim is None else self._held(db, run, claim)
         if at.status == "erased":
             raise Conflict(f"run {run!r} was erased; it takes no more lines")
         if expected != at.head:
             raise LostRace(f"expected {expected} lines, the log has {at.head}")
         if not lines:
-            return
+            return ""
         # Whoever appends under the claim has read all before it; what another appends still wants to be read.
         # A run that was over and is over, or never was anything else, has nothing to be moved: what is said of it is
         # revoked, lent or counted. So has one of which only something was noted.
@@ -86,14 +102,21 @@ class Tenant:
         end = (at.head + len(lines), wanted)
         if changes is None:
             db.tell(say.APPENDED, *end, self.name, run)
-            return
+            return ""
         keys = self._keys()
         row = changes.run
         values = (row.agent, row.status, row.updated_at, row.waiting, row.turns, row.workflow, row.error)
         db.tell(say.MOVED, *end, *values, seal_row(keys, self.name, row), self.name, run)
         if row.started_at != at.started_at:
             db.tell(say.STARTED, row.started_at, self.name, run)
+        if at.session and at.holder is None and row.status in ENDED:
+            db.tell(say.GONE, self.name, run)
         self._change(db, changes, keys)
+        return "" if at.session or row.status in ENDED else changes.session
+
+    def ahead(self, db: StoreConnection, run: str) -> list[str]:
+        """Return the runs that are before one on its session."""
+        return [name for (name,) in db.execute(say.AHEAD, self.name, run, db.now()) if isinstance(name, str)]
 
     def holds(self, db: StoreConnection, run: str, place: int, line: bytes) -> bool:
         """Return whether the log has that very line at a place, for a writer whose commit was never answered."""
@@ -169,18 +192,21 @@ class Tenant:
             return False
         times = [time for time in (at.due, due) if time is not None]
         db.tell(say.RELEASED, min(times, default=None), self.name, claim.run)
-        return bool(times)
+        over = bool(at.session) and at.status in ENDED
+        if over:  # and its last words are in the session: the next one may begin
+            db.tell(say.GONE, self.name, claim.run)
+        return bool(times) or over or at.status == "queued"  # whose turn may have come while it was held
 
     def due(self, db: StoreConnection, limit: int) -> list[str]:
         """Return runs that are due."""
         now = db.now()
-        times = (now, now + LONGEST_MS, now)
-        found = db.execute(self._dialect.due, *(value for time in times for value in (self.name, time)), limit)
+        asked = [value for time in (now, now + LONGEST_MS, now) for value in (self.name, time)]
+        found = db.execute(self._dialect.due, *asked, self.name, limit)
         return [run for _, run in found]
 
     def next_due(self, db: StoreConnection) -> tuple[int | None, int]:
         """Return when the next run is due, and the time now."""
-        found = db.execute(self._dialect.next_due, self.name, self.name)
+        found = db.execute(self._dialect.next_due, self.name, self.name, self.name)
         first = found[0][0] if found else None
         return (int(first) if isinstance(first, int) else None), db.now()
 
@@ -237,6 +263,7 @@ class Tenant:
         row = msgspec.structs.replace(was, status="erased", waiting=0, workflow="", error="")
         given = (row.agent, row.status, row.updated_at, row.waiting, row.turns, row.workflow, row.error)
         db.tell(say.ERASED, *given, seal_row(self._keys(), self.name, row), self.name, run)
+        db.tell(say.GONE, self.name, run)
         for statement in say.ERASE:
             db.tell(statement, self.name, run)
 
@@ -250,8 +277,8 @@ class Tenant:
         found = db.known(self.name, run)
         if not found:
             return None
-        head, epoch, holder, until, due, status, started_at, time = found[0]
-        given = (head, epoch, holder, until or 0, due, status, started_at, db.now(time))
+        head, epoch, holder, until, due, status, started_at, session, time = found[0]
+        given = (head, epoch, holder, until or 0, due, status, started_at, session, db.now(time))
         try:
             return msgspec.convert(given, Place)
         except msgspec.ValidationError:

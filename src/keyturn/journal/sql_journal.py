@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from copy import copy
 from typing import Any, Literal, Self
 
@@ -34,6 +34,7 @@ from .rows import (
     RunRow,
     Tally,
 )
+from .rung import Rung
 from .sealing import check_erasable, check_name, fits_a_store, plain
 from .sql import HeldAhead, Tenant
 from .statements import SqlDialect
@@ -93,9 +94,10 @@ class SQLJournal:
                 self._look(db)
                 self.moved()
             self._note(db)
-            self._mine.append(db, run, expected, added, claim, changes)
+            session = self._mine.append(db, run, expected, added, claim, changes)
             wrote[:] = added[-1:]
-            return Rung([(self.tenant, run), *told], counts) if added else None
+            placed = [(self.tenant, session, run)] if session else []
+            return Rung([(self.tenant, run), *told], counts, placed) if added else None
 
         def appended(db: StoreConnection) -> tuple[bool, Any]:
             place = expected + len(added) - 1
@@ -244,6 +246,11 @@ class SQLJournal:
     async def tallies(self, period: Period) -> list[Tally]:
         return await self._reader.ask(lambda db: tally_sql.read(db, self.tenant, period))
 
+    async def ahead(self, run: str) -> list[str]:
+        if not fits_a_store(run):
+            return []
+        return await self._reader.ask(lambda db: self._mine.ahead(db, run))
+
     async def hashes(self, run: str) -> list[tuple[str, str]]:
         if not fits_a_store(run):
             return []
@@ -252,7 +259,12 @@ class SQLJournal:
     async def erase(self, run: str) -> None:
         check_erasable(run)
         if fits_a_store(run):
-            await self._writer.ask(lambda db: self._mine.erase(db, run))
+
+            def erase(db: StoreConnection) -> Rung:
+                self._mine.erase(db, run)
+                return Rung([(self.tenant, DUE)])
+
+            await self._writer.ask(erase)
 
     async def restored(self) -> str | None:
         """Return why the store is taken for a restored copy, as long as it is not settled."""
@@ -355,31 +367,6 @@ class SQLJournal:
 def _stop(*threads: StoreThread) -> None:
     for thread in threads:
         thread.stop()
-
-
-class Rung(list[tuple[str, str]]):
-    """Lists whom a committed job wakes: tenants and runs; and what it counts, which is written as it is committed."""
-
-    def __init__(self, names: Iterable[tuple[str, str]], tallies: Sequence[tuple[str, Tally]] = ()) -> None:
-        super().__init__(names)
-        self.tallies = tallies
-
-
-def counted_in(results: Iterable[Any]) -> list[tuple[str, Tally]]:
-    """Return what jobs count that are about to be committed."""
-    return [each for result in results if isinstance(result, Rung) for each in result.tallies]
-
-
-def ringing(bell: Bell, elsewhere: Callable[[list[tuple[str, str]]], None]) -> Callable[[list[Any]], None]:
-    """Return what a writer does after a commit: wake waiters here, then in other processes."""
-
-    def ring(results: list[Any]) -> None:
-        names = [name for result in results if isinstance(result, Rung) for name in result]
-        if names:
-            bell.ring(names)
-            elsewhere(names)
-
-    return ring
 
 
 def _faults(db: StoreConnection) -> list[str]:

@@ -25,7 +25,9 @@ from .doorbell import Doorbell
 from .file_system import network_kind
 from .generation import COUNT, ID, Origin, begin, count_in, counted, read_meta, settle_template
 from .pages import rows_of
-from .sql_journal import SQLJournal, counted_in, ringing
+from .rung import counted_in, placed_in, ringing
+from .session_sql import give_places
+from .sql_journal import SQLJournal
 from .store_thread import BatchFailed, StoreThread
 from .tally_sql import add
 
@@ -152,6 +154,7 @@ class SQLiteConnection:
         self._told_before = self.told
 
     def commit(self, results: list[Any]) -> None:
+        give_places(self, say.SQLITE, placed_in(results))
         add(self, counted_in(results))
         row = self._count_on() if self._firm and self.told != self._told_before else None
         self.execute("COMMIT")

@@ -8,11 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .rows import COUNTED_FROM, EDGES
+from .rows import COUNTED_FROM, EDGES, ENDED
 
 # The first version that this Keyturn reads, and the newest.
 FIRST = 2
-SCHEMA = 5
+_ENDED = ", ".join(f"'{status}'" for status in ENDED)
+# A queued run that nobody was before when somebody last looked is due by that alone.
+_TURN_HAS_COME = (
+    "status = 'queued' AND holder IS NULL AND due IS NULL AND NOT EXISTS (SELECT 1 FROM runs AS others "
+    "WHERE others.tenant = runs.tenant AND others.session = runs.session AND others.session <> '' "
+    "AND others.place < runs.place)"
+)
+SCHEMA = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,8 @@ class SqlDialect:
     text: str
     # The day that it is, in days since 1970.
     today: str
+    # Lets one writer at a time give places on a session, where the database has several writers.
+    alone: str
 
     @property
     def head(self) -> str:
@@ -48,7 +57,8 @@ class SqlDialect:
             "SELECT at, run FROM ("
             f"SELECT held_until AS at, run FROM runs WHERE tenant = ? AND held_until <= ? AND {named} "
             f"UNION ALL SELECT held_until AS at, run FROM runs WHERE tenant = ? AND held_until > ? AND {named} "
-            f"UNION ALL SELECT due AS at, run FROM runs WHERE tenant = ? AND due <= ? AND holder IS NULL AND {named}"
+            f"UNION ALL SELECT due AS at, run FROM runs WHERE tenant = ? AND due <= ? AND holder IS NULL AND {named} "
+            f"UNION ALL SELECT 0 AS at, run FROM runs WHERE tenant = ? AND {_TURN_HAS_COME} AND {named}"
             ") AS found ORDER BY at, run LIMIT ?"
         )
 
@@ -59,7 +69,8 @@ class SqlDialect:
         return (
             "SELECT min(at) FROM (SELECT min(held_until) AS at FROM runs WHERE tenant = ? AND held_until IS NOT NULL "
             f"AND {named} UNION ALL SELECT min(due) AS at FROM runs WHERE tenant = ? AND due IS NOT NULL "
-            f"AND holder IS NULL AND {named}) AS found"
+            f"AND holder IS NULL AND {named} "
+            f"UNION ALL SELECT min(0) AS at FROM runs WHERE tenant = ? AND {_TURN_HAS_COME} AND {named}) AS found"
         )
 
     @property
@@ -78,6 +89,7 @@ SQLITE = SqlDialect(
     text="typeof({0}) = 'text' AND instr(CAST({0} AS BLOB), x'00') = 0 "
     "AND ({0} NOT GLOB '*[^ -~]*' OR keyturn_text(CAST({0} AS BLOB)))",
     today="CAST(strftime('%s', 'now') AS INTEGER) / 86400",
+    alone="",
 )
 POSTGRES = SqlDialect(
     *("BYTEA", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "", " FOR UPDATE", "%s"),
@@ -85,12 +97,13 @@ POSTGRES = SqlDialect(
     whole="",
     text="",
     today="floor(extract(epoch FROM clock_timestamp()) / 86400)::bigint",
+    alone="SELECT pg_advisory_xact_lock(hashtextextended(?, 6))",
 )
 
 
 def migrations(dialect: SqlDialect) -> list[list[str]]:
     """Return the statements of each version of the schema from `FIRST` on; a released one is never changed."""
-    return [_first(dialect), _WIDER_GRANTS, _deliveries(dialect), _tallies(dialect)]
+    return [_first(dialect), _WIDER_GRANTS, _deliveries(dialect), _tallies(dialect), _SESSIONS]
 
 
 def _first(dialect: SqlDialect) -> list[str]:
@@ -165,12 +178,19 @@ def _tallies(dialect: SqlDialect) -> list[str]:
     ]
 
 
+_SESSIONS = [
+    "ALTER TABLE runs ADD COLUMN session TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE runs ADD COLUMN place BIGINT NOT NULL DEFAULT 0",
+    "CREATE INDEX runs_session ON runs (tenant, session, place) WHERE session <> ''",
+    "CREATE INDEX runs_queued ON runs (tenant, run) WHERE status = 'queued'",
+]
+
 RUN_COLUMNS = "run, agent, status, started_at, updated_at, waiting, turns, workflow, error"
 REQUEST_COLUMNS = (
     "id, run, call, kind, tool, agent, digest, asked_at, expires_at, reason, risk, body, state, closed_at, closed_by"
 )
 GRANT_COLUMNS = "id, run, tool, agent, body, reach, uses, revoked"
-HEAD_COLUMNS = "head, epoch, holder, held_until, due, status, started_at"
+HEAD_COLUMNS = "head, epoch, holder, held_until, due, status, started_at, session"
 HEAD = f"SELECT {HEAD_COLUMNS} FROM runs WHERE tenant = ? AND run = ?"
 # PostgreSQL's, for a whole batch.
 HEADS = (
@@ -194,6 +214,19 @@ RELEASED = "UPDATE runs SET holder = NULL, held_until = NULL, due = ? WHERE tena
 MOVED = (
     "UPDATE runs SET head = ?, due = ?, agent = ?, status = ?, updated_at = ?, waiting = ?, turns = ?, "
     "workflow = ?, error = ?, seal = ? WHERE tenant = ? AND run = ?"
+)
+# The last of those on its session; within a transaction that nobody else gives places in.
+PLACED = (
+    "UPDATE runs SET session = ?, place = 1 + (SELECT coalesce(max(others.place), 0) FROM runs AS others "
+    "WHERE others.tenant = ? AND others.session = ? AND others.session <> '') "
+    "WHERE tenant = ? AND run = ? AND session = ''"
+)
+GONE = "UPDATE runs SET session = '', place = 0 WHERE tenant = ? AND run = ?"
+AHEAD = (
+    "SELECT others.run FROM runs AS mine JOIN runs AS others ON others.tenant = mine.tenant "
+    "AND others.session = mine.session AND others.session <> '' AND others.place < mine.place "
+    f"WHERE mine.tenant = ? AND mine.run = ? AND (others.status NOT IN ({_ENDED}) OR others.held_until > ?) "
+    "ORDER BY others.place, others.run LIMIT 100"
 )
 # Apart, because an index is written whenever one of its columns is named.
 STARTED = "UPDATE runs SET started_at = ? WHERE tenant = ? AND run = ?"

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, Unpack, cast, get_args
 from ..core.errors import UserError
 from ..core.events import GrantTerms
 from ..core.people import Decider
-from ..core.policy import milliseconds
+from ..core.policy import check_share, milliseconds
 from ..core.predicate import Where, check_where
 
 Scope: TypeAlias = Literal["run", "session", "requester", "agent"]
@@ -35,7 +35,8 @@ class Grant:
 
     `where` compares validated arguments by type, `expires` is a duration, `uses` counts later calls. `scope` says which
     runs it holds for: its own ("run"), those of the same session ("session"), for the same person ("requester"), or
-    all ("agent"); always for the same tool of the same agent. `Grant()` has no limits but the run's own end.
+    all ("agent"); always for the same tool of the same agent. `review` is the share of its uses that other people are
+    asked to look at afterwards. `Grant()` has no limits but the run's own end.
 
     >>> Grant(where={"to": "ada", "amount": {"gt": 0, "le": 100}}, expires="2h", uses=10).uses
     10
@@ -45,11 +46,13 @@ class Grant:
     expires: str | float | None = None
     uses: int | None = None
     scope: Scope = "run"
+    review: float = 0.0
 
     def __post_init__(self) -> None:
         scope: object = self.scope
         if scope not in get_args(Scope):
             raise UserError(f"scope of a grant must be one of {', '.join(get_args(Scope))}; not {scope!r}")
+        check_share("review", self.review)
         check_where(self.where)
         object.__setattr__(self, "where", own_where(self.where))
         if self.expires is not None:
@@ -70,7 +73,8 @@ class Grant:
             raise UserError("a grant must approve or reject")
         expires_at = None if self.expires is None else now + milliseconds(self.expires)
         where = own_where(self.where)
-        return GrantTerms(id, agent, tool, where=where, expires_at=expires_at, uses=self.uses, **words)
+        limits: dict[str, Any] = {"expires_at": expires_at, "uses": self.uses, "review": self.review}
+        return GrantTerms(id, agent, tool, where=where, **limits, **words)
 
 
 def own_where(where: Where | None) -> dict[str, Any] | None:

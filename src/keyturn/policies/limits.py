@@ -49,13 +49,13 @@ class Calls:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        _check_count("calls", self.most)
-        _check_reach(self)
+        check_count("calls", self.most)
+        check_reach(self)
 
     @property
     def over(self) -> str:
         """Return the reason for a call that is over this limit."""
-        return f"over the limit of {self.most} calls{_stretch(self)}"
+        return f"over the limit of {self.most} calls{stretch(self)}"
 
     def exceeded(self, call: CallView, past: Past, about: About) -> bool:
         """Return whether one more call is over the limit."""
@@ -66,7 +66,7 @@ class Calls:
 
     def share(self, call: CallView, about: About) -> Share:
         """Return what a call takes of a limit that several runs share."""
-        name = _named(self, "calls", about)
+        name = named_count(self, "calls", about)
         return Share(name, self.of, _window(self.per), Fraction(1), Fraction(self.most))
 
 
@@ -98,12 +98,12 @@ class Budget:
             fits = False
         if not fits:
             raise UserError(f"a budget must be a number of 0 or more; not {most!r}")
-        _check_reach(self)
+        check_reach(self)
 
     @property
     def over(self) -> str:
         """Return the reason for a call that is over this budget, without an amount: an argument can be secret."""
-        return f"over the budget of {self.most} for {self.argument!r}{_stretch(self)}"
+        return f"over the budget of {self.most} for {self.argument!r}{stretch(self)}"
 
     def exceeded(self, call: CallView, past: Past, about: About) -> bool:
         """Return whether what was spent and this call are together over the budget."""
@@ -121,7 +121,7 @@ class Budget:
 
     def share(self, call: CallView, about: About) -> Share:
         """Return what a call takes of a budget that several runs share."""
-        name = _named(self, f"budget:{self.argument}", about)
+        name = named_count(self, f"budget:{self.argument}", about)
         return Share(name, self.of, _window(self.per), Fraction(self._spent(call)), self._limit)
 
     @property
@@ -148,7 +148,7 @@ class Rejections:
     same: Literal["call", "tool"] = "call"
 
     def __post_init__(self) -> None:
-        _check_count("rejections", self.most, least=1)
+        check_count("rejections", self.most, least=1)
         if self.same not in ("call", "tool"):
             raise UserError(f"same is 'call', the same tool and arguments, or 'tool'; not {self.same!r}")
 
@@ -168,10 +168,27 @@ class Rejections:
         return past.rejections(about, _tool_and_arguments, _tool_and_arguments(call)) >= self.most
 
 
-Limit = Calls | Budget | Rejections
+class Counted(Protocol):
+    """Says whose calls a limit counts, in which time, under which name."""
+
+    @property
+    def per(self) -> str | float | None:
+        """Return the time, None for all of it."""
+        ...
+
+    @property
+    def of(self) -> Whose:
+        """Return whose calls."""
+        ...
+
+    @property
+    def name(self) -> str | None:
+        """Return the name of the count, None for that of the rule."""
+        ...
 
 
-def _check_count(what: str, most: object, least: int = 0) -> None:
+def check_count(what: str, most: object, least: int = 0) -> None:
+    """Refuse what is no number of calls."""
     if not isinstance(most, int) or isinstance(most, bool) or most < least:
         raise UserError(f"a limit of {what} is a whole number, at least {least}; not {most!r}")
 
@@ -185,7 +202,8 @@ def _window(per: str | float | None) -> int | None:
     return None if per is None else milliseconds(per)
 
 
-def _stretch(limit: Calls | Budget) -> str:
+def stretch(limit: Counted) -> str:
+    """Return in words within which time, and of whom, a limit counts."""
     per = limit.per
     during = "" if per is None else f" in {per}" if isinstance(per, str) else f" in {per:g}s"
     if limit.of != "run":
@@ -193,7 +211,8 @@ def _stretch(limit: Calls | Budget) -> str:
     return during or " in this run"
 
 
-def _check_reach(limit: Calls | Budget) -> None:
+def check_reach(limit: Counted) -> None:
+    """Refuse a time that is none, and a count of nobody's calls."""
     if limit.per is not None:
         milliseconds(limit.per)
     if limit.of not in get_args(Whose):
@@ -205,7 +224,7 @@ def _check_reach(limit: Calls | Budget) -> None:
         raise UserError("name= goes with of=: a limit of one run counts the calls of its own rule")
 
 
-def _named(limit: Calls | Budget, what: str, about: About) -> str:
+def named_count(limit: Counted, what: str, about: About) -> str:
     """Return the name of a count: as it was named, so that the rule can be changed, or what its rule is about."""
     kind = what.partition(":")[0]
     return digest(kind, "named", limit.name) if limit.name is not None else digest(what, "about", about.about)

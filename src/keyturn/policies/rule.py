@@ -14,12 +14,14 @@ from typing import Any, TypedDict, Unpack, cast
 
 from ..core.digest import digest
 from ..core.errors import UserError
-from ..core.policy import Action, Approval, CallView, Verdict
+from ..core.policy import BY_BREAKER, Action, Approval, CallView, Verdict
 from ..core.predicate import Finding, Truth, Where, check_where, evaluate, findings
+from .breaker import Breaker
 from .explain import RuleFinding
 from .grants import own_where
-from .limits import Budget, Calls, Limit, Rejections
+from .limits import Budget, Calls, Rejections
 
+Limit = Calls | Budget | Rejections | Breaker
 When = Callable[[CallView, Any], bool]
 
 
@@ -37,6 +39,7 @@ class Matching(TypedDict, total=False):
     reason: str
     approval: Approval | None
     stop: bool
+    review: float
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,8 @@ class Rule:
     `read_only` one that states that it changes nothing, or does not. `over` is
     a limit on the calls that the rest of the rule means, and matches a call that is over it: it stands before the rule
     that allows such calls. `when` is asked last, of the call and the run's context; if it raises or answers neither
-    True nor False, the call asks. `stop` ends the drive of the run where a call is denied.
+    True nor False, the call asks. `stop` ends the drive of the run where a call is denied. `review` is the share of
+    what the rule, or a grant under it, lets run that people are asked to look at afterwards.
 
     >>> rule = Rule("allow", tool="pay", where={"amount": {"gt": 0, "le": 100}})
     >>> call = CallView("pay", "function", "desk", {"amount": 250}, digest="5e1f", call_id="call_1")
@@ -69,9 +73,10 @@ class Rule:
     reason: str = ""
     approval: Approval | None = None
     stop: bool = False
+    review: float = 0.0
 
     def __post_init__(self) -> None:
-        Verdict(self.action, self.reason, self.approval, stop=self.stop)
+        Verdict(self.action, self.reason, self.approval, stop=self.stop, review=self.review)
         for field in ("tool", "agent", "kind", "risk"):
             name: object = getattr(self, field)
             if name is not None and not (isinstance(name, str) and name):
@@ -94,8 +99,10 @@ class Rule:
     def _check_limit(self) -> None:
         if self.over is None:
             return
-        if not isinstance(cast("object", self.over), Calls | Budget | Rejections):
-            raise UserError("over is a limit: Calls(20, per='1h'), Budget('amount', 100) or Rejections(2)")
+        if not isinstance(cast("object", self.over), Calls | Budget | Rejections | Breaker):
+            raise UserError(
+                "over is a limit: Calls(20, per='1h'), Budget('amount', 100), Rejections(2) or Breaker(3, per='10m')"
+            )
         if self.action == "allow":
             raise UserError(
                 "over= goes with 'ask' or 'deny': say what becomes of calls over the limit, and allow the rest"
@@ -122,9 +129,9 @@ class Rule:
         return digest(self.tool, self.agent, self.kind, self.risk, where, self.read_only)
 
     @property
-    def shared(self) -> Calls | Budget | None:
+    def shared(self) -> Calls | Budget | Breaker | None:
         """Return the rule's limit if several runs share it."""
-        return self.over if isinstance(self.over, Calls | Budget) and self.over.of != "run" else None
+        return self.over if isinstance(self.over, Calls | Budget | Breaker) and self.over.of != "run" else None
 
     def explain(self, call: CallView, context: Any = None, number: int = 1) -> RuleFinding:
         """Explain what this rule says of a call; it quotes no argument.
@@ -188,13 +195,16 @@ class Rule:
 
     def _said(self, call: CallView, truth: Truth, answer: bool | str, by: str) -> Verdict | None:
         if isinstance(answer, str):
-            return Verdict("ask", answer, self.approval, by)
+            return Verdict("ask", answer, self.approval, by, review=self.review)
         if not answer:
             return None
         reason = self.reason or (self.over.over if self.over is not None else "")
+        if isinstance(self.over, Breaker):
+            reason = f"{reason}; {self.over.closes(call, self)}"
         if truth is Truth.UNKNOWN:
             reason = f"{reason}; {self._doubt(call, by)}" if reason else self._doubt(call, by)
-        return Verdict(self.action, reason, self.approval, by, self.stop)
+        by += BY_BREAKER if isinstance(self.over, Breaker) else ""
+        return Verdict(self.action, reason, self.approval, by, self.stop, self.review)
 
     def _doubt(self, call: CallView, by: str) -> str:
         """Return what nobody can tell of a call that is denied or asked about for just that."""

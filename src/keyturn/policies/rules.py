@@ -53,7 +53,7 @@ class Policy:
     >>> policy = Policy(allow(tool="pay", where={"amount": {"gt": 0, "le": 100}}), ask(tool="pay"), default="deny")
     >>> call = CallView("pay", "function", "desk", {"amount": 250}, digest="5e1f", call_id="call_1")
     >>> policy(call, None)
-    Verdict(action='ask', reason='', terms=None, by='policy:2', stop=False)
+    Verdict(action='ask', reason='', terms=None, by='policy:2', stop=False, review=0.0)
     """
 
     def __init__(self, *rules: Rule, default: Verdict | Action | None = None, shadow: bool = False) -> None:
@@ -88,7 +88,7 @@ class Policy:
         """Return what the rules say of a call, in shadow mode too.
 
         >>> Policy(deny(), shadow=True).judged(CallView("pay", "function", "desk", {}, digest="5e1f", call_id="c1"))
-        Verdict(action='deny', reason='', terms=None, by='policy:1', stop=False)
+        Verdict(action='deny', reason='', terms=None, by='policy:1', stop=False, review=0.0)
         """
         for number, rule in enumerate(self.rules, 1):
             verdict = rule.verdict(call, context, f"policy:{number}")
@@ -192,7 +192,7 @@ class Policy:
         Traceback (most recent call last):
         ...
         keyturn.core.errors.UserError: rule 1: unknown key 'tol'; use action, tool, agent, kind, where, risk, \
-read_only, over, reason, approval, stop
+read_only, over, reason, approval, stop, review
         """
         try:
             return cls._of(read_policy(data))

@@ -20,8 +20,9 @@ from ..core.errors import UserError
 from ..core.policy import Action, Approval, Verdict
 from ..core.predicate import check_where
 from . import presets
-from .limits import Budget, Calls, Limit, Rejections
-from .rule import Rule
+from .breaker import Breaker
+from .limits import Budget, Calls, Rejections
+from .rule import Limit, Rule
 from .toml_lines import Misplaced
 
 T = TypeVar("T")
@@ -29,12 +30,13 @@ T = TypeVar("T")
 _POLICY_KEYS = ("default", "shadow", "extends", "rules")
 _RULE_KEYS = (
     *("action", "tool", "agent", "kind", "where", "risk", "read_only"),
-    *("over", "reason", "approval", "stop"),
+    *("over", "reason", "approval", "stop", "review"),
 )
 _LIMITS: dict[str, tuple[Callable[..., Limit], str, tuple[str, ...]]] = {
     "calls": (Calls, "most", ("per", "of", "name")),
     "budget": (Budget, "argument", ("most", "per", "of", "name")),
     "rejections": (Rejections, "most", ("same",)),
+    "breaker": (Breaker, "most", ("per", "after", "of", "name")),
 }
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -117,6 +119,8 @@ def _limit(data: object, number: int) -> Limit:
     made, first, others = _LIMITS[named[0]]
     known = _known(cast("object", data), (named[0], *others), number, "over")
     known[first] = known.pop(named[0])
+    if made is Breaker and "per" not in known:
+        raise Misplaced("per is missing; it is within which time the breaker counts", number, "over", "over")
     if "most" in others and "most" not in known:
         raise Misplaced("most is missing; it is what the budget may come to", number, "over", "over")
     return _made(number, "over", lambda: made(**known))
@@ -164,7 +168,7 @@ def written(rules: Sequence[Rule], default: Verdict | None, *, shadow: bool) -> 
 def _of_rule(rule: Rule) -> dict[str, Any]:
     if rule.when is not None:
         raise UserError("its when= is a function")
-    made = {name: getattr(rule, name) for name in _RULE_KEYS if getattr(rule, name) not in (None, "", False)}
+    made = {name: getattr(rule, name) for name in _RULE_KEYS if getattr(rule, name) not in (None, "", False, 0.0)}
     if rule.read_only is False:
         made["read_only"] = False
     if rule.where is not None:

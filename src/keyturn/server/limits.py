@@ -24,7 +24,7 @@ from .settings import ServerSettings
 _BUCKETS = 1 << 16
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
-#: Changes by one address, and answers "there is no such thing" to one address.
+#: Changes by one address, and answers "there is no such thing" to one person.
 CHANGES = parse("600 per minute")
 MISSES = parse("60 per minute")
 
@@ -59,6 +59,11 @@ class Limits:
         if not self._counts.hit(rule, self._bucket(rule, who)):
             raise TooMany(self.wait(rule, *who))
 
+    def stop(self, rule: RateLimitItem, *who: str) -> None:
+        """Raise `TooMany` where the next attempt would be one too many, and count nothing."""
+        if self.spent(rule, *who):
+            raise TooMany(self.wait(rule, *who))
+
     def spent(self, rule: RateLimitItem, *who: str) -> bool:
         """Return whether the next attempt would be one too many."""
         return not self._counts.test(rule, self._bucket(rule, who))
@@ -78,28 +83,33 @@ class Limits:
 
 
 class Limiter:
-    """Wraps an ASGI app, and refuses an address that changes too much, or guesses at what is not there."""
+    """Wraps an ASGI app, and refuses an address that changes too much.
+
+    It counts how often somebody who logged in is told that there is no such thing: whoever reads who they are refuses
+    them. Nobody else is told of anything but logins.
+    """
 
     def __init__(self, app: ASGIApp, settings: ServerSettings, limits: Limits) -> None:
-        self._app, self._settings, self._limits = app, settings, limits
+        self._app = app
+        self._settings = settings
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request of an address that has not asked too much."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         who = network_of(client_of(scope, self._settings.proxies))
+        asker = scope["keyturn_asker"] = {"person": ""}
         try:
-            if self._limits.spent(MISSES, who):
-                raise TooMany(self._limits.wait(MISSES, who))
             if scope["method"] not in _SAFE:
                 self._limits.spend(CHANGES, who)
         except TooMany as many:
             return await _refuse(send, many)
 
         async def counted(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] == 404:
+            if message["type"] == "http.response.start" and message["status"] == 404 and asker["person"]:
                 with contextlib.suppress(TooMany):  # the next one is refused
-                    self._limits.spend(MISSES, who)
+                    self._limits.spend(MISSES, asker["person"])
             await send(message)
 
         await self._app(scope, receive, counted)

@@ -16,6 +16,7 @@ from ..app import App
 from ..core.errors import NotAllowed
 from ..directory.login import Login
 from ..directory.state import ADMIN, Directory, Person
+from .limits import MISSES
 
 COOKIE = "keyturn_session"
 
@@ -65,8 +66,17 @@ async def visitor_of(app: App, request: HTTPConnection) -> Visitor | None:
     issued = directory.tokens.get(login.token)
     if person is None or issued is None or bool(issued.session) == bears:
         return None
+    _counted(request, person.id)
     via = "token" if bears else "session"
     return Visitor(login, person, directory.roles_of(person.id), via, form_mark(token), directory)
+
+
+def _counted(request: HTTPConnection, person: str) -> None:
+    """Say whose misses are counted from now on, or raise `TooMany` for somebody who guesses at ids."""
+    asker = request.scope.get("keyturn_asker")
+    if asker is not None:
+        asker["person"] = person
+        request.app.state.limits.stop(MISSES, person)
 
 
 def cookie_name(request: HTTPConnection) -> str:

@@ -24,7 +24,7 @@ _PAGE = 200
 _MOST = 10_000
 _VERDICTS = (
     *("approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire"),
-    *("allow", "ask", "deny", "revoke", "cancel", "damaged"),
+    *("right", "wrong", "allow", "ask", "deny", "revoke", "cancel", "damaged"),
 )
 
 

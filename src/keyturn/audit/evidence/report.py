@@ -12,7 +12,20 @@ from typing import Any, Literal, NamedTuple
 from ...render.escape import escape
 
 MOST = 1_000
-FaultKind = Literal["changed", "missing", "moved", "foreign", "added", "cut", "head", "damaged", "file", "signature"]
+FaultKind = Literal[
+    "changed",
+    "missing",
+    "moved",
+    "foreign",
+    "added",
+    "cut",
+    "head",
+    "damaged",
+    "file",
+    "signature",
+    "decision",
+    "key",
+]
 
 
 class Fault(NamedTuple):
@@ -56,8 +69,9 @@ class Unproven(NamedTuple):
 class VerifyReport:
     """Counts what was read, and lists what is wrong and what is not proven.
 
-    `proven` counts the lines that a trusted signature covers. `at` is when a file was signed, in milliseconds since
-    1970, and `key` by which key. The first thousand faults and unproven runs are listed, all are counted.
+    `proven` counts the lines that a trusted signature covers, `signatures` those of people that were verified. `at` is
+    when a file was signed, in milliseconds since 1970, and `key` by which key. The first thousand faults and unproven
+    runs are listed, all are counted.
 
     >>> report = VerifyReport("store")
     >>> report.ok, report.complete
@@ -75,6 +89,7 @@ class VerifyReport:
     erased: int = 0
     withheld: int = 0
     proven: int = 0
+    signatures: int = 0
     found: int = 0
     faults: list[Fault] = field(default_factory=list[Fault])
     unproven: list[Unproven] = field(default_factory=list[Unproven])
@@ -116,7 +131,9 @@ class VerifyReport:
             rows.append(f"... and {self.found - len(self.faults)} more")
         rows += [*map(str, self.unproven), *(f"note: {escape(note, keep='')}" for note in self.notes)]
         counts = [f"{self.runs} runs, {self.lines} lines, {self.proven} proven"]
-        counts += [f"{count} {what}" for count, what in ((self.erased, "erased"), (self.withheld, "withheld")) if count]
+        people = "signature of a person verified" if self.signatures == 1 else "signatures of people verified"
+        more = ((self.erased, "erased"), (self.withheld, "withheld"), (self.signatures, people))
+        counts += [f"{count} {what}" for count, what in more if count]
         signed = "" if self.at is None else f", signed {moment_of(self.at)} by key {escape(self.key, keep='') or '-'}"
         verdict = "nothing was altered" if self.ok else f"ALTERED: {self.found} faults"
         if self.ok and not self.complete:

@@ -6,7 +6,7 @@ the way, and the statement at the end, with its signature, says whether that is 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -20,10 +20,15 @@ from .public_keys import PublicKeys, Signature, exact_bytes
 from .records import AnyRow, FileStart, LogLine, Rows, RunHead, Statement, Unreadable, encode, read_row
 from .report import MOST, Fault, FaultKind, Unproven, VerifyReport
 from .runs import RunReader
+from .signatures import Signatures
 
 
-def verify_file(source: Path | BinaryIO, public: PublicKeys, heads: Sequence[Path] = ()) -> VerifyReport:
+def verify_file(
+    source: Path | BinaryIO, public: PublicKeys, heads: Sequence[Path] = (), trusted: Collection[str] = ()
+) -> VerifyReport:
     """Verify an export or a checkpoint; `heads` are checkpoints that were kept elsewhere.
+
+    `trusted` are the ids of people's keys that somebody outside vouches for.
 
     >>> from io import BytesIO
     >>> print(verify_file(BytesIO(b""), PublicKeys()).faults[0].kind)
@@ -31,9 +36,9 @@ def verify_file(source: Path | BinaryIO, public: PublicKeys, heads: Sequence[Pat
     """
     marks = read_marks(heads, public)
     if not isinstance(source, Path):
-        return _FileReader(Rows(source), public, marks).read()
+        return _FileReader(Rows(source), public, marks, trusted).read()
     with opened(source) as stream:
-        return _FileReader(Rows(stream), public, marks).read()
+        return _FileReader(Rows(stream), public, marks, trusted).read()
 
 
 def read_marks(paths: Sequence[Path], public: PublicKeys) -> Marks:
@@ -60,11 +65,12 @@ def opened(path: Path) -> Generator[BinaryIO]:
 class _FileReader:
     """Reads one file from its first row to its signature."""
 
-    def __init__(self, rows: Rows, public: PublicKeys, marks: Marks) -> None:
+    def __init__(self, rows: Rows, public: PublicKeys, marks: Marks, trusted: Collection[str]) -> None:
         self._rows = rows
         self._public = public
         self._marks = marks
         self._report = VerifyReport("file")
+        self._signatures = Signatures(self._report, trusted)
         self._start: FileStart | None = None
         self._run: RunReader | None = None
         self._last: str | None = None
@@ -85,6 +91,7 @@ class _FileReader:
             run = self._run
             if type(row) is LogLine and run is not None and row.run == run.run:
                 run.line(row, rows.number)
+                self._signatures.line(row.run, row.n, row.line, rows.number)
                 report.lines += 1
             else:
                 self._take(row, raw)
@@ -138,6 +145,7 @@ class _FileReader:
             self._fault("moved", "a line of a run stands behind that run", line.run, line.n)
             return
         self._new(line.run).line(line, self._rows.number)
+        self._signatures.line(line.run, line.n, line.line, self._rows.number)
 
     def _headless(self, run: RunReader) -> None:
         if not run.unread:  # else that row was its head, most likely, and was reported
@@ -284,4 +292,5 @@ class _FileReader:
             self._fault("cut", "the file ends without a signed statement: its end was cut off")
         elif self._rows.read() is not None:
             self._fault("added", "rows stand behind the signature")
+        self._signatures.end()
         self._report.notes += self._marks.notes(self._report.tenant, self._report.store)

@@ -6,18 +6,22 @@ same, is `keyturn.audit.checker`.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ...core.errors import LogDamaged
+from ...core.seal import body_of
 from ...engine.run.open_run import chain_of
 from ...journal.base import Store
 from .chain import PublicChain
 from .marks import Marks
 from .report import Fault, FaultKind, VerifyReport
 from .runs import Marked
+from .signatures import Signatures
 from .write import names_of
 
 
-async def verify_store(store: Store, marks: Marks | None = None) -> VerifyReport:
-    """Verify every run of a store.
+async def verify_store(store: Store, marks: Marks | None = None, trusted: Collection[str] = ()) -> VerifyReport:
+    """Verify every run of a store; `trusted` are the ids of people's keys that somebody outside vouches for.
 
     >>> import asyncio
     >>> from keyturn import MemoryJournal
@@ -26,9 +30,12 @@ async def verify_store(store: Store, marks: Marks | None = None) -> VerifyReport
     """
     known = marks or Marks([])
     report = VerifyReport("store", getattr(store, "tenant", "default"))
+    signatures = Signatures(report, trusted)
     for run in await names_of(store):
         _gone(known.before(run), report)
         await _verify_run(store, run, known, report)
+        await _read_signed(store, run, signatures)
+    signatures.end()
     _gone(known.rest(), report)
     report.store = getattr(store, "identity", "")
     report.notes += known.notes(report.tenant, report.store)
@@ -70,6 +77,20 @@ async def _verify_run(store: Store, run: str, marks: Marks, report: VerifyReport
         report.add(Fault("cut", run, len(links), None, f"the store counts {head} lines, and has {len(links)}"))
     marked.end(len(links), None)
     report.proved(run, marked.proven, len(links))
+
+
+async def _read_signed(store: Store, run: str, signatures: Signatures) -> None:
+    """Read what people signed in a run, in those lines that can be read: what is wrong with others was reported."""
+    try:
+        lines = await store.read(run)
+    except LogDamaged:
+        return
+    for place, line in enumerate(lines):
+        body = body_of(line)
+        try:
+            signatures.line(run, place, body.decode(), None)
+        except UnicodeDecodeError:
+            signatures.line(run, place, None, None)
 
 
 async def _head(store: Store, run: str) -> int | None:

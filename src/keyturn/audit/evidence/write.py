@@ -118,6 +118,12 @@ class FileWriter:
         self.written.statement = made
         return self.written
 
+    def _hides(self, run: str) -> SecretLines | PasswordLines | None:
+        """Return what says which lines of a log are withheld; None for all are shown."""
+        if run == DIRECTORY:
+            return PasswordLines()
+        return None if self._secret or run.startswith(RESERVED) else SecretLines()  # no tool writes in those
+
     def _put(self, row: Row | Signature) -> bytes:
         raw = encode(row)
         self._out.write(raw + b"\n")
@@ -128,8 +134,7 @@ class FileWriter:
         if self._what == "checkpoint":
             await taken.links()
         else:
-            hide = None if self._secret else SecretLines()
-            await taken.lines(PasswordLines() if run.startswith(RESERVED) else hide)
+            await taken.lines(self._hides(run))
         if not taken.known:
             return
         for line in taken.rows:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, LiteralString, NamedTuple
 
 from ...console.screen import Terminal
-from ...core.errors import Conflict, NotAllowed, UserError
+from ...core.errors import Conflict, UserError
 from ...core.policy import Approval
 from ...core.records import Word
 from ...directory.people import DECIDE, Login
@@ -20,15 +20,13 @@ from ...inbox.shown_request import ShownRequest, bare_item
 from ...journal.rows import GrantRow, Query, RequestRow
 from ...render.escape import escape, quote
 from ..finding import SHORT, find_request
-from ..with_journal import TOKEN, Told, by_of, login_of
+from ..with_journal import Told, by_of, hinting, login_of
 from .asking import said_yes
+from .batch import decide_alike
 from .drawing import draw_request
 from .edits import edited
 from .signing import sign
-from .verb import Verb
-
-_SHORTEST_DIGEST = 12
-NOT_DONE = 3
+from .verb import NOT_DONE, SHORTEST_DIGEST, Verb
 
 
 class _Asked(NamedTuple):
@@ -41,10 +39,14 @@ class _Asked(NamedTuple):
 
 async def decide(inbox: Inbox, verb: Verb, arguments: argparse.Namespace) -> Told:
     """Record what somebody decides with a verb, and tell what became of it."""
+    if getattr(arguments, "alike", False):
+        return await decide_alike(inbox, verb, arguments)
     login = await login_of(inbox.people, arguments, DECIDE)
     words = verb.words(arguments)
-    row = await find_request(inbox, arguments.request)
+    row = await find_request(inbox, arguments.request, login or by_of(arguments))
     asked = await _shown(inbox, row, arguments)
+    if asked.at_terminal and login is not None and row.state == "open":
+        await inbox.looked(row, by=login)
     if "typed" in words:
         words = {"output": ShownRequest(bare_item(row)).answer(words["typed"])}
     if verb.name == "edit" and row.state == "open":
@@ -59,13 +61,8 @@ async def decide(inbox: Inbox, verb: Verb, arguments: argparse.Namespace) -> Tol
         login = login or Login(by_of(arguments), (DECIDE,))  # the signature says who it is, and is checked
         words["proof"] = await sign(inbox, row, _verdict(verb, arguments), words, (login.person, signing))
     before = await _grants(inbox, row)
-    try:
+    with hinting(login, ", or sign with --sign" if verb.verdict is not None else ""):
         done = await getattr(inbox, verb.method)(row.id, by=login or by_of(arguments), **words)
-    except NotAllowed as error:
-        if login is not None:
-            raise
-        hint = f"; log in with {TOKEN} or --token-file, or sign with --sign"
-        raise NotAllowed(f"{error}{hint}") from None
     given = [grant for grant in await _grants(inbox, row) if grant.id not in {each.id for each in before}]
     return _told(verb, done, given, "" if login is not None else " (claimed)")
 
@@ -86,8 +83,8 @@ async def _shown(inbox: Inbox, row: RequestRow, arguments: argparse.Namespace) -
         return _Asked(row, {"revision": arguments.revision}, False)
     if arguments.digest is not None:
         given: str = arguments.digest.lower()
-        if len(given) < _SHORTEST_DIGEST:
-            raise UserError(f"give at least {_SHORTEST_DIGEST} characters of the digest")
+        if len(given) < SHORTEST_DIGEST:
+            raise UserError(f"give at least {SHORTEST_DIGEST} characters of the digest")
         if not row.digest.startswith(given):
             raise Conflict("the request is no longer the one that was shown; look at it again")
         return _Asked(row, {"digest": row.digest}, False)
@@ -107,7 +104,9 @@ _QUESTIONS: dict[str, LiteralString] = {
     "reject": "Reject it? y or n",
     "answer": "Give this answer? y or n",
     "resolve": "Record this? y or n",
+    "review": "Record this? y or n",
     "grant": "Approve it, and grant later ones like it? y or n",
+    "ask-back": "Ask the agent this? It does not run until it asks again. y or n",
 }
 
 
@@ -116,6 +115,10 @@ def _said_yes(name: str, words: dict[str, Any]) -> bool:
     screen.say()
     if "output" in words:
         screen.label("with", str(words["output"]))
+    if "question" in words:
+        screen.label("the agent is asked", words["question"])
+    if words.get("break_glass"):
+        screen.say("You approve it alone, in an emergency; others are told.")
     if "grant" in words:
         screen.label("granted", _grant_words(words["grant"]))
     return said_yes(screen, _QUESTIONS.get(name, "Record it? y or n"))

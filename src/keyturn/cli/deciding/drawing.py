@@ -9,8 +9,8 @@ import msgspec
 
 from ...console.introduction import describe
 from ...console.screen import Terminal
-from ...core.encodable import moment
-from ...core.policy import Approval
+from ...core.encodable import in_milliseconds, moment
+from ...core.policy import Approval, milliseconds
 from ...core.request import Request, Vote
 from ...inbox.shown_request import ShownRequest, bare_item
 from ...journal.rows import RequestRow
@@ -28,13 +28,15 @@ STATES = {
     "did_not_run": "said not to have run",
     "retry": "to run again",
     "expire": "out of time",
+    "right": "said to have been right",
+    "wrong": "said to have been wrong",
 }
 _SIGNED: LiteralString = "Each of them signs with a key of their own."
 _OTHER: LiteralString = "It is not for the person for whom the run acts."
 
 
-def draw_request(screen: Terminal, row: RequestRow, now: int) -> None:
-    """Draw all of a request."""
+def draw_request(screen: Terminal, row: RequestRow, now: int, *, named: bool = True) -> None:
+    """Draw all of a request; what was said of it, and what names it, only where it is decided by itself."""
     item = bare_item(row)
     request = item.request
     describe(screen, item)
@@ -43,6 +45,8 @@ def draw_request(screen: Terminal, row: RequestRow, now: int) -> None:
     screen.say()
     screen.rule("Who decides")
     _draw_terms(screen, request)
+    if not named:
+        return
     for vote in request.votes:
         screen.label("voted", _vote(vote))
     screen.say("It was asked on {:%Y-%m-%d} at {:%H:%M:%S} UTC.", request.asked_at, request.asked_at)
@@ -50,6 +54,7 @@ def draw_request(screen: Terminal, row: RequestRow, now: int) -> None:
         _draw_end(screen, row)
     elif row.expires_at is not None:
         _draw_clock(screen, row.expires_at - now)
+    _draw_marks(screen, request, now)
     screen.label("request", row.id)
     screen.label("run", row.run)
     screen.label("call", row.call)
@@ -60,7 +65,7 @@ def draw_request(screen: Terminal, row: RequestRow, now: int) -> None:
 
 
 def _verb(request: Request) -> str:
-    words = {"approval": "approve", "external": "answer", "in_doubt": "resolve"}
+    words = {"approval": "approve", "external": "answer", "in_doubt": "resolve", "review": "review"}
     return words[request.kind]
 
 
@@ -83,8 +88,11 @@ def _draw_terms(screen: Terminal, request: Request) -> None:
         screen.label("the run acts for", request.requester or "somebody it does not say")
     if terms.confirm:
         screen.label("who confirms it", request.requester or "the person for whom the run acts")
+    if terms.min_look is not None:
+        seconds = -(-milliseconds(terms.min_look) // 1_000)
+        screen.say("Who approves it looks at it for {} seconds first.", seconds)
     if terms.break_glass is not None:
-        screen.label("who may approve it alone in an emergency", f"role {terms.break_glass}")
+        screen.label("who may approve it alone in an emergency", f"role {terms.break_glass} (--break-glass)")
     if terms.needs_proof:
         screen.say(_SIGNED)
     if terms.reason != "optional":
@@ -117,6 +125,16 @@ def _draw_clock(screen: Terminal, left: int) -> None:
         screen.say("{} minutes are left.", seconds // 60)
     else:
         screen.say("{} hours are left.", seconds // 3600)
+
+
+def _draw_marks(screen: Terminal, request: Request, now: int) -> None:
+    """Say who is on it, and who put it off; what is over is not told."""
+    claim = request.claim
+    if claim is not None and in_milliseconds(claim.until) > now:
+        screen.label("who is on it", f"{claim.by} until {claim.until:%Y-%m-%d %H:%M:%SZ}")
+    for mark in request.snoozed:
+        if in_milliseconds(mark.until) > now:
+            screen.label("who put it off", f"{mark.by} until {mark.until:%Y-%m-%d %H:%M:%SZ}")
 
 
 def _draw_end(screen: Terminal, row: RequestRow) -> None:

@@ -13,13 +13,15 @@ from ...inbox.desk import Inbox
 from ...journal.rows import RequestRow
 from ...proofs.ssh_signing import sign_with_ssh
 
-_SAID = ("edit", "seen", "output", "message", "note", "digest", "revision")
+_SAID = ("edit", "seen", "output", "message", "note", "break_glass", "digest", "revision")
 
 
 async def sign(inbox: Inbox, row: RequestRow, verdict: Word, words: dict[str, Any], who: tuple[str, str]) -> Proof:
     """Sign a decision with the very words that will be recorded; `who` is the person, and the key they named."""
     person, named = who
     said = {name: words[name] for name in _SAID if name in words}
+    if "question" in words:
+        said |= {"message": words["question"], "asks_back": True}
     challenge = await inbox.to_sign(row.id, verdict, **said)
     return sign_with_ssh(challenge, named or await enrolled_key(inbox.people, person))
 

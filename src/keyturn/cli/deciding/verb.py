@@ -9,6 +9,10 @@ from typing import Any, LiteralString, NamedTuple
 from ...core.records import Word
 
 Words = dict[str, Any]
+#: The exit code where somebody said no.
+NOT_DONE = 3
+#: How much of a digest somebody must give.
+SHORTEST_DIGEST = 12
 
 
 class Verb(NamedTuple):

@@ -50,17 +50,39 @@ class DecidingCommand(NamedTuple):
         return run_with_inbox(arguments, self.verb.name, lambda inbox: decide(inbox, self.verb, arguments))
 
 
-def _nothing(_parser: argparse.ArgumentParser) -> None:
-    """Add no arguments."""
-
-
 def _no_words(_arguments: argparse.Namespace) -> Words:
     return {}
+
+
+def _describe_approve(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--break-glass", action="store_true", help="approve it alone in an emergency, where its terms let you; --note"
+    )
+    _describe_alike(parser)
+
+
+def _describe_alike(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--alike", action="store_true", help="all that wait for the same tool with the same arguments, of every run"
+    )
+
+
+def _approved(arguments: argparse.Namespace) -> Words:
+    return {"break_glass": True} if arguments.break_glass else {}
+
+
+def _describe_ask_back(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("question", metavar="QUESTION", help="what its model answers before it may propose it again")
+
+
+def _asked_back(arguments: argparse.Namespace) -> Words:
+    return {"question": arguments.question}
 
 
 def _describe_reject(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--message", metavar="TEXT", help="what the model is told")
     parser.add_argument("--always", action="store_true", help="reject later calls of the tool in this run, too")
+    _describe_alike(parser)
 
 
 def _describe_answer(parser: argparse.ArgumentParser) -> None:
@@ -84,6 +106,14 @@ def _describe_resolve(parser: argparse.ArgumentParser) -> None:
     given = parser.add_mutually_exclusive_group()
     given.add_argument("--output", metavar="TEXT", help="the result of a call that ran")
     given.add_argument("--data", metavar="JSON", help="the same as JSON")
+
+
+def _describe_review(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("outcome", choices=("right", "wrong"), help="whether it was right to let it run")
+
+
+def _reviewed(arguments: argparse.Namespace) -> Words:
+    return {"verdict": arguments.outcome}
 
 
 def _describe_grant(parser: argparse.ArgumentParser) -> None:
@@ -136,11 +166,13 @@ def _always(word: Word) -> Callable[[argparse.Namespace], Word]:
 
 
 _ROWS = (
-    Verb("approve", "approve", "approved", _nothing, _no_words, _always("approve")),
+    Verb("approve", "approve", "approved", _describe_approve, _approved, _always("approve")),
     Verb("reject", "reject", "rejected", _describe_reject, _rejected, _always("reject")),
+    Verb("ask-back", "ask_back", "asked back", _describe_ask_back, _asked_back, _always("reject")),
     Verb("answer", "answer", "answered", _describe_answer, _answer, _always("answer")),
     Verb("edit", "approve", "approved as you changed it", _describe_edit, _no_words, _always("edit")),
     Verb("resolve", "resolve", "resolved", _describe_resolve, _resolved, _outcome),
+    Verb("review", "review", "reviewed", _describe_review, _reviewed),
     Verb("grant", "approve", "approved, with a grant", _describe_grant, _grant),
 )
 

@@ -75,6 +75,8 @@ async def _due(drive: Drive, journal: Journal, claim: Claim, later: int) -> int 
     stops = drive.stops
     left = stops & {"leaving", "cut_short"}
     due = wakes_at(drive.run)
+    if drive.run.queued and drive.run.status == "running" and (left or later):
+        due = await _now(drive, journal) + (0 if left else later)  # else it is due once its turn has come
     if "cut_short" in stops or _in_the_middle(drive):
         later = SOURCE_MS if "source_down" in stops else later
         due = await _now(drive, journal) + (0 if left else later)

@@ -70,6 +70,24 @@ class QuotaCount:
                     return log.run.id
         raise Conflict("this limit is counted by clocks that do not agree; look at the clocks of its processes")
 
+    async def tell(self, journal: Journal, taker: Taker, clock: Clock) -> None:
+        """Count that a call did not go well, once, whatever else was counted."""
+        async with self._lock:
+            for _ in range(_STRETCHES):
+                log, _beside = await self._now(journal, clock)
+                known = [each.run for each in self._logs.values()]
+                if any(counted_for(run, *taker) is not None for run in known):
+                    return
+                if await self._taken(journal, log, clock, cm.TakeQuota(*taker, "1")):
+                    return
+        raise Conflict("this limit is counted by clocks that do not agree; look at the clocks of its processes")
+
+    async def times(self, journal: Journal, clock: Clock) -> list[int]:
+        """Return when calls were counted that are counted still."""
+        async with self._lock:
+            await self._now(journal, clock)
+            return sorted(taken.at for log in self._logs.values() for taken in log.run.taken.values())
+
     async def _taken(self, journal: Journal, log: Log, clock: Clock, command: cm.TakeQuota) -> bool:
         """Count a call; False where another process, whose clock is ahead of this one's, closed the log meanwhile."""
         try:

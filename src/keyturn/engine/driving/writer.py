@@ -74,6 +74,10 @@ class Writer:
         async with self._appending:
             return await self._append_there(commands)
 
+    def known(self) -> dict[str, Asked]:
+        """Return the requests of the run that are open, as its log says."""
+        return known_open(self.run)
+
     async def write_whole(self) -> None:
         """Append the whole log as a run that the journal does not have yet."""
         assert self.journal is not None

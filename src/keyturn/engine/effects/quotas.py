@@ -15,6 +15,7 @@ from ...core.digest import digest
 from ...core.errors import Conflict, LogDamaged, NotPending
 from ...core.policy import CallView, Share
 from ...core.quota import arguments_key
+from ...core.records import Watch
 from ...core.run import Call, Run
 from ...core.states import OVER
 from ..driving.drive import Drive
@@ -53,6 +54,7 @@ class Quotas:
         self._taker = Taker(drive.run.id, call.id, arguments_key(drive.run, call.text))
         self._agent = call.agent
         self._wanted: dict[Key, _Wanted] = {}
+        self._watching: dict[Key, tuple[Watch, list[int]]] = {}
         self._before = set(call.quotas)
         self._lost = set[Key]()
 
@@ -61,11 +63,23 @@ class Quotas:
         """Return what others were counted for, by limit."""
         return {key: wanted.spent for key, wanted in self._wanted.items()}
 
+    @property
+    def times(self) -> dict[Key, list[int]]:
+        """Return when calls did not go well of those that share a breaker."""
+        return {key: times for key, (_, times) in self._watching.items()}
+
+    @property
+    def watched(self) -> tuple[Watch, ...]:
+        """Return the counts that are to be told what becomes of the call."""
+        return tuple(watch for watch, _ in self._watching.values())
+
     async def look(self, policies: tuple[Any, ...], view: CallView) -> None:
         """Read what others were counted for, of each limit that the call is about."""
-        self._wanted = {}
-        for owed in [key for key, made in self._drive.run.owed.items() if made.call == self._taker.call]:
-            await _return(self._drive, owed)  # else it would be taken out after it was counted anew
+        self._wanted, self._watching = {}, {}
+        for owed in [
+            key for key, made in self._drive.run.owed.items() if made.watched or made.call == self._taker.call
+        ]:
+            await _return(self._drive, owed)  # else it would be taken out after it was counted anew, or told too late
         for policy in policies:
             if getattr(policy, "counts_for_several_runs", False) is True:
                 for share in policy.shares(view):
@@ -83,6 +97,10 @@ class Quotas:
             return
         try:
             count = quota_count(drive.journal, name, share.per_ms)
+            if share.after and share.per_ms is not None:
+                times = await count.times(drive.journal, drive.clock)
+                self._watching[share.key] = Watch(name, share.per_ms, share.after), times
+                return
             spent = await count.spent(drive.journal, self._taker, drive.clock)
         except (LogDamaged, Conflict) as error:
             self._unknown(share, error)
@@ -141,13 +159,13 @@ def count_of(run: Run, agent: str, share: Share) -> str | None:
 
 
 async def return_all(drive: Drive) -> None:
-    """Count no more what a run that is over was counted for and did not do."""
+    """Tell other logs what is still to be told of a run that is over."""
     for owed in list(drive.run.owed) if drive.run.status in OVER else ():
         await return_owed(drive, owed)
 
 
 async def return_owed(drive: Drive, owed: str) -> None:
-    """Count a call no more that was counted and did not run, and record that; not while it is counted anew."""
+    """Tell other logs what became of a call: it is counted no more, or counts for a breaker; and record that."""
     async with drive.screening:
         await _return(drive, owed)
 
@@ -158,11 +176,16 @@ async def _return(drive: Drive, owed: str) -> None:
         return
     taker = Taker(drive.run.id, made.call, made.of)
     journal = drive.journal
-    for log in made.quotas:
-        if journal is None:
-            break
+    for log in made.quotas if journal is not None else ():
+        assert journal is not None
         try:
             await give_back(journal, taker, log, drive.clock)
         except (LogDamaged, Conflict) as error:  # it stays counted, which is the safe side
             logger.warning("a call that did not run stays counted in %s: %s", log, error_words(error))
+    for watch in made.watched if journal is not None else ():
+        assert journal is not None
+        try:
+            await quota_count(journal, watch.count, watch.per_ms).tell(journal, taker, drive.clock)
+        except (LogDamaged, Conflict) as error:  # whoever cannot read it takes its breaker for open
+            logger.warning("a circuit breaker cannot be told of a call: %s", error_words(error))
     await drive.commit(cm.ReturnQuota(*taker))

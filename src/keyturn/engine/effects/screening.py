@@ -91,7 +91,7 @@ async def _judged(judge: _Judge, drive: Drive, scope: FrameSettings, call: Call,
 async def _counted(drive: Drive, looked: _Looked, runs: bool, screen: cm.Screen, *before: cm.RunCommand) -> None:
     """Record a verdict, with the call counted before where it is let run."""
     taken = await looked.quotas.take() if runs else ()
-    screen = msgspec.structs.replace(screen, quotas=taken, shadow=looked.shadow)
+    screen = msgspec.structs.replace(screen, quotas=taken, shadow=looked.shadow, watched=looked.quotas.watched)
     try:
         written = await drive.commit(*before, screen)
     except Conflict:
@@ -132,7 +132,7 @@ async def _screen(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, lo
         reports, message = await rejected_by_input(drive, call, tool, context)
         if message is not None:
             verdict = Verdict("deny", reason=message, by="guardrail")
-            await drive.commit(cm.Screen(call.id, verdict, reports=reports, shadow=looked.shadow))
+            await _counted(drive, looked, False, cm.Screen(call.id, verdict, reports=reports))
             return verdict
     grants = await borrow_for_call(drive, call, verdict.terms) if verdict.action == "ask" else []
     shown = await _shown(verdict, call, tool)
@@ -161,7 +161,7 @@ async def _verdict(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, l
     if stated is not None and stated.action == "allow" and call.voided:
         return msgspec.structs.replace(stated, terms=tool.approval)  # it asks all the same, and the tool says whom
     if stated is None or (stated.action == "ask" and stated.terms is None and own.action == "ask"):
-        return own if stated is None else Verdict("ask", stated.reason, own.terms, stated.by)
+        return own if stated is None else msgspec.structs.replace(stated, terms=own.terms)
     return stated
 
 
@@ -174,8 +174,9 @@ def _both(own: Approval, stated: Verdict) -> Verdict:
         return msgspec.structs.replace(stated, action="ask", terms=own)
     named = own if terms.role is None and not terms.users else terms
     people = {"role": named.role, "users": named.users, "not_requester": own.not_requester or terms.not_requester}
+    looks = max((own, terms), key=lambda each: each.min_look_ms or 0).min_look
     counts = {"quorum": max(own.quorum, terms.quorum), "deny_quorum": max(own.deny_quorum, terms.deny_quorum)}
-    steps = {"confirm": own.confirm or terms.confirm, "break_glass": own.break_glass}
+    steps = {"confirm": own.confirm or terms.confirm, "break_glass": own.break_glass, "min_look": looks}
     try:
         both = msgspec.structs.replace(terms, signed=True, **people, **counts, **steps)
     except UserError:  # so many people are not named
@@ -221,9 +222,10 @@ def _stricter(outer: Verdict, inner: Verdict) -> Verdict:
     by = f"{outer.by}, {inner.by}"
     if STRICTNESS[inner.action] > STRICTNESS[outer.action]:
         return msgspec.structs.replace(inner, by=by)
+    review = max(outer.review, inner.review)
     terms = inner.terms if outer.terms is None else outer.terms
     said = inner if _untold(inner) else outer  # where one of them could not say, nobody has said
-    return msgspec.structs.replace(said, terms=terms, by=by, stop=outer.stop or inner.stop)
+    return msgspec.structs.replace(said, terms=terms, by=by, stop=outer.stop or inner.stop, review=review)
 
 
 def _untold(verdict: Verdict) -> bool:
@@ -253,7 +255,8 @@ async def _heard(
 ) -> Verdict | None:
     """Ask one policy; what one says in shadow mode is recorded beside the verdict, and changes nothing."""
     # Each gets arguments of its own: one that edits them changes what no other sees.
-    past = RunPast(drive.run, call.id, partial(_name_of, drive), drive.totals, looked.quotas.spent)
+    quotas = looked.quotas
+    past = RunPast(drive.run, call.id, partial(_name_of, drive), drive.totals, quotas.spent, quotas.times)
     view = msgspec.structs.replace(view, params=call.params, past=past if _counting(policy) else None)
     in_shadow: Any = getattr(policy, "in_shadow", None) if getattr(policy, "shadow", False) is True else None
     if in_shadow is None:
@@ -294,7 +297,8 @@ async def _ask_in_line(drive: Drive, scope: FrameSettings, call: Call, tool: Too
 
     One that raises, or says what cannot count, is heard by nobody: people can still decide.
     """
-    if barred(call.terms, None, drive.run.requester):  # it takes people, and code is nobody in particular
+    looked = call.terms is not None and call.terms.min_look is not None
+    if looked or barred(call.terms, None, drive.run.requester):  # it takes people, and code is nobody in particular
         return
     try:
         made = await _said_in_line(drive, scope, call, tool)

@@ -24,6 +24,7 @@ _WAITS = {
     "approval": "waits for an approval: use approve(), reject() or answer()",
     "external": "waits for an answer and not for an approval: use answer() or reject()",
     "in_doubt": "is in doubt, and somebody must say what became of it: use resolve()",
+    "review": "was let run before, and somebody is to say whether that was right: use review()",
 }
 
 

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 from .frame_settings import FrameSettings
+
+
+def session_name(about: Mapping[str, Any]) -> str:
+    """Return by which name a store keeps the session of a run; "" where it has none that says its id.
+
+    It is a digest: an id may be longer than an index takes, and names somebody.
+
+    >>> session_name({"session": "ann"}) == session_name({"session_id": "ann"}), session_name({})
+    (True, '')
+    """
+    said = about.get("session", about.get("session_id"))
+    if not isinstance(said, str):
+        return ""
+    return hashlib.sha256(b"keyturn session\n" + said.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
 def about_run(given: dict[str, Any], scope: FrameSettings, session: Any) -> dict[str, Any]:

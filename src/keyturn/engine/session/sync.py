@@ -30,16 +30,23 @@ _EVERYTHING = 2**31 - 1
 WITHHELD = "Output withheld by an output guardrail."
 
 
+class Superseded(Conflict):
+    """Raised where a session went on without its run, which can never be resumed then."""
+
+
 async def opening(
-    live: OpenRun, frame_id: str, scope: FrameSettings, new: list[Item]
+    live: OpenRun, frame_id: str, scope: FrameSettings, new: list[Item], *, in_turn: bool = False
 ) -> tuple[list[Item | int], str | None]:
-    """Return the items a frame starts with and the address of the history they refer to."""
+    """Return the items a frame starts with and the address of the history they refer to.
+
+    `in_turn` says that nobody comes before the run on its session: what it finds open there nobody will go on with.
+    """
     session = scope.session
     if session is None:
         return list(new), None
     scope.check_session()
     history = await _history(scope)
-    settled = await _supersede(scope, history)
+    settled = await _supersede(scope, history, in_turn=in_turn)
     history += settled
     live.prefixes[frame_id] = history
     callback = scope.config.session_input_callback
@@ -81,12 +88,12 @@ async def _stored(scope: FrameSettings) -> list[Item]:
     return await _read(scope, _EVERYTHING if limited else None)
 
 
-async def _supersede(scope: FrameSettings, history: list[Item]) -> list[Item]:
+async def _supersede(scope: FrameSettings, history: list[Item], *, in_turn: bool = False) -> list[Item]:
     """Settle calls that a paused run left open in the session: the user moved on."""
     orphans = orphan_calls(history)
     if not orphans:
         return []
-    if scope.config.paused_session != "supersede":
+    if scope.config.paused_session != "supersede" and not in_turn:
         raise Conflict(
             "a run on this session waits for a decision; decide it first, add the message to its state with "
             'add_input(), or let the message supersede it with RunConfig(paused_session="supersede")'
@@ -94,6 +101,11 @@ async def _supersede(scope: FrameSettings, history: list[Item]) -> list[Item]:
     settled = [superseded_output(call, MOVED_ON) for call in orphans]
     await _write(scope, settled)
     return settled
+
+
+async def superseded(scope: FrameSettings, frame: Frame) -> bool:
+    """Return whether a session went on without a frame that began on it, which can never be resumed then."""
+    return not list(overlaps(await _stored(scope), frame.tape, frame.written))
 
 
 async def reopen(drive: Drive, frame: Frame, scope: FrameSettings) -> list[cm.RunCommand]:
@@ -127,7 +139,7 @@ def _found(stored: list[Item], frame: Frame, known: list[Item] | None) -> tuple[
     """How much of the tape the session holds at its end, and the history before it."""
     ways = list(overlaps(stored, frame.tape, frame.written))
     if not ways:
-        raise Conflict("the session went on without this run: its pause was superseded by a newer message")
+        raise Superseded("the session went on without this run: its pause was superseded by a newer message")
     if known is not None and all(count == frame.written for count, _taken in ways):
         return frame.written, known
     for count, taken in ways:

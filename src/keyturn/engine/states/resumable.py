@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...core.errors import UserError
 from ...core.events import ROOT
+from ...core.run import Run
 from ..run.frame_settings import FrameSettings
 from ..run.open_run import OpenRun
 from .undelivered import UndeliveredDecisions
@@ -22,6 +23,18 @@ def check_resumable(live: OpenRun, scope: FrameSettings, said: UndeliveredDecisi
     if (run.about.get("policy") or run.under_policy) and scope.config.policy is None:
         raise UserError("this run is under a policy; pass policy= to resume it under one")
     scope.check_session()
+    if run.queued:
+        _check_turn(run, scope)
     root = run.frames.get(ROOT)
     if root is not None and root.prefix is not None and scope.session is None and ROOT not in live.prefixes:
         raise UserError("this run has a session; pass the same session= to resume it")
+
+
+def _check_turn(run: Run, scope: FrameSettings) -> None:
+    """Refuse to begin a run on another session than that on which it waits for its turn."""
+    known = [run.about[name] for name in ("session", "session_id") if name in run.about]
+    given = getattr(scope.session, "session_id", None)
+    if scope.session is None:
+        raise UserError("this run waits for its turn on its session; pass the same session= to resume it")
+    if given is not None and given not in known:
+        raise UserError(f"this run waits for its turn on another session, {known[-1]!r}; pass that one to resume it")

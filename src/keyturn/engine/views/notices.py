@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...core import events as ev
-from ...core.run import Call, Run, request_id
+from ...core.reviews import review_name
+from ...core.run import Call, Review, Run, request_id
 from ...journal.rows import Closing, Notice
 
 
@@ -18,12 +19,17 @@ def notices_of(run: Run, opened: list[Call], closed: dict[str, Closing], events:
     """Return the notices of a step that was just folded; `opened` and `closed` are its requests, by call."""
     again = {event.call: event.why for event in events if isinstance(event, ev.CallAskedAgain)}
     voted = {event.decision.call for event in events if isinstance(event, ev.VoteCast)}
-    voted |= {event.call for event in events if isinstance(event, ev.CallMarked)}
+    voted |= {event.call for event in events if isinstance(event, ev.CallMarked | ev.CallLooked)}
     waits = {call.id for call in opened}
     told = [ended(run, closing) for call, closing in closed.items() if call not in waits]
     told += [created(run, call, again.get(call.id)) for call in opened if call.id not in voted or call.id in again]
     for event in events:
-        if isinstance(event, ev.ExpiryNear) and event.call in run.groups["wait"]:
+        if isinstance(event, ev.ReviewAsked):
+            told.append(review_created(run, run.reviews[event.call]))
+        elif isinstance(event, ev.CallLooked):
+            about = {"at": run.now, "request": request_id(run, event.call), "person": event.decider.id}
+            told.append(Notice("request.looked", run.id, about))
+        elif isinstance(event, ev.ExpiryNear) and event.call in run.groups["wait"]:
             told.append(_of_call(run, run.groups["wait"][event.call], "request.expiring"))
         elif isinstance(event, ev.GrantRevoked):
             by = event.decider.id if event.decider is not None else ""
@@ -44,6 +50,13 @@ def created(run: Run, call: Call, again: str | None = None) -> Notice:
     if again is not None:
         made.about["again"] = again
     return made
+
+
+def review_created(run: Run, review: Review) -> Notice:
+    """Return the notice that others are asked about a call that was let run."""
+    name = request_id(run, review_name(review.call.id))
+    about = {"at": run.now, "request": name, "revision": review.revision, "kind": "review"}
+    return Notice("request.created", run.id, about)
 
 
 def created_all(run: Run, calls: Iterable[Call]) -> list[Notice]:

@@ -16,25 +16,29 @@ from ...core.codec import as_text
 from ...core.effects import waiting
 from ...core.errors import RunMissing
 from ...core.evolve import fold
-from ...core.request import request_of
+from ...core.request import request_of, review_of
+from ...core.reviews import open_review, review_name, reviewed_call
 from ...core.run import Call, Run, new_run
 from ...core.states import OVER
 from ...journal.base import Journal
 from ...journal.rows import Changes, Closing, GrantRow, RequestRow, RunRow, Tally, summed
+from ..run.about import session_name
 from ..run.log_cache import log_in
-from .notices import created_all, notices_of
+from .notices import created_all, notices_of, review_created
 from .tallies import Asked, tallies
 
 # After these a call may have begun to wait; after those it waits no longer, and it is named; after these any may not.
-_OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain, ev.CallMarked)
+_OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain, ev.CallMarked, ev.CallLooked)
 # Of these a run hears nothing: they are for people.
-_QUIET = (ev.CallMarked,)
+_QUIET = (ev.CallMarked, ev.CallLooked, ev.ReviewGiven)
 _SWEEPING = (ev.FrameClosed, ev.RunCancelled)
 
 
 def run_row(run: Run, started_at: int) -> RunRow:
     """Make the row of a run."""
-    status = "waiting" if run.status == "running" and waiting(run) else run.status
+    status = run.status
+    if status == "running" and (run.queued or waiting(run)):
+        status = "queued" if run.queued else "waiting"
     asks = len(run.groups["wait"]) if run.status in ("running", "failed") else 0
     workflow = str(run.about.get("workflow", ""))
     return RunRow(run.id, run.root_agent, status, started_at, run.now, asks, run.turns, workflow, run.error)
@@ -55,11 +59,13 @@ def changes(run: Run, open: Mapping[str, Asked], events: list[ev.AnyEvent], star
     told = notices_of(run, [] if run.status in OVER else waits, closed, events)
     if run.status in OVER:  # what was in flight is in doubt for good: it is shown, and nobody can settle it any more
         opened = [msgspec.structs.replace(row, state="void", closed_at=run.now) for row in opened]
+    asked = [event.call for event in events if isinstance(event, ev.ReviewAsked)]
+    opened += [RequestRow.of(review_of(run, run.reviews[call])) for call in dict.fromkeys(asked)]
     revoked = [event.grant for event in events if isinstance(event, ev.GrantRevoked)]
     quiet = all(isinstance(event, _QUIET) for event in events)
-    counted = tallies(open, events, closed)
+    counted = tallies(run, open, events, closed)
     row, ends = run_row(run, started_at), list(closed.values())
-    return Changes(row, opened, ends, _grants(run, events), revoked, told, quiet, counted)
+    return Changes(row, opened, ends, _grants(run, events), revoked, told, quiet, counted, session_name(run.about))
 
 
 def open_after(open: dict[str, Asked], made: Changes) -> dict[str, Asked]:
@@ -93,8 +99,10 @@ def replayed(steps: list[ev.Step]) -> Changes:
         for name in grants.keys() & change.revoked:
             grants[name] = msgspec.structs.replace(grants[name], revoked=True)
     waits = [] if run.status in OVER else created_all(run, run.groups["wait"].values())
+    waits += [review_created(run, each) for call, each in run.reviews.items() if open_review(run, call)]
     row, grown = run_row(run, steps[0].at), list(grants.values())
-    return Changes(row, list(requests.values()), grants=grown, notices=waits, tallies=summed(counted))
+    session = session_name(run.about)
+    return Changes(row, list(requests.values()), grants=grown, notices=waits, tallies=summed(counted), session=session)
 
 
 def copied_lines(run: Run) -> int:
@@ -115,20 +123,31 @@ def _closed(run: Run, open: Mapping[str, Asked], events: list[ev.AnyEvent]) -> d
     """Return the requests that wait no longer, by call, with the verdict that closed them."""
     closed = dict[str, Closing]()
     for event in events:
-        call = event.decision.call if isinstance(event, ev.CallDecided) else getattr(event, "call", None)
+        call = _named(event)
         if call is None or call not in open or call in closed:
             continue
         if isinstance(event, ev.CallDecided):
             decision = event.decision
             state = "asked_back" if decision.asks_back else decision.verdict
             closed[call] = Closing(open[call].id, state, decision.at, decision.by or "")
-        elif isinstance(event, ev.CallVoided | ev.CallAskedAgain):
+        elif isinstance(event, ev.ReviewGiven):
+            closed[call] = Closing(open[call].id, event.verdict, run.now, event.decider.id)
+        elif isinstance(event, ev.CallVoided | ev.CallAskedAgain | ev.ReviewAsked):
             closed[call] = Closing(open[call].id, "void", run.now)
     if any(isinstance(event, _SWEEPING) for event in events):
         waiting_still = {} if run.status == "cancelled" else run.groups["wait"]
-        gone = [call for call in open if call not in closed and call not in waiting_still]
+        gone = [call for call in open if call not in closed and call not in waiting_still and not reviewed_call(call)]
         closed |= {call: Closing(open[call].id, "void", run.now) for call in gone}
     return closed
+
+
+def _named(event: ev.AnyEvent) -> str | None:
+    """Return which call an event is about, or which review."""
+    if isinstance(event, ev.CallDecided):
+        return event.decision.call
+    if isinstance(event, ev.ReviewAsked | ev.ReviewGiven):
+        return review_name(event.call)
+    return getattr(event, "call", None)
 
 
 def _grants(run: Run, events: list[ev.AnyEvent]) -> list[GrantRow]:
@@ -146,4 +165,8 @@ def _grant(run: Run, terms: ev.GrantTerms) -> GrantRow:
 
 def known_open(run: Run) -> dict[str, Asked]:
     """Return the open requests of a run that was loaded, under the ids that a store knows."""
-    return {call_id: Asked.in_run(run, call) for call_id, call in run.groups["wait"].items()}
+    waits = {call_id: Asked.in_run(run, call) for call_id, call in run.groups["wait"].items()}
+    asked = {
+        review_name(call): Asked.of_review(run, each) for call, each in run.reviews.items() if open_review(run, call)
+    }
+    return waits | asked

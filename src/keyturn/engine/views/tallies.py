@@ -3,7 +3,7 @@
 The words of a tally are those by which a request is closed: a verdict of a person or "expire"; "grant", "probe" or
 "on_approval" where no person decided; why it asked anew ("escalate", "ask_again", "terms", "restored"); or "void".
 "vote VERDICT" is a decision that did not settle it, "read" how long whoever let a call run can have read it, and
-"look" when somebody first looked at a request.
+"look" when somebody first looked at a request. "right" and "wrong" are what was said of a call that had run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from ...core import events as ev
 from ...core.records import RUNS
-from ...core.run import Call, Run, request_id
+from ...core.reviews import review_name
+from ...core.run import Call, Review, Run, request_id
 from ...journal.rows import Closing, RequestRow, Tally, summed
 
 
@@ -38,6 +39,12 @@ class Asked(NamedTuple):
         made = call.proposal
         return cls(request_id(run, call.id), made.name, call.agent, call.kind, made.risk or "", call.asked_at)
 
+    @classmethod
+    def of_review(cls, run: Run, review: Review) -> Asked:
+        """Take it from a call that others are asked about, as a store knows that."""
+        made, name = review.call.proposal, review_name(review.call.id)
+        return cls(request_id(run, name), made.name, review.call.agent, "review", made.risk or "", review.asked_at)
+
     def tally(self, what: str, at: int, person: str = "", since: int | None = None) -> Tally:
         """Count something that happened to it, with the time since it was asked, or since another time."""
         took = at - (self.asked_at if since is None else since)
@@ -45,35 +52,52 @@ class Asked(NamedTuple):
         return Tally.once(what, took, at=at, **names)
 
 
-def tallies(open: Mapping[str, Asked], events: list[ev.AnyEvent], closed: Mapping[str, Closing]) -> list[Tally]:
+def tallies(
+    run: Run, open: Mapping[str, Asked], events: list[ev.AnyEvent], closed: Mapping[str, Closing]
+) -> list[Tally]:
     """Return what a step counts; `open` holds the requests that were open before it, by call, `closed` their ends."""
     found: list[Tally] = []
     decided: dict[str, ev.Decision] = {}
     again: dict[str, str] = {}
+    reviewed: dict[str, ev.ReviewGiven] = {}
     for event in events:
         if isinstance(event, ev.CallDecided):
             decided.setdefault(event.decision.call, event.decision)
         elif isinstance(event, ev.CallAskedAgain):
             again[event.call] = event.why
+        elif isinstance(event, ev.ReviewGiven):
+            reviewed[review_name(event.call)] = event
+        elif isinstance(event, ev.CallLooked) and event.call in open and _is_first(run, event):
+            found.append(open[event.call].tally("look", run.now, event.decider.id))
         elif isinstance(event, ev.VoteCast) and event.decision.call in open and not event.replaced:
             said = event.decision
-            found += _of_decision(open[said.call], said, f"vote {said.verdict}")
+            found += _of_decision(run, open[said.call], said, f"vote {said.verdict}")
     for call, end in closed.items():
         asked, said = open[call], decided.get(call)
-        if end.state == "void" or said is None:
+        if call in reviewed:
+            found.append(asked.tally(reviewed[call].verdict, end.at, reviewed[call].decider.id))
+        elif end.state == "void" or said is None:
             found.append(asked.tally(again.get(call, "void"), end.at))
         else:
-            found += _of_decision(asked, said, end.state if said.via in ("person", "clock") else said.via)
+            found += _of_decision(run, asked, said, end.state if said.via in ("person", "clock") else said.via)
     return summed(found)
 
 
-def _of_decision(asked: Asked, said: ev.Decision, what: str) -> Iterator[Tally]:
+def _of_decision(run: Run, asked: Asked, said: ev.Decision, what: str) -> Iterator[Tally]:
     person = "" if said.decider is None else said.decider.id
     yield asked.tally(what, said.at, person)
     if person and said.via == "person" and said.verdict in RUNS:
-        yield asked.tally("read", said.at, person, _read_since(asked, person))
+        yield asked.tally("read", said.at, person, _read_since(run, asked, said))
 
 
-def _read_since(asked: Asked, _person: str) -> int:
-    """Return since when somebody can have read a request: since it was asked, as nothing is recorded of who looked."""
-    return asked.asked_at
+def _read_since(run: Run, asked: Asked, said: ev.Decision) -> int:
+    """Return since when somebody can have read a request: since they looked, if that is known, or since it asked."""
+    call = run.calls.get(said.call)
+    since = None if call is None or said.decider is None else call.looks.get(said.decider.id)
+    return asked.asked_at if since is None else since
+
+
+def _is_first(run: Run, event: ev.CallLooked) -> bool:
+    """Return whether nobody had looked at a request before, as it is asked now."""
+    call = run.calls.get(event.call)
+    return call is not None and next(iter(call.looks), None) == event.decider.id

@@ -15,16 +15,16 @@ from starlette.responses import Response
 from ...core.encodable import moment
 from ...core.errors import KeyturnError, NotAllowed, UserError
 from ...directory.state import Key, Token
+from ...directory.telling import MUTED
 from ..errors import refused
 from ..forms import FIELD, changing, form_of, text_in
 from ..limits import TooMany
 from ..visitor import Visitor
 from . import attempts
-from .entrance import Entrance, entrance_of, fresh, go, root_of
+from .entrance import CHANGES, Entrance, entrance_of, fresh, go, root_of
 from .passwords import SHORTEST, refuse_weak
 
 router = APIRouter(include_in_schema=False)
-MUTED = "muted_until"
 _MOST_HOURS = 24 * 7
 _DONE = {
     "password": "Your password is set. Your other logins have ended.",
@@ -39,6 +39,8 @@ _DONE = {
 
 
 class _Login(NamedTuple):
+    """Holds one login as the page shows it."""
+
     id: str
     label: str
     proof: str
@@ -115,6 +117,7 @@ async def _changed(
     try:
         form = await form_of(request)
         changing(visitor, text_in(form, FIELD))
+        entrance.limits.spend(CHANGES, visitor.id)
         await change(entrance, visitor, form)
     except TooMany as many:
         made = await _page(request, visitor, at=at, error=f"Too many attempts. Wait {many.after} s.", status=429)

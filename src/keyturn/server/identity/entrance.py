@@ -26,6 +26,7 @@ from .passwords import Passwords
 Draw = Callable[[Request, Visitor | None, str, int, dict[str, Any]], Awaitable[Response]]
 
 LOGINS = parse("30 per hour")
+CHANGES = parse("60 per hour")  # of one account: each is an entry of the directory, too
 LINKS = parse("10 per 10 minutes")
 LINK_SESSION = "1h"
 FRESH_MS = 15 * 60_000

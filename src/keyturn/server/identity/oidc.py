@@ -23,6 +23,8 @@ _OLDEST = 600  # seconds since a token was issued
 _KNOWN = 3_600.0  # how long what a provider says of itself is believed
 _AGAIN = 10.0  # how long to wait before keys are looked up once more
 _MOST_BYTES = 1 << 20
+_PAUSE = 3.0
+_AWAY = "the provider of logins cannot be reached; nothing was changed"
 
 
 class OidcRefused(KeyturnError):
@@ -46,6 +48,7 @@ class Provider:
         self._about: tuple[float, dict[str, Any]] = (0.0, {})
         self._keys: tuple[float, Any] = (0.0, None)
         self._trusted: Any = None
+        self._away_until = 0.0
 
     async def address(self, back: str, state: str, nonce: str, verifier: str) -> str:
         """Return where somebody logs in at the provider, who is sent back with this state."""
@@ -138,6 +141,8 @@ class Provider:
         until, about = self._about
         if time.monotonic() < until:
             return about
+        if time.monotonic() < self._away_until:  # nobody makes us knock all the time
+            raise OidcRefused(_AWAY, away=True)
         issuer = self.settings.issuer
         found = await self._fetch("GET", issuer.rstrip("/") + "/.well-known/openid-configuration")
         if found.get("issuer") != issuer:
@@ -187,7 +192,8 @@ class Provider:
         try:
             status, body = await got()
         except httpx2.HTTPError:
-            raise OidcRefused("the provider of logins cannot be reached; nothing was changed", away=True) from None
+            self._away_until = time.monotonic() + _PAUSE
+            raise OidcRefused(_AWAY, away=True) from None
         if status >= 500:
             raise OidcRefused("the provider of logins is not well; nothing was changed", away=True)
         try:

@@ -23,7 +23,7 @@ from ..visitor import Visitor
 from . import tickets
 from .attempts import ADDRESS
 from .bodies import body_of, by_script, text_of
-from .entrance import Entrance, entrance_of, fresh, root_of, told
+from .entrance import CHANGES, Entrance, entrance_of, fresh, root_of, told
 
 router = APIRouter(include_in_schema=False)
 _SCHEME = "passkey"
@@ -133,6 +133,7 @@ async def enrol(request: Request) -> Response:
         if "credential" not in body:
             return _options(assertion_options(entrance.people.to_sign(visitor.id, key), [key]))
         proof = proof_of(_credential(body), [key])
+        entrance.limits.spend(CHANGES, visitor.id)
         made = await entrance.people.enrol_key(visitor.id, key, proof, by=visitor.login)
     except KeyturnError as error:
         return told(error)

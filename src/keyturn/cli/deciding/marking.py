@@ -1,0 +1,144 @@
+"""The commands that say something beside a decision: one table of words, each a method of the inbox.
+
+`take`, `let-go`, `snooze` and `wake` mark a request and restrict nobody; `withdraw` takes an approval back before its
+call is started. A new word is a row of the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, LiteralString, NamedTuple
+
+from ...core.request import Mark
+from ...directory.people import DECIDE
+from ...inbox.desk import Inbox
+from ...journal.rows import RequestRow
+from ...render.escape import escape, quote
+from ..finding import SHORT, SHORTEST, find_request
+from ..with_journal import Told, by_of, describe_journal, hinting, login_of, run_with_inbox
+from .drawing import DIGEST, STATES, request_data
+
+Words = dict[str, Any]
+
+
+class Marking(NamedTuple):
+    """Describes a command that marks: the inbox's method, its options, their words, and what is told afterwards.
+
+    `tell` gets the request before and after, and who said it.
+    """
+
+    name: LiteralString
+    method: str
+    describe: Callable[[argparse.ArgumentParser], None]
+    words: Callable[[argparse.Namespace], Words]
+    tell: Callable[[RequestRow, RequestRow, str], str]
+
+
+class MarkingCommand(NamedTuple):
+    """Makes a command of a row, as `keyturn.cli.main` takes one."""
+
+    marking: Marking
+
+    def describe(self, parser: argparse.ArgumentParser) -> None:
+        """Add the arguments of this command."""
+        parser.add_argument(
+            "request", metavar="REQUEST", help=f"its id, or the first characters of it, {SHORTEST} or more"
+        )
+        self.marking.describe(parser)
+        describe_journal(parser, people=True)
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Record it; return 1 where that is refused."""
+        return run_with_inbox(arguments, self.marking.name, lambda inbox: _record(inbox, self.marking, arguments))
+
+
+async def _record(inbox: Inbox, marking: Marking, arguments: argparse.Namespace) -> Told:
+    login = await login_of(inbox.people, arguments, DECIDE)
+    who = login or by_of(arguments)
+    row = await find_request(inbox, arguments.request, who)
+    with hinting(login):
+        done = await getattr(inbox, marking.method)(row.id, by=who, digest=row.digest, **marking.words(arguments))
+    about = f"{escape(row.tool, keep='')} of {quote(row.agent)}, request {row.id[:SHORT]}"
+    said = marking.tell(row, done, by_of(arguments) if login is None else login.person)
+    return Told([f"{about}: {said}"], request_data(done))
+
+
+def _describe_withdraw(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--note", metavar="TEXT", help="a note for the record")
+
+
+def _describe_take(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--lasts", default="15m", metavar="DURATION", help="for how long (default: %(default)s)")
+
+
+def _describe_snooze(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--lasts", required=True, metavar="DURATION", help="for how long: 2h, 3d")
+
+
+def _nothing(_parser: argparse.ArgumentParser) -> None:
+    """Add no arguments."""
+
+
+def _no_words(_arguments: argparse.Namespace) -> Words:
+    return {}
+
+
+def _note(arguments: argparse.Namespace) -> Words:
+    return {} if arguments.note is None else {"note": arguments.note}
+
+
+def _lasts(arguments: argparse.Namespace) -> Words:
+    return {"lasts": arguments.lasts}
+
+
+def _withdrawn(_before: RequestRow, after: RequestRow, who: str) -> str:
+    if after.state != "open":
+        return f"{quote(who)} took the approval back, and it is {STATES.get(after.state, after.state)}"
+    word = "asks what became of it" if after.kind == "in_doubt" else "asks again"
+    return f"{quote(who)} took the approval back, and it {word}, with another digest: {after.digest[:DIGEST]}"
+
+
+def _taken(before: RequestRow, after: RequestRow, _who: str) -> str:
+    mark, other = after.request.claim, before.request.claim
+    if mark is None:  # it was let go, or settled, between the two
+        return "nobody is on it any more"
+    instead = f" instead of {quote(other.by)}" if other is not None and other.by != mark.by else ""
+    return f"{quote(mark.by)} is on it{instead} until {until(mark.until)}"
+
+
+def _let_go(_before: RequestRow, _after: RequestRow, _who: str) -> str:
+    return "nobody is on it"
+
+
+def _put_off(_before: RequestRow, after: RequestRow, who: str) -> str:
+    mark: Mark | None = next((mark for mark in after.request.snoozed if mark.by == who), None)
+    ends = "" if mark is None else f" until {until(mark.until)}"
+    return f"put off for {quote(who)} alone{ends}: requests --mine leaves it out"
+
+
+def _back(_before: RequestRow, _after: RequestRow, who: str) -> str:
+    return f"requests --mine lists it again for {quote(who)}"
+
+
+def until(at: datetime) -> str:
+    """Return a time for people to read.
+
+    >>> from datetime import UTC
+    >>> until(datetime(2026, 11, 2, 9, 30, tzinfo=UTC))
+    '2026-11-02 09:30:00Z'
+    """
+    return f"{at:%Y-%m-%d %H:%M:%SZ}"
+
+
+_ROWS = (
+    Marking("take", "take", _describe_take, _lasts, _taken),
+    Marking("let-go", "let_go", _nothing, _no_words, _let_go),
+    Marking("snooze", "snooze", _describe_snooze, _lasts, _put_off),
+    Marking("wake", "wake", _nothing, _no_words, _back),
+    Marking("withdraw", "withdraw", _describe_withdraw, _note, _withdrawn),
+)
+
+#: The command of each word, by its name.
+MARKING: dict[str, MarkingCommand] = {row.name: MarkingCommand(row) for row in _ROWS}

@@ -1,0 +1,120 @@
+"""Say who is told of a request: the people of the directory who may decide it, at their addresses, as they wish.
+
+It is asked again as each message goes out, so a role that was taken away, a person who left and an address that changed
+count from then on. Who may not decide a request is told nothing of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ..channels.base import Channel, QuietHours, Recipient
+from ..core.errors import UserError
+from ..core.people import barred
+from ..core.policy import Approval
+from ..core.request import Request
+from .people import People
+from .state import ADMIN, Directory, Person
+
+log = logging.getLogger("keyturn.directory")
+
+#: Under this setting stands until when somebody is told nothing, in milliseconds since 1970.
+MUTED = "muted_until"
+#: Under these stand their other wishes; `quiet` is two times and a zone.
+WISHES = ("quiet", "digest", "rate", "topics", "details")
+
+
+class DirectoryRecipients:
+    """Names the recipients of a request: whoever may decide it, on each channel on which they have an address.
+
+    `after` says by channel how many seconds later than at once a person is told there; a channel that it does not name
+    is told at once. `otherwise` are told of what nobody in the directory can be told of, such as an operators' room.
+
+    >>> import asyncio
+    >>> from keyturn import MemoryJournal
+    >>> async def main():
+    ...     people = People(MemoryJournal())
+    ...     await people.start("ada")
+    ...     await people.set_address("ada", "mail", "ada@example.org", by="ada")
+    ...     return await DirectoryRecipients(people, after={"mail": 60})(None)
+    >>> [(who.person, who.channel, who.address, who.after) for who in asyncio.run(main())]
+    [('ada', 'mail', 'ada@example.org', 60.0)]
+    """
+
+    def __init__(
+        self, people: People, *, after: Mapping[str, float] | None = None, otherwise: Sequence[Recipient] = ()
+    ) -> None:
+        self._people = people
+        self._after = {name: float(seconds) for name, seconds in (after or {}).items()}
+        self._otherwise = list(otherwise)
+        for name, seconds in self._after.items():
+            Recipient(person="", channel=name, after=seconds)  # what is no delay is refused here
+
+    async def __call__(self, request: Request | None) -> list[Recipient]:
+        """Return who is told of a request; of what is about no request, those who administer the directory."""
+        directory, now = await self._people.directory(), await self._people.now()
+        told = [
+            recipient
+            for person in directory.people.values()
+            if may_hear(directory, person, request, now)
+            for recipient in self._of(person)
+        ]
+        return told or self._otherwise
+
+    def _of(self, person: Person) -> list[Recipient]:
+        wishes = wishes_of(person)
+        return [
+            Recipient(person=person.id, channel=channel, address=address, after=self._after.get(channel, 0.0), **wishes)
+            for channel, address in person.addresses.items()
+        ]
+
+
+def may_hear(directory: Directory, person: Person, request: Request | None, now: int) -> bool:
+    """Return whether somebody is told of a request: whether they may decide it, themselves or for who let them."""
+    if not person.here or person.kind == "machine":
+        return False
+    if request is None:
+        return ADMIN in directory.roles_of(person.id)
+    return may_decide(directory, person.id, request.terms_now, request.requester, now)
+
+
+def may_decide(directory: Directory, person: str, terms: Approval | None, requester: str | None, now: int) -> bool:
+    """Return whether the terms let somebody decide once they are logged in and, where that is asked, have signed."""
+    bare = None if terms is None else msgspec.structs.replace(terms, signed=False, step_up=False)
+    who = directory.decider(person, now, "authenticated", bare, requester)
+    return who is not None and not barred(bare, who, requester)
+
+
+def wishes_of(person: Person) -> dict[str, Any]:
+    """Return what somebody's settings say of how they are told; what cannot be read counts as not said."""
+    found = dict[str, Any]()
+    for name in (MUTED, *WISHES):
+        said = person.settings.get(name)
+        if said is None:
+            continue
+        try:
+            value = QuietHours(*said) if name == "quiet" else frozenset(said) if name == "topics" else said
+            Recipient(person=person.id, channel="any", **{name: _typed(name, value)})
+        except (UserError, TypeError, ValueError, AttributeError):
+            log.warning("the setting %r of %r cannot be read, they are told as if it were not there", name, person.id)
+            continue
+        found[name] = value
+    return found
+
+
+def _typed(name: str, value: Any) -> Any:
+    kinds: dict[str, Any] = {"digest": int | float, "rate": int, "details": bool, MUTED: int}
+    if name in kinds and (not isinstance(value, kinds[name]) or (isinstance(value, bool) and name != "details")):
+        raise TypeError(name)
+    return value
+
+
+def reached_by(directory: Directory, channel: Channel | str, address: str) -> str | None:
+    """Return the one person who is here and has this address on a channel; None where nobody has, or several have."""
+    name = channel if isinstance(channel, str) else channel.name
+    found = [person.id for person in directory.people.values() if person.here and person.addresses.get(name) == address]
+    return found[0] if address and len(found) == 1 else None

@@ -1,0 +1,35 @@
+"""Name the settings of a directory that Keyturn itself reads, and say which values they take.
+
+Programs keep settings of their own beside them: under any other name stands whatever they put there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.errors import UserError
+
+#: Whether it is put on record who reads the arguments of calls: see `reads.py`.
+RECORD_READS = "record_reads"
+
+#: The settings that Keyturn reads, and which kind of value each takes.
+KNOWN: dict[str, type] = {RECORD_READS: bool}
+_WORDS = {bool: "true or false"}
+
+
+def check_setting(name: str, value: Any, person: str) -> None:
+    """Refuse a value that a setting of ours does not take; None is always good, for as it was.
+
+    >>> check_setting("record_reads", True, "")
+    >>> check_setting("record_reads", "yes", "")
+    Traceback (most recent call last):
+    ...
+    keyturn.core.errors.UserError: the setting 'record_reads' is true or false, not 'yes'
+    """
+    kind = KNOWN.get(name)
+    if kind is None:
+        return
+    if person:
+        raise UserError(f"the setting {name!r} is for everybody: leave out the person")
+    if value is not None and not isinstance(value, kind):
+        raise UserError(f"the setting {name!r} is {_WORDS[kind]}, not {value!r}")

@@ -1,0 +1,70 @@
+"""Find out whose turn it is on a session, by the journal's index of the runs on it.
+
+A run that a newer message superseded can never go on: whoever finds it before them ends it, so that nobody waits for
+it, and nobody is asked to decide for it any more.
+"""
+
+from __future__ import annotations
+
+from ...core import commands as cm
+from ...core.errors import Conflict, LogDamaged, StorageError
+from ...core.events import ROOT
+from ...journal.base import Journal, Sessions
+from ...journal.rows import ENDED
+from ..driving.drive import Drive
+from ..driving.writer import Writer
+from ..logger import error_words, logger
+from ..run.log_cache import log_in
+from ..run.open_run import claimant, journal_clock
+from .sync import superseded
+
+TTL_MS = 60_000
+WHY = "superseded: its session went on without it"
+
+
+async def runs_before(drive: Drive) -> list[str]:
+    """Return the runs that come before this one on its session, after those that can never go on are ended."""
+    journal = drive.live.journal
+    if not isinstance(journal, Sessions):
+        return []
+    return [run for run in await journal.ahead(drive.run.id) if not await _is_over(drive, journal, run)]
+
+
+async def end_superseded(drive: Drive) -> None:
+    """End a run that can never go on, so that nobody waits for it."""
+    try:
+        await drive.commit(cm.Cancel(why=WHY))
+    except (Conflict, StorageError) as error:  # whoever comes next finds it so, too
+        logger.warning("that run %s was superseded is not recorded: %s", drive.run.id, error_words(error))
+
+
+async def _is_over(drive: Drive, journal: Journal, run: str) -> bool:
+    """Return whether nobody has to wait for a run; end it where it was superseded and nobody moves it."""
+    if not await _superseded(drive, journal, run):
+        return False
+    try:
+        claim = await journal.claim(run, claimant("process"), TTL_MS)
+    except Conflict:  # whoever moves it is about to find out
+        return False
+    try:
+        # Looked at again, since somebody may have moved it before it was held.
+        log = await log_in(journal, run)
+        if log.run.status == "running" and await _superseded(drive, journal, run):
+            writer = Writer(log, journal, await journal_clock(journal))
+            writer.claim = claim
+            writer.open = writer.known()
+            await writer.commit(cm.Cancel(why=WHY))
+        return log.run.status in ENDED
+    finally:
+        await journal.release(claim)
+
+
+async def _superseded(drive: Drive, journal: Journal, run: str) -> bool:
+    """Return whether the session went on without a run that began."""
+    try:
+        other = (await log_in(journal, run)).run
+    except LogDamaged:  # people have to look at it, and it may go on then
+        return False
+    root = other.frames.get(ROOT)
+    began = root is not None and root.prefix is not None and other.status == "running"
+    return began and root is not None and await superseded(drive.scope(ROOT), root)

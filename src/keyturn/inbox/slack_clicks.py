@@ -1,0 +1,94 @@
+"""Decide requests by clicks in Slack, as the person whom the directory has under that Slack user.
+
+Slack's signature says which user of which workspace clicked; the directory says who that is, and the inbox whether they
+may. A user whom the directory does not know, or who stands for two people, decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ..channels.slack import escaped
+from ..channels.slack_replies import SlackClick, SlackReplies
+from ..core.errors import KeyturnError, NotAllowed, NotPending, UserError
+from ..directory.login import DECIDE, Login
+from ..directory.people import People
+from ..directory.recipients import reached_by
+from .desk import Inbox
+
+_UNKNOWN = "nobody in the directory has your Slack user as their address, so nothing was decided; ask an administrator"
+_DONE = {"approve": "You approved it.", "reject": "You rejected it."}
+
+
+class SlackAnswer(msgspec.Struct, frozen=True):
+    """Says what became of a click, escaped for Slack: to be shown to who clicked, and to nobody else.
+
+    >>> SlackAnswer("You approved it.", "ada", decided=True).decided
+    True
+    """
+
+    text: str
+    person: str = ""
+    decided: bool = False
+    response_url: str = ""
+
+
+class SlackDesk:
+    """Takes the interactions of one Slack workspace, `team`, and decides by them.
+
+    `channel` is the name of the channel in the directory's addresses: a person's address there is their Slack user id.
+
+    >>> SlackDesk.__name__
+    'SlackDesk'
+    """
+
+    def __init__(
+        self, inbox: Inbox, people: People, replies: SlackReplies, *, team: str, channel: str = "slack"
+    ) -> None:
+        if not team or not team.strip():
+            raise UserError("team= is the id of your Slack workspace, T...: users of others have ids of their own")
+        self._inbox = inbox
+        self._people = people
+        self._replies = replies
+        self._team = team
+        self._channel = channel
+
+    async def answer(self, body: bytes, headers: Mapping[str, str], *, now: float | None = None) -> list[SlackAnswer]:
+        """Decide what was clicked; raise `SlackRefused` for what is no request of Slack's."""
+        return [await self._decided(click) for click in self._replies.verify(body, headers, now=now)]
+
+    async def person_of(self, click: SlackClick) -> str | None:
+        """Return who clicked; None for somebody of another workspace, or whom the directory does not know."""
+        if click.team != self._team:
+            return None
+        return reached_by(await self._people.directory(), self._channel, click.user)
+
+    async def _decided(self, click: SlackClick) -> SlackAnswer:
+        person = await self.person_of(click)
+        if person is None:
+            return SlackAnswer(_UNKNOWN, response_url=click.response_url)
+        login = Login(person, (DECIDE,))
+        try:
+            if click.verdict == "open":
+                await self._looked(click, login)
+                return SlackAnswer("", person, response_url=click.response_url)
+            decide = self._inbox.approve if click.verdict == "approve" else self._inbox.reject
+            await decide(click.request, by=login, revision=click.revision)
+        except NotAllowed as error:
+            return SlackAnswer(
+                f"You may not decide this: {escaped(str(error))}", person, response_url=click.response_url
+            )
+        except KeyturnError as error:
+            return SlackAnswer(f"Nothing was decided: {escaped(str(error))}", person, response_url=click.response_url)
+        return SlackAnswer(_DONE[click.verdict], person, decided=True, response_url=click.response_url)
+
+    async def _looked(self, click: SlackClick, login: Login) -> None:
+        """Note that somebody opened a request, if its button says which and they may see it."""
+        if click.request:
+            try:
+                await self._inbox.get(click.request, for_=login)
+            except NotPending:
+                return
+            await self._inbox.looked(click.request, by=login)

@@ -1,0 +1,348 @@
+"""Promise 23, queued: a message to a session whose run is paused waits for its turn, and none is lost or doubled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from keyturn import Agent, App, Conflict, MemorySession, RunConfig, Runner, UserError, function_tool
+from keyturn.audit.checker import check
+from keyturn.core import commands as cm
+from keyturn.engine.run.log_cache import forget
+from keyturn.engine.session.turn import WHY
+from keyturn.journal import opened
+from keyturn.journal.rows import Query
+from keyturn.models.scripted.model import ScriptedModel, function_call, last_user_text
+from keyturn.sessions.history import orphan_calls
+from tests.playing import Run
+from tests.waiting import until, until_status
+
+QUEUE = RunConfig(paused_session="queue")
+Sessions = Callable[[str], MemorySession]
+
+
+class Shop:
+    """An agent that pays on "pay NAME" after a person said so, and echoes all else; the sessions of its users."""
+
+    def __init__(self) -> None:
+        self.paid: list[str] = []
+        self.kept: dict[str, MemorySession] = {}
+
+    def session(self, name: str) -> MemorySession:
+        return self.kept.setdefault(name, MemorySession(name))
+
+    def agent(self) -> Agent[Any]:
+        @function_tool(needs_approval=True)
+        def pay(to: str) -> str:
+            """Pay somebody."""
+            self.paid.append(to)
+            return f"paid {to}"
+
+        def reply(request: Any) -> Any:
+            said = last_user_text(request) or ""
+            last = request.input[-1]
+            if said.startswith("pay ") and last.get("role") == "user":
+                return [function_call("pay", {"to": said[4:]})]
+            return f"heard {said}"
+
+        return Agent("shop", model=ScriptedModel(reply), tools=[pay])
+
+    def app(self, store: Any, **options: Any) -> App:
+        return App([self.agent()], store, run_config=QUEUE, sessions=self.session, **options)
+
+    async def told(self, name: str = "ann") -> list[str]:
+        """What stands in a session, in a few words."""
+        items = await self.session(name).get_items()
+        assert not orphan_calls(items)
+        words = [str(item.get("content") or item.get("output") or item.get("name")) for item in items]
+        return [word if "text" not in word else word.split("'text': '")[1].split("'")[0] for word in words]
+
+
+@pytest.fixture
+def shop() -> Shop:
+    return Shop()
+
+
+def inputs(told: list[str]) -> list[str]:
+    return [word for word in told if word.startswith(("pay ", "m")) and word != "pay"]
+
+
+async def test_a_message_waits_until_the_paused_run_is_over(shop: Shop, store: Any) -> None:
+    async with shop.app(store) as app:
+        first = await app.start("shop", "pay ada", session_id="ann")
+        await until_status(app, first.id, "waiting")
+        second = await app.start("shop", "m2", session_id="ann")
+        third = await app.start("shop", "m3", session_id="ann")
+        other = await app.start("shop", "m1", session_id="ben")
+        assert (await other.wait(10)).status == "finished"
+        await until_status(app, second.id, "queued")
+        assert (await third.get()).status == "queued"
+        assert (await third.get()).agent == "shop"
+        assert await store.ahead(third.id) == [first.id, second.id]
+        [request] = await app.inbox.list(Query(run=first.id, state="open"))
+        await app.inbox.approve(request, by="ben")
+        assert (await third.result(10)).final_output == "heard m3"
+        assert (await second.result(10)).final_output == "heard m2"
+    assert shop.paid == ["ada"]
+    assert inputs(await shop.told()) == ["pay ada", "m2", "m3"]
+    assert await store.ahead(third.id) == []
+    assert (await check(store)).ok
+
+
+@pytest.mark.parametrize("end", ["reject", "cancel", "fail", "erase"])
+async def test_however_the_paused_run_ends_the_next_one_begins(shop: Shop, store: Any, end: str) -> None:
+    async with shop.app(store) as app:
+        first = await app.start("shop", "pay ada", session_id="ann")
+        await until_status(app, first.id, "waiting")
+        second = await app.start("shop", "m2", session_id="ann")
+        await until_status(app, second.id, "queued")
+        [request] = await app.inbox.list(Query(run=first.id, state="open"))
+        if end == "reject":
+            await app.inbox.reject(request, by="ben")
+        elif end == "cancel":
+            await app.cancel(first.id)
+        elif end == "fail":
+            await app.inbox.tell(first.id, cm.Fail("its server is gone"))
+        else:
+            await until(lambda: _erased(store, first.id))
+        assert (await second.result(10)).final_output == "heard m2"
+    assert shop.paid == []
+    assert inputs(await shop.told())[-1] == "m2"
+
+
+async def _erased(store: Any, run: str) -> bool:
+    """Erase a run, once whoever moved it has let go of it."""
+    try:
+        await store.erase(run)
+    except Conflict:
+        return False
+    return True
+
+
+async def test_a_queued_run_that_is_cancelled_lets_the_next_one_pass(shop: Shop, store: Any) -> None:
+    async with shop.app(store) as app:
+        first = await app.start("shop", "pay ada", session_id="ann")
+        await until_status(app, first.id, "waiting")
+        second = await app.start("shop", "m2", session_id="ann")
+        third = await app.start("shop", "m3", session_id="ann")
+        with pytest.raises(Conflict, match="waits for its turn"):
+            await app.send(third.id, "and more")
+        await app.cancel(second.id)
+        assert await store.ahead(third.id) == [first.id]
+        await app.cancel(first.id)
+        assert (await third.result(10)).final_output == "heard m3"
+    assert inputs(await shop.told()) == ["pay ada", "m3"]
+    assert (await check(store)).ok
+
+
+async def test_a_plain_run_says_that_it_waits_and_goes_on_when_asked_again(shop: Shop, store: Any, run: Run) -> None:
+    session, agent = shop.session("ann"), shop.agent()
+    with_all: dict[str, Any] = {"session": session, "journal": store, "run_config": QUEUE}
+    paused = await run(agent, "pay ada", **with_all)
+    assert not paused.queued
+    waits = await run(agent, "m2", **with_all)
+    assert waits.queued
+    assert waits.queued_behind == (paused.run_id,)
+    assert waits.final_output is None
+    assert not waits.interruptions
+    assert not waits.new_items
+    forget()
+    again = await run(agent, waits.to_state(), **with_all)
+    assert again.queued
+    state = paused.to_state()
+    state.approve(paused.interruptions[0])
+    assert (await run(agent, state, **with_all)).final_output == "heard pay ada"
+    done = await run(agent, again, **with_all)
+    assert (done.queued, done.queued_behind, done.final_output) == (False, (), "heard m2")
+    assert inputs(await shop.told()) == ["pay ada", "m2"]
+    assert [row.status for row in await store.runs()] == ["finished", "finished"]
+    assert (await check(store)).ok
+
+
+async def test_an_idle_session_is_not_waited_for(shop: Shop, store: Any, run: Run) -> None:
+    with_all: dict[str, Any] = {"session": shop.session("ann"), "journal": store, "run_config": QUEUE}
+    for said in ("m1", "m2"):
+        assert (await run(shop.agent(), said, **with_all)).final_output == f"heard {said}"
+    assert inputs(await shop.told()) == ["m1", "m2"]
+
+
+async def test_of_many_starts_at_once_each_runs_alone_and_in_its_order(shop: Shop, store: Any) -> None:
+    async with shop.app(store) as app:
+        runs = await asyncio.gather(*(app.start("shop", f"m{n}", session_id="ann") for n in range(12)))
+        assert [(await each.result(20)).final_output for each in runs] == [f"heard m{n}" for n in range(12)]
+    told = await shop.told()
+    assert sorted(inputs(told)) == sorted(f"m{n}" for n in range(12))
+    assert [told[place + 1] for place in range(0, 24, 2)] == [f"heard {said}" for said in told[::2]]
+    assert (await check(store)).ok
+
+
+async def test_two_processes_that_start_at_once_give_two_places(shop: Shop, store_url: str) -> None:
+    """Two journals on one store, for the stores that several processes share."""
+    if store_url == "memory://":
+        pytest.skip("a journal in memory has one process")
+    stores = [opened(store_url), opened(store_url)]
+    try:
+        apps = [shop.app(store, worker=False) for store in stores]
+        for round_ in range(10):
+            names = [(app, f"s{round_}") for app in apps for _ in range(3)]
+            runs = await asyncio.gather(*(app.start("shop", "m", session_id=name) for app, name in names))
+            ahead = sorted([len(await stores[0].ahead(each.id)) for each in runs])
+            assert ahead == [0, 1, 2, 3, 4, 5]
+    finally:
+        for store in stores:
+            await store.close()
+
+
+async def test_a_run_whose_process_died_before_it_began_is_begun_by_another(shop: Shop, store: Any) -> None:
+    app = shop.app(store, worker=False)
+    run = await app.start("shop", "m1", session_id="ann")
+    later = await app.start("shop", "m2", session_id="ann")
+    assert (await run.get()).status == "queued"
+    assert {*await store.due()} == {run.id, later.id}
+    async with shop.app(store) as other:
+        assert (await other.result(later.id, 10)).final_output == "heard m2"
+        assert (await other.result(run.id, 10)).final_output == "heard m1"
+    assert inputs(await shop.told()) == ["m1", "m2"]
+
+
+async def test_what_holds_a_run_that_is_over_has_the_last_word_first(shop: Shop, store: Any) -> None:
+    """A run that is over, and that somebody still holds, may not have told its session yet."""
+    app = shop.app(store, worker=False)
+    first = await app.start("shop", "m1", session_id="ann")
+    second = await app.start("shop", "m2", session_id="ann")
+    claim = await store.claim(first.id, "slow", 60_000)
+    await app.cancel(first.id)
+    assert await store.ahead(second.id) == [first.id]
+    await store.release(claim)
+    assert await store.ahead(second.id) == []
+    assert second.id in await store.due()
+
+
+async def test_whom_a_newer_message_superseded_is_waited_for_by_nobody(shop: Shop, store: Any, run: Run) -> None:
+    session, agent = shop.session("ann"), shop.agent()
+    with_all: dict[str, Any] = {"session": session, "journal": store, "run_config": QUEUE}
+    paused = await run(agent, "pay ada", **with_all)
+    waits = await run(agent, "m2", **with_all)
+    assert waits.queued
+    await run(agent, "m3", session=session, journal=store)
+    [row] = await store.runs(Query(run=paused.run_id))
+    assert (row.status, row.error) == ("cancelled", WHY)
+    assert not await store.requests(Query(state="open"))
+    assert (await run(agent, waits, **with_all)).final_output == "heard m2"
+    state = paused.to_state()
+    state.approve(paused.interruptions[0])
+    with pytest.raises(Conflict):
+        await run(agent, state, **with_all)
+    assert shop.paid == []
+    assert inputs(await shop.told()) == ["pay ada", "m3", "m2"]
+
+
+async def test_a_session_that_was_emptied_by_hand_is_not_blocked_for_ever(shop: Shop, store: Any, run: Run) -> None:
+    session, agent = shop.session("ann"), shop.agent()
+    with_all: dict[str, Any] = {"session": session, "journal": store, "run_config": QUEUE}
+    paused = await run(agent, "pay ada", **with_all)
+    await session.clear_session()
+    assert (await run(agent, "m2", **with_all)).final_output == "heard m2"
+    [row] = await store.runs(Query(run=paused.run_id))
+    assert row.status == "cancelled"
+
+
+async def test_a_session_that_fails_as_a_run_begins_fails_that_run_and_no_other(shop: Shop, store: Any) -> None:
+    broken: Any = shop.session("ann")
+    get_items = broken.get_items
+
+    async def fails(*_args: Any, **_options: Any) -> Any:
+        raise OSError("the disk is gone")
+
+    broken.get_items = fails
+    async with shop.app(store) as app:
+        first = await app.start("shop", "m1", session_id="ann")
+        await until_status(app, first.id, "failed")
+        broken.get_items = get_items
+        second = await app.start("shop", "m2", session_id="ann")
+        assert (await second.result(10)).final_output == "heard m2"
+        await app.resume(first.id)
+        assert (await first.result(10)).final_output == "heard m1"
+    assert inputs(await shop.told()) == ["m2", "m1"]
+
+
+async def test_a_store_that_comes_back_from_a_copy_runs_no_queued_run_unasked(shop: Shop, store: Any) -> None:
+    app = shop.app(store, worker=False)
+    run = await app.start("shop", "m1", session_id="ann")
+    await app.inbox.tell(run.id, cm.Restored("put back", "n1"))
+    assert (await run.get()).status == "failed"
+    assert run.id not in await store.due() or (await run.get()).status == "failed"
+    await app.inbox.tell(run.id, cm.Resume(max_turns=3))
+    async with shop.app(store) as other:
+        assert (await other.result(run.id, 10)).final_output == "heard m1"
+
+
+async def test_a_nested_agent_on_a_session_that_waits_is_refused(store: Any) -> None:
+    shop = Shop()
+    session = MemorySession("inner")
+    inner = shop.agent()
+    tool = inner.as_tool("ask_shop", "Ask the shop.", session=session)
+    calls = [[function_call("ask_shop", {"input": "pay ada"})], [function_call("ask_shop", {"input": "m2"})], "over"]
+    outer = Agent("outer", model=ScriptedModel(calls), tools=[tool])
+    with_all: dict[str, Any] = {"session": MemorySession("o1"), "journal": store, "run_config": QUEUE}
+    paused = await Runner.run(outer, "one", **with_all)
+    assert paused.interruptions
+    with pytest.raises(Conflict, match="waits for a decision"):
+        await Runner.run(outer, "two", **(with_all | {"session": MemorySession("o2")}))
+
+
+def test_where_nothing_can_be_queued_it_is_refused_at_the_call() -> None:
+    agent = Agent("a", model=ScriptedModel(["x"]))
+    with pytest.raises(UserError, match="needs journal="):
+        Runner.run_sync(agent, "hi", session=MemorySession("s"), run_config=QUEUE)
+    nameless: Any = MemorySession("s")
+    nameless.session_id = None
+    with pytest.raises(UserError, match="session_id"):
+        Runner.run_sync(agent, "hi", session=nameless, journal="memory://", run_config=QUEUE)
+    assert Runner.run_sync(agent, "hi", run_config=QUEUE).final_output == "x"
+
+
+async def test_a_queued_run_is_resumed_with_its_session_alone(shop: Shop, store: Any) -> None:
+    agent = shop.agent()
+    await Runner.run(agent, "pay ada", session=shop.session("ann"), journal=store, run_config=QUEUE)
+    waits = await Runner.run(agent, "m2", session=shop.session("ann"), journal=store, run_config=QUEUE)
+    forget()
+    app = App([agent], store, worker=False)
+    with pytest.raises(UserError, match="pass the same session="):
+        await Runner.run(agent, await app.state(waits.run_id), journal=store)
+    state = await app.state(waits.run_id)
+    with pytest.raises(UserError, match="another session"):
+        await Runner.run(agent, state, session=shop.session("ben"), journal=store)
+
+
+async def test_a_worker_that_leaves_gives_a_queued_run_back(shop: Shop, store: Any) -> None:
+    app = shop.app(store)
+    async with app:
+        first = await app.start("shop", "pay ada", session_id="ann")
+        await until_status(app, first.id, "waiting")
+        second = await app.start("shop", "m2", session_id="ann")
+        await until_status(app, second.id, "queued")
+    await app.cancel(first.id)
+    async with shop.app(store) as other:
+        assert (await other.result(second.id, 10)).final_output == "heard m2"
+
+
+async def test_a_stream_of_a_queued_run_is_followed_from_its_journal(shop: Shop, store: Any) -> None:
+    async with shop.app(store) as app:
+        first = await app.start("shop", "pay ada", session_id="ann")
+        await until_status(app, first.id, "waiting")
+        second = await app.start("shop", "m2", session_id="ann")
+        kinds: list[str] = []
+
+        async def follow() -> None:
+            async for event in second.stream():
+                kinds.append(event.type)
+
+        following = asyncio.ensure_future(follow())
+        await until(lambda: not following.done())
+        await app.cancel(first.id)
+        await asyncio.wait_for(following, 10)
+    assert "run_item_stream_event" in kinds

@@ -1,0 +1,123 @@
+"""A click in Slack decides as the person whom the directory has under that user, and a stranger's decides nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from keyturn import App, Approval, MemoryJournal
+from keyturn.channels.slack_replies import SlackRefused, SlackReplies
+from keyturn.directory.people import People
+from keyturn.inbox.desk import Inbox
+from keyturn.inbox.slack_clicks import SlackAnswer, SlackDesk
+from keyturn.journal.rows import Query
+from tests.channels.telling import asked, desk
+from tests.channels.test_slack_replies import NOW, SECRET, signed
+
+
+class Room:
+    """A workspace T1 in which U1 is Ada and U2 is Bob, and a desk that hears it."""
+
+    def __init__(self) -> None:
+        self.journal = MemoryJournal()
+        self.people = People(self.journal)
+        agent = desk()
+        self.inbox = Inbox(self.journal, {agent.name: agent}, self.people)
+        self.desk = SlackDesk(self.inbox, self.people, SlackReplies(SECRET), team="T1")
+        self.clicks = 0
+
+    async def opened(self) -> Room:
+        await self.people.start("ada")
+        await self.people.add("bob", roles=["finance"], by="ada")
+        for name, user in (("ada", "U1"), ("bob", "U2")):
+            await self.people.set_address(name, "slack", user, by=name)
+        return self
+
+    async def click(self, request: Any, user: str, verdict: str = "approve", **said: Any) -> SlackAnswer:
+        self.clicks += 1
+        payload = {
+            "type": "block_actions",
+            "user": {"id": user},
+            "team": {"id": said.get("team", "T1")},
+            "trigger_id": str(self.clicks),
+            "actions": [
+                {"action_id": f"keyturn.{verdict}", "value": f"{request.id}.{said.get('revision', request.revision)}"}
+            ],
+        }
+        [answer] = await self.desk.answer(*signed(payload), now=NOW)
+        return answer
+
+    async def state(self, request: Any) -> Any:
+        return (await self.journal.requests(Query(id=request.id)))[0]
+
+
+@pytest.fixture
+async def room() -> Room:
+    return await Room().opened()
+
+
+async def test_a_click_decides_with_the_rights_of_the_person(room: Room) -> None:
+    [request] = await asked(room.journal, terms=Approval(role="finance"))
+    refused = await room.click(request, "U1")
+    assert not refused.decided
+    assert "finance" in refused.text
+    done = await room.click(request, "U2")
+    assert (done.person, done.decided, done.text) == ("bob", True, "You approved it.")
+    row = await room.state(request)
+    assert (row.state, row.by) == ("approve", "bob")
+    again = await room.click(request, "U2", "reject")
+    assert not again.decided
+
+
+@pytest.mark.parametrize("user", ["U3", "", "bob", "u2", "U2 "])
+async def test_who_is_not_in_the_directory_decides_nothing_and_is_told_so(room: Room, user: str) -> None:
+    [request] = await asked(room.journal)
+    answer = await room.click(request, user)
+    assert not answer.decided
+    assert "nobody in the directory" in answer.text
+    assert (await room.state(request)).state == "open"
+
+
+async def test_a_user_of_another_workspace_is_somebody_else(room: Room) -> None:
+    [request] = await asked(room.journal)
+    assert not (await room.click(request, "U2", team="T2")).decided
+
+
+async def test_who_takes_the_user_of_another_gets_no_rights_by_it_and_neither_decides(room: Room) -> None:
+    [request] = await asked(room.journal, terms=Approval(role="finance"))
+    await room.people.set_address("ada", "slack", "U2", by="ada")
+    assert not (await room.click(request, "U2")).decided
+    assert (await room.state(request)).state == "open"
+
+
+async def test_who_left_or_lost_the_role_decides_nothing(room: Room) -> None:
+    [request] = await asked(room.journal, terms=Approval(role="finance"))
+    await room.people.take_role("finance", of="bob", by="ada")
+    assert not (await room.click(request, "U2")).decided
+    await room.people.remove("bob", by="ada")
+    assert "nobody in the directory" in (await room.click(request, "U2")).text
+
+
+async def test_a_click_on_an_earlier_asking_or_without_a_signature_decides_nothing(room: Room) -> None:
+    [request] = await asked(room.journal)
+    assert not (await room.click(request, "U2", revision=7)).decided
+    async with App([desk(terms=Approval(role="finance", signed=True))], room.journal) as app:
+        run = await app.start("desk", "go")
+        assert (await run.wait(10)).status == "waiting"
+    [signed_one] = await room.journal.requests(Query(run=run.id))
+    refused = await room.click(signed_one, "U2")
+    assert not refused.decided
+    assert "signed" in refused.text
+    assert (await room.state(signed_one)).state == "open"
+    with pytest.raises(SlackRefused):
+        await room.desk.answer(b"payload={}", {}, now=NOW)
+
+
+async def test_a_click_that_opens_is_a_look_and_not_of_what_one_may_not_see(room: Room) -> None:
+    [request] = await asked(room.journal, terms=Approval(role="finance"))
+    before = len(await room.journal.outbox())
+    await room.click(request, "U1", "open")
+    assert len(await room.journal.outbox()) == before
+    await room.click(request, "U2", "open")
+    assert (await room.journal.outbox())[-1].about["person"] == "bob"
