@@ -34,6 +34,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "channels/webhook.py": ("webhooks",),
     "channels/webpush.py": ("webpush",),
     "chat/": ("chat",),
+    "client/": ("server",),
     "audit/evidence/": ("audit",),
     "cli/migrating/": ("migrate",),
     "journal/postgres.py": ("postgres",),
@@ -64,7 +65,7 @@ NAMED_FOR_A_REASON = {
     "opentelemetry-sdk": "a program makes its tracer provider of it (docs/tracing.md); the API alone traces nothing",
 }
 # Modules that come with a package that is named: the pair is released together.
-COMES_WITH = {"pydantic_core": "pydantic", "starlette": "fastapi", "markupsafe": "jinja2"}
+COMES_WITH = {"pydantic_core": "pydantic", "starlette": "fastapi", "h11": "uvicorn", "markupsafe": "jinja2"}
 
 
 def name_of(requirement: str) -> str:

@@ -151,7 +151,7 @@ async def test_a_request_is_taken_put_off_and_asked_back_about() -> None:
         assert (await at.get("/requests?for=me", "ben"))["requests"] == []
         assert len((await at.get("/requests?for=me", "cyd"))["requests"]) == 1
         await at.post(f"{path}/wake", shown, "ben")
-        await at.post(f"{path}/look", {}, "ben")
+        await at.post(f"{path}/look", shown, "ben")
         made = await at.post(f"{path}/ask_back", shown | {"question": "Why Ann?"}, "ben")
         assert made["verdict"] == "reject"
 
@@ -275,6 +275,27 @@ async def test_f7_no_answer_shows_what_a_tool_marks_as_secret() -> None:
         replayed = await at.ask("POST", "/policies/replay", json={"policy": 'default = "ask"'})
         assert replayed.status_code == 200
         assert "4929-4929-SECRET" not in replayed.text
+
+
+async def test_who_reads_is_put_on_record_where_the_directory_says_so() -> None:
+    async with program() as at:
+        asked = await at.waiting()
+        await at.post("/people/set", {"name": "record_reads", "value": True})
+        one = f"/requests/{asked['id']}"
+        for who, path in (("ben", one), ("dan", "/requests"), ("cyd", f"{one}/form"), ("ben", "/audit")):
+            await at.get(path, who)
+        await at.app.cancel(asked["run"])
+        assert (await at.ask("GET", f"/runs/{asked['run']}/events", "bea")).status_code == 200
+        read = {(each.by.id, each.how) for each in await at.app.audit.reads() if each.by is not None}
+        assert read == {("ben", "request"), ("dan", "list"), ("cyd", "request"), ("ben", "search"), ("bea", "log")}
+
+
+async def test_a_setting_of_the_server_takes_the_words_that_it_knows() -> None:
+    async with program() as at:
+        for value in ("mine", True, ["own"]):
+            assert (await at.ask("POST", "/people/set", json={"name": "visible", "value": value})).status_code == 422
+        person = {"name": "visible", "value": "own", "person": "ben"}
+        assert (await at.ask("POST", "/people/set", json=person)).status_code == 422
 
 
 async def test_pages_neither_skip_nor_repeat() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from keyturn.server import running
+from keyturn.server.api import streams
 from keyturn.server.api.streams import StreamPlaces
 from keyturn.server.settings import ServerSettings
 from tests.server.programs import Port, program
@@ -225,3 +226,27 @@ async def test_a_fault_of_ours_says_nothing_of_itself(monkeypatch: pytest.Monkey
         assert made.status_code == 500
         assert "secret of the house" not in made.text
         assert json.loads(made.text)["error"]["kind"] == "fault"
+
+
+def test_g5_a_stream_of_somebody_who_is_let_in_no_more_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "_PING", 0.3)
+    with Port() as port:
+        run = port.does(port.app.start("desk", "Pay.", requester="cyd")).id
+        port.does(port.app.wait(run, 30))
+        paths = ("requests/stream", f"runs/{run}/events")
+        asks = [STREAM.replace("requests/stream", path).format(port.tokens["ben"]) for path in paths]
+        lines = [socket.create_connection(("127.0.0.1", port.port)) for _ in asks]
+        for line, ask in zip(lines, asks, strict=True):
+            line.settimeout(20)
+            line.sendall(ask.encode())
+            assert b"200 OK" in line.recv(100)
+        [token] = port.does(port.app.people.tokens("ben"))
+        port.does(port.app.people.revoke_token(token.id, by="ada"))
+        for line in lines:
+            last = b""
+            while chunk := line.recv(65_536):
+                last = chunk
+                if last.endswith(b"0\r\n\r\n"):
+                    break
+            assert last.endswith(b"0\r\n\r\n")
+            line.close()

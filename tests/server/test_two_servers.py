@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 
 from keyturn import Conflict
 from keyturn.client import Client
+from keyturn.journal.rows import RequestRow
 from tests.server.programs import Port
 
 
@@ -17,6 +21,13 @@ def shared(request: pytest.FixtureRequest, tmp_path: object) -> str:
     if request.param == "postgresql":
         return str(request.getfixturevalue("database"))
     return f"sqlite:///{tmp_path}/runs.db"
+
+
+def said_by(asked: RequestRow, lost: list[Conflict], word: Callable[[RequestRow], Any]) -> None:
+    try:
+        word(asked)
+    except Conflict as error:
+        lost.append(error)
 
 
 @pytest.mark.timeout(180)
@@ -34,14 +45,8 @@ def test_two_servers_race_and_one_decision_is_made_of_each_request(shared: str) 
                     assert there.start("desk", "Pay.", requester="cyd", once=f"n{number}") == run
                 assert bot.wait(run, 30).status == "waiting"
                 [asked] = ben.inbox.list(run=run)
-                lost: list[Conflict] = []
-
-                def say(word: object, asked: object = asked, lost: list[Conflict] = lost) -> None:
-                    try:
-                        word(asked)  # type: ignore[operator]  # it is a method
-                    except Conflict as error:
-                        lost.append(error)
-
+                lost = list[Conflict]()
+                say = partial(said_by, asked, lost)
                 racers = [threading.Thread(target=say, args=(word,)) for word in (ben.inbox.approve, bea.inbox.reject)]
                 for racer in racers:
                     racer.start()

@@ -15,7 +15,16 @@ from ..render.escape import escape, quote
 from ..render.one_row import first_arguments
 from .deciding.drawing import STATES, request_data
 from .finding import SHORT, find_run
-from .with_journal import Told, by_of, describe_journal, login_of, reader_of, run_with_journal
+from .with_journal import (
+    Told,
+    by_of,
+    describe_journal,
+    login_of,
+    reader_of,
+    run_with_inbox,
+    run_with_journal,
+    server_of,
+)
 
 _ROOM = 60  # characters of the arguments
 _KINDS = {"in_doubt": "in doubt", "external": "asks"}
@@ -32,28 +41,32 @@ def describe(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--unclaimed", action="store_true", help="list none that somebody is on")
     parser.add_argument("--limit", type=int, default=50, metavar="N", help="how many at most (default: %(default)s)")
-    describe_journal(parser, people=True)
+    describe_journal(parser, people=True, server=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """List them; return 1 where that cannot be done."""
 
-    async def work(store: Any) -> Told:
-        inbox = Inbox(store)
+    async def listed(store: Any) -> Told:
         of_run = None if arguments.run is None else (await find_run(store, arguments.run)).run
+        return await work(Inbox(store), of_run)
+
+    async def work(inbox: Inbox, of_run: str | None) -> Told:
         limit = max(arguments.limit, 1)
         state = None if arguments.all else "open"
         wanted = Query(state=state, tool=arguments.tool, agent=arguments.agent, run=of_run, limit=limit + 1)
         reader = await reader_of(inbox.people, arguments)
         who = (await login_of(inbox.people, arguments, DECIDE) or by_of(arguments)) if arguments.mine else None
         found = list(await inbox.list(wanted, for_=who, unclaimed=arguments.unclaimed, by=reader))
-        now = await store.now()
+        now = await inbox.now()
         rows = [" ".join(_parts(row, now)) for row in found[:limit]] or ["nothing waits"]
         if len(found) > limit:
             rows.append(f"there are more: --limit {limit * 2}")
         return Told(rows, [request_data(row) for row in found[:limit]])
 
-    return run_with_journal(arguments, "requests", work)
+    if server_of(arguments) is not None:
+        return run_with_inbox(arguments, "requests", lambda inbox: work(inbox, arguments.run))
+    return run_with_journal(arguments, "requests", listed)
 
 
 def _parts(row: RequestRow, now: int) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
 from ..console.screen import Terminal
 from ..inbox.desk import Inbox
@@ -12,7 +11,7 @@ from ..render.terminal import wants_colour
 from .deciding.batch import batch_data, batch_of, draw_batch
 from .deciding.drawing import draw_request, request_data
 from .finding import SHORTEST, find_request
-from .with_journal import Told, describe_journal, reader_of, run_with_journal
+from .with_journal import Told, describe_journal, reader_of, run_with_inbox
 
 #: Columns of what is drawn where nobody has a terminal.
 WIDTH = 100
@@ -24,25 +23,24 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--alike", action="store_true", help="show all that wait for the same tool with the same arguments"
     )
-    describe_journal(parser, people=True)
+    describe_journal(parser, people=True, server=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show it; return 1 where there is none."""
 
-    async def work(store: Any) -> Told:
-        inbox = Inbox(store)
+    async def work(inbox: Inbox) -> Told:
         who = await reader_of(inbox.people, arguments)
         row = await find_request(inbox, arguments.request, who)
         rows: list[str] = []
         if arguments.alike:
             batch = await batch_of(inbox, row, who)
-            draw_batch(drawing_to(rows), batch, await store.now())
+            draw_batch(drawing_to(rows), batch, await inbox.now())
             return Told(rows, batch_data(batch), drawn=True)
-        draw_request(drawing_to(rows), row, await store.now())
+        draw_request(drawing_to(rows), row, await inbox.now())
         return Told(rows, request_data(row), drawn=True)
 
-    return run_with_journal(arguments, "show", work)
+    return run_with_inbox(arguments, "show", work)
 
 
 def drawing_to(rows: list[str]) -> Terminal:

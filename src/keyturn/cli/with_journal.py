@@ -31,6 +31,7 @@ from .printing import must_be_there, print_labelled, print_row
 JOURNAL = "KEYTURN_JOURNAL"
 PERSON = "KEYTURN_AS"
 TOKEN = "KEYTURN_TOKEN"
+SERVER = "KEYTURN_SERVER"
 _NEAR = "keyturn.db"
 _TENANT = "default"
 
@@ -50,17 +51,20 @@ class Told(NamedTuple):
 Work = Callable[[Any], Awaitable[Told | int]]
 
 
-def describe_journal(parser: argparse.ArgumentParser, *, people: bool = False) -> None:
+def describe_journal(parser: argparse.ArgumentParser, *, people: bool = False, server: bool = False) -> None:
     """Add the options that say which journal, whose part of it, as whom, and how the answer is printed."""
     parser.add_argument(
         "--journal", metavar="URL", help=f"the journal (default: {JOURNAL}, else ./{_NEAR} if it is there)"
     )
     parser.add_argument("--tenant", default=_TENANT, metavar="NAME", help="whose part of it (default: %(default)s)")
     describe_json(parser)
+    if server:
+        parser.add_argument("--server", metavar="URL", help=f"a server in place of a journal (default: {SERVER})")
     if people:
         parser.add_argument(
             "--as", dest="by", metavar="PERSON", help=f"who does it (default: {PERSON}, else your login name)"
         )
+    if people or server:
         parser.add_argument(
             "--token-file", metavar="FILE", help=f"log in with the token in this file (default: {TOKEN} if it is set)"
         )
@@ -181,11 +185,33 @@ def run_with_inbox(
     async def worked(store: Any) -> Told | int:
         return await work(Inbox(store))
 
+    url = server_of(arguments)
+    if url is not None:
+        return _run(arguments, name, lambda: _with_server(url, arguments, work))
     return _run(
         arguments,
         name,
         lambda: _with_store(arguments, worked) if _app_of(arguments) is None else _with_app(arguments, work),
     )
+
+
+def server_of(arguments: argparse.Namespace) -> str | None:
+    """Return the URL of the server that is meant; None where it is a journal, which goes first if it is named."""
+    if getattr(arguments, "journal", None) or not hasattr(arguments, "server"):
+        return None
+    return arguments.server or os.environ.get(SERVER) or None
+
+
+async def _with_server(
+    url: str, arguments: argparse.Namespace, work: Callable[[Inbox], Awaitable[Told | int]]
+) -> Told | int:
+    from .remote import remote_inbox
+
+    token = _token(arguments)
+    if token is None:
+        raise UserError(f"a server knows you by your token: set {TOKEN}, or name its file with --token-file")
+    async with remote_inbox(url, token) as inbox:
+        return await work(cast("Inbox", inbox))
 
 
 def _app_of(arguments: argparse.Namespace) -> str | None:

@@ -95,11 +95,13 @@ class Inbox(_Words):
     """Lists and decides what waits for people at a server, and waits for each answer."""
 
     list = _waits(AsyncInbox.list)
+    page = _waits(AsyncInbox.page)
     pages = _yields(AsyncInbox.pages)
     get = _waits(AsyncInbox.get)
     form = _waits(AsyncInbox.form)
     alike = _waits(AsyncInbox.alike)
     looked = _waits(AsyncInbox.looked)
+    review = _waits(AsyncInbox.review)
     take = _waits(AsyncInbox.take)
     let_go = _waits(AsyncInbox.let_go)
     snooze = _waits(AsyncInbox.snooze)

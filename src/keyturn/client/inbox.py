@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from datetime import datetime
-from typing import Any, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 import msgspec
 
@@ -14,13 +14,14 @@ from ..core.preview import Preview
 from ..core.records import Word
 from ..core.request import Request
 from ..inbox.naming import Outcome, Shown, shown_of
-from ..journal.rows import RequestRow
+from ..journal.rows import Query, RequestRow
 from ..policies.grants import Grant
 from ..wire import said
 from ..wire.seen import Decided, Done, Form, GrantPage, GrantSeen, Outcomes, RequestPage, RequestSeen, ToSign
 from .sending import Sender, ServerError, told_error
 
 _PAGE = 200
+_MOST = 500
 _PATIENCE = 5
 
 
@@ -60,6 +61,15 @@ class AsyncInbox:
             if after is None or len(found) >= limit:
                 return found
 
+    async def page(self, query: Query, *, mine: bool = False, unclaimed: bool = False) -> Sequence[RequestRow]:
+        """Return the rows of a query, as a store does."""
+        after = None if query.after is None else f"{query.after[0]}.{query.after[1]}"
+        named = {name: getattr(query, name) for name in ("run", "agent", "tool", "kind")}
+        asked = named | {"state": query.state or "all", "limit": min(query.limit, _MOST), "after": after}
+        asked |= {"newest": query.newest, "for": "me" if mine else None, "unclaimed": unclaimed}
+        page = await self._sender.get("/requests", RequestPage, **asked)
+        return [each.row for each in page.requests]
+
     async def pages(self, *, mine: bool = False, **wanted: Any) -> AsyncGenerator[Sequence[RequestRow]]:
         """Yield what waits, now and whenever it is something else, over breaks of the connection."""
         last: str | None = None
@@ -89,9 +99,15 @@ class AsyncInbox:
         name = request if isinstance(request, str) else shown_of(request, {}).id
         return [each.row for each in (await self._sender.get(f"/requests/{name}/alike", RequestPage)).requests]
 
-    async def looked(self, request: str) -> None:
-        """Note that you opened a request."""
-        await self._sender.post(f"/requests/{request}/look", Done, said.Said())
+    async def looked(self, request: Shown, **words: Unpack[Naming]) -> None:
+        """Note that you have a request on the screen, as it was shown."""
+        name, body = _body(request, said.Shown, words, {})
+        await self._sender.post(f"/requests/{name}/look", Done, body)
+
+    async def review(self, request: Shown, verdict: Literal["right", "wrong"], **words: Unpack[Naming]) -> RequestRow:
+        """Say whether a call was right or wrong to let run."""
+        name, body = _body(request, said.Review, words, {"verdict": verdict})
+        return (await self._sender.post(f"/requests/{name}/review", RequestSeen, body)).row
 
     async def take(
         self, request: Shown, *, until: datetime | None = None, lasts: str | None = None, **words: Unpack[Naming]
@@ -201,8 +217,8 @@ class AsyncInbox:
 
 def _body(request: Shown, kind: Any, words: Naming, more: dict[str, Any]) -> tuple[str, Any]:
     """Return the id of a request, and the body that names it as it was shown."""
-    named = {name: more.pop(name) for name in ("digest", "revision") if name in more}
-    shown = shown_of(request, {"digest": words.get("digest"), "revision": words.get("revision"), **named})
+    digest, revision = more.pop("digest", words.get("digest")), more.pop("revision", words.get("revision"))
+    shown = shown_of(request, {"digest": digest, "revision": revision})
     rest = {name: value for name, value in words.items() if name in ("note", "proof")}
     return shown.id, kind(digest=shown.digest, revision=shown.revision, **rest, **more)
 

@@ -12,9 +12,15 @@ from ..core.errors import UserError
 #: Whether it is put on record who reads the arguments of calls: see `reads.py`.
 RECORD_READS = "record_reads"
 
+#: Whether people see all of their tenant at a server ("all"), or only what concerns them ("own").
+VISIBLE = "visible"
+OWN = "own"
+
 #: The settings that Keyturn reads, and which kind of value each takes.
 KNOWN: dict[str, type] = {RECORD_READS: bool}
 _WORDS = {bool: "true or false"}
+#: Settings that are one of a few words.
+CHOICES: dict[str, tuple[str, ...]] = {VISIBLE: ("all", OWN)}
 
 
 def check_setting(name: str, value: Any, person: str) -> None:
@@ -26,7 +32,10 @@ def check_setting(name: str, value: Any, person: str) -> None:
     ...
     keyturn.core.errors.UserError: the setting 'record_reads' is true or false, not 'yes'
     """
-    kind = KNOWN.get(name)
+    words = CHOICES.get(name)
+    if words is not None and value is not None and value not in words:
+        raise UserError(f"the setting {name!r} is {' or '.join(map(repr, words))}, not {value!r}")
+    kind = type(words[0]) if words is not None else KNOWN.get(name)
     if kind is None:
         return
     if person:

@@ -16,15 +16,14 @@ from ..core.beside import kept_out
 from ..core.encodable import in_milliseconds
 from ..core.errors import NotAllowed, NotPending, RunMissing
 from ..core.request import Request
+from ..directory.reads import How
+from ..directory.settings import OWN, VISIBLE
 from ..directory.state import ADMIN
 from ..engine.run.log_cache import log_in
 from ..inbox.counter import NO_SUCH
 from ..journal.rows import Query, RequestRow, RunRow
 from .visitor import Visitor
 
-#: The setting of the directory, and its value by which people see only what concerns them.
-VISIBLE = "visible"
-OWN = "own"
 # Nothing that is looked for and not seen is answered sooner, so that the time tells nobody whether it is there.
 _SAME_TIME = 0.1
 _PAGE = 200
@@ -73,8 +72,8 @@ class Sight:
         off = any(each.by == self.visitor.id and in_milliseconds(each.until) > self._now for each in shown.snoozed)
         return not mine or (self.may_decide(shown) and not (off and row.state == "open"))
 
-    async def request(self, request: str) -> RequestRow:
-        """Return a request that they see, or raise `NotPending`."""
+    async def request(self, request: str, *, shows: bool = False) -> RequestRow:
+        """Return a request that they see, or raise `NotPending`; with `shows` they are shown its arguments."""
         try:
             row = await self._app.inbox.get(request)
         except NotPending:
@@ -82,7 +81,14 @@ class Sight:
         if row is None or not self.sees(row):
             await self._wait()
             raise NotPending(NO_SUCH)
+        if shows:
+            await self.reads("request", [row])
         return row
+
+    async def reads(self, how: How, rows: Sequence[RequestRow]) -> None:
+        """Put on record that they are about to be shown these, where the directory says so."""
+        if rows:
+            await self._app.inbox.reads.note(self.visitor.login, how, [row.id for row in rows])
 
     async def run(self, run: str) -> RunRow:
         """Return a run that they see, or raise `RunMissing`."""

@@ -117,6 +117,13 @@ class Resolve(Word, frozen=True, kw_only=True):
     output: Any = None
 
 
+class Review(Shown, frozen=True, kw_only=True):
+    """Says whether a call was right to let run."""
+
+    verdict: Literal["right", "wrong"]
+    note: Note | None = None
+
+
 class Withdraw(Word, frozen=True, kw_only=True):
     """Takes an approval back; `run` where a standing decision let the call run unasked."""
 
@@ -140,6 +147,7 @@ class Signing(Shown, frozen=True, kw_only=True):
     message: Note | None = None
     note: Note | None = None
     break_glass: bool = False
+    asks_back: bool = False
 
 
 class OneOf(Said, frozen=True, kw_only=True):

@@ -47,7 +47,7 @@ class MarkingCommand(NamedTuple):
             "request", metavar="REQUEST", help=f"its id, or the first characters of it, {SHORTEST} or more"
         )
         self.marking.describe(parser)
-        describe_journal(parser, people=True)
+        describe_journal(parser, people=True, server=True)
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Record it; return 1 where that is refused."""

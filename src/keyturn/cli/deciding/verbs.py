@@ -43,7 +43,7 @@ class DecidingCommand(NamedTuple):
                 metavar="KEYFILE",
                 help="sign it with your own ssh key (default: the one in ~/.ssh that you enrolled)",
             )
-        describe_journal(parser, people=True)
+        describe_journal(parser, people=True, server=True)
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Decide; return 1 where that is refused, 3 where the person said no."""

@@ -97,7 +97,8 @@ async def to_sign(here: Here, request: IdPath, body: Annotated[said.Signing, tak
     await here.sight.request(request)
     more: dict[str, Any] = {
         "edit": body.edit, "seen": body.seen, "output": body.output, "message": body.message,
-        "break_glass": body.break_glass, "digest": body.digest, "revision": body.revision, "note": body.note,
+        "break_glass": body.break_glass, "asks_back": body.asks_back,
+        "digest": body.digest, "revision": body.revision, "note": body.note,
     }  # fmt: skip
     return answer(ToSign(await here.app.inbox.to_sign(request, body.verdict, **more)))
 

@@ -44,7 +44,9 @@ async def search_audit(
     plain(person, tool, agent, run, verdict, text, after)
     more: dict[str, Any] = {"person": person, "tool": tool, "agent": agent, "run": run, "verdict": verdict}
     async with here.request.app.state.busy:  # one at a time: it reads logs
-        found = await here.app.audit.search(after=after, limit=limit + 1, text=text, between=(since, until), **more)
+        found = await here.app.audit.search(
+            after=after, limit=limit + 1, text=text, between=(since, until), by=here.visitor.login, **more
+        )
     page = found[:limit]
     return answer(AuditPage(page, page[-1].key if len(found) > limit else None))
 
@@ -71,7 +73,7 @@ async def export_audit(here: Here, body: Annotated[said.Export, taken(said.Expor
     try:
         terms = {name: getattr(body, name) for name in ("person", "tool", "agent", "run", "verdict", "text")}
         async with here.request.app.state.busy:
-            await here.app.audit.export(file, format=body.format, secrets=body.secrets, **terms)
+            await here.app.audit.export(file, format=body.format, secrets=body.secrets, by=here.visitor.login, **terms)
     except BaseException:
         await gone()
         raise

@@ -6,12 +6,13 @@ import contextlib
 import hashlib
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from fastapi import Depends
 from fastapi import Query as Param
 
+from ...directory.settings import RECORD_READS
 from ...journal.rows import Query, RequestRow
 from ...wire import said
 from ...wire.seen import Done, Form, RequestPage, RequestSeen
@@ -25,9 +26,22 @@ from .waiting import Wait, changes_within
 routes = Routes("requests")
 _EVERY = 15.0
 State = Literal[
-    "open", "approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire", "void", "damaged", "all"
+    "open",
+    "approve",
+    "edit",
+    "reject",
+    "answer",
+    "ran",
+    "did_not_run",
+    "retry",
+    "expire",
+    "right",
+    "wrong",
+    "void",
+    "damaged",
+    "all",
 ]
-Kind = Literal["approval", "external", "in_doubt"]
+Kind = Literal["approval", "external", "in_doubt", "review"]
 For = Annotated[Literal["me"] | None, Param(alias="for", description="Only those that you may decide.")]
 Unclaimed = Annotated[bool, Param(description="None that somebody else is on.")]
 Token = Annotated[str | None, Param(max_length=64, description="The `token` of the page before: wait for another.")]
@@ -74,6 +88,7 @@ async def page_of(here: Call, wanted: Wanted) -> RequestPage:
         return [row for row in rows if here.sight.lists(row, mine=wanted.mine, unclaimed=wanted.unclaimed)]
 
     rows, more = await visible_page(wanted.query, here.app.journal.requests, seen, lambda row: (row.asked_at, row.id))
+    await here.sight.reads("list", rows)
     shown = [RequestSeen.of(row) for row in rows]
     token = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:32]
     return RequestPage(shown, key_of(*more) if more else None, token)
@@ -100,18 +115,20 @@ async def stream_requests(here: Here, wanted: Selected, last_event_id: LastId = 
     places = here.request.app.state.places
     places.check(here.visitor.id)
     pages = _pages(here, wanted, last_event_id)
-    return EventStream(pages, ended=here.live.ended, places=places, person=here.visitor.id)
+    return EventStream(pages, ended=here.live.ended, places=places, person=here.visitor.id, still=here.anew)
 
 
 async def _pages(here: Call, wanted: Wanted, token: str | None) -> AsyncGenerator[bytes]:
     """Yield pages; those who see the same page share one look, and whoever is let in no more is shown nothing more."""
     timed = wanted.mine or wanted.unclaimed  # what was put off, or is somebody's, is so until a time
+    noted = bool(here.visitor.directory.settings.get(RECORD_READS))  # then each of them is put on record
     async with contextlib.aclosing(here.live.changes(_EVERY)) as changes:
         async for changed in changes:
-            now = await here.anew()
+            admitted = ("admitted", here.visitor.id, here.visitor.login.token)
+            now: Call = await (here.live.once(admitted, here.anew) if changed else here.anew())
             if not (changed or timed):
                 continue
-            whose = "" if now.sight.whole and not timed else now.visitor.id
+            whose = "" if now.sight.whole and not (timed or noted) else now.visitor.id
             name, body = await here.live.once(("requests", wanted, whose, changed), partial(_encoded, now, wanted))
             if name != token:
                 token = name
@@ -126,18 +143,18 @@ async def _encoded(here: Call, wanted: Wanted) -> tuple[str, bytes]:
 @routes.add("GET", "/requests/{request}", scope=("read", "decide"), gives=RequestSeen, errors=(404,))
 async def get_request(here: Here, request: IdPath) -> Any:
     """Return a request, whatever became of it."""
-    return answer(RequestSeen.of(await here.sight.request(request)))
+    return answer(RequestSeen.of(await here.sight.request(request, shows=True)))
 
 
 @routes.add("GET", "/requests/{request}/form", scope=("read", "decide"), gives=Form, errors=(404,))
 async def get_form(here: Here, request: IdPath) -> Any:
     """Return what an edit form is made of: the schema of the tool's arguments, and what would run now."""
-    row = await here.sight.request(request)
+    row = await here.sight.request(request, shows=True)
     if row.state != "open":
         return answer(Form(row.id, row.digest, False, None, row.params))
     item = await here.app.inbox.item(request)
     told: Any = None if item.tool is None else item.tool.spec().get("schema")
-    schema: dict[str, Any] | None = told if isinstance(told, dict) else None
+    schema = cast("dict[str, Any]", told) if isinstance(told, dict) else None
     editable = item.tool is not None and "edit" in row.request.verdicts
     return answer(Form(row.id, row.digest, editable, schema, row.params))
 
@@ -149,16 +166,27 @@ async def list_alike(here: Here, request: IdPath) -> Any:
     if row.state != "open":
         return answer(RequestPage([], None, ""))
     found = [each for each in await here.app.inbox.alike(row) if here.sight.sees(each)]
+    await here.sight.reads("list", found)
     shown = [RequestSeen.of(each) for each in found]
     return answer(RequestPage(shown, None, hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:32]))
 
 
-@routes.add("POST", "/requests/{request}/look", scope=("read", "decide"), takes=said.Said, gives=Done, errors=(404,))
-async def look_at(here: Here, request: IdPath, body: Annotated[said.Said, taken(said.Said)]) -> Any:
-    """Note that you opened a request, so that you are not told of it by further channels."""
+@routes.add("POST", "/requests/{request}/look", scope="decide", takes=said.Shown, gives=Done, errors=(404, 409))
+async def look_at(here: Here, request: IdPath, body: Annotated[said.Shown, taken(said.Shown)]) -> Any:
+    """Note that you have a request on the screen, as it was shown: terms may want that before you approve."""
     await here.sight.request(request)
-    await here.app.inbox.looked(request, by=here.visitor.login)
+    await here.app.inbox.looked(request, by=here.visitor.login, **named(body))
     return answer(Done())
+
+
+@routes.add(
+    "POST", "/requests/{request}/review", scope="decide", takes=said.Review, gives=RequestSeen, errors=(404, 409)
+)
+async def review_request(here: Here, request: IdPath, body: Annotated[said.Review, taken(said.Review)]) -> Any:
+    """Say whether a call was right or wrong to let run; it stays as it is."""
+    await here.sight.request(request, shows=True)
+    word = here.app.inbox.review(request, body.verdict, by=here.visitor.login, note=body.note, **named(body))
+    return answer(RequestSeen.of(await word))
 
 
 @routes.add("POST", "/requests/{request}/take", scope="decide", takes=said.Until, gives=RequestSeen, errors=(404, 409))

@@ -19,8 +19,8 @@ from .visible_pages import visible_page
 from .waiting import Wait, changes_within
 
 routes = Routes("runs")
-State = Literal["running", "waiting", "finished", "failed", "cancelled", "erased", "damaged"]
-_STILL = ("running",)
+State = Literal["queued", "running", "waiting", "finished", "failed", "cancelled", "erased", "damaged"]
+_STILL = ("queued", "running")
 
 
 @routes.add("GET", "/runs", scope="read", gives=RunPage)

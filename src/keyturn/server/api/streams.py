@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Generator, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from typing import Any
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from ...core.errors import KeyturnError
 from .refusing import Refusal
 
 _PING = 15.0
@@ -62,14 +64,24 @@ def event(data: bytes, *, id: str, name: str = "") -> bytes:
 
 
 class EventStream(Response):
-    """Answers with the events of a generator, which it closes; `ended` ends it when the server stops."""
+    """Answers with the events of a generator, which it closes; `ended` ends it when the server stops.
+
+    `still` is asked every now and then, and raises where the reader is let in no more: then it ends as well.
+    """
 
     media_type = "text/event-stream"
 
     def __init__(
-        self, events: AsyncGenerator[bytes], *, ended: asyncio.Event, places: StreamPlaces, person: str
+        self,
+        events: AsyncGenerator[bytes],
+        *,
+        ended: asyncio.Event,
+        places: StreamPlaces,
+        person: str,
+        still: Callable[[], Awaitable[object]],
     ) -> None:
         super().__init__()
+        self._still, self._checked = still, time.monotonic()
         self._events, self._ended = events, ended
         self._places, self._person = places, person
 
@@ -86,8 +98,9 @@ class EventStream(Response):
                 await _stopped({sending, *ends})
             with contextlib.suppress(OSError):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
-            if not sending.cancelled() and sending.exception() is not None:
-                raise sending.exception() from None  # type: ignore[misc]  # it is none of None
+            error = None if sending.cancelled() else sending.exception()
+            if error is not None and not isinstance(error, KeyturnError | Refusal):
+                raise error  # what is refused in the middle has no status any more: it is told when asked anew
 
     async def _pump(self, send: Send) -> None:
         async with contextlib.aclosing(self._events) as events:
@@ -95,13 +108,20 @@ class EventStream(Response):
                 coming = asyncio.ensure_future(anext(events, None))
                 try:
                     while not (await asyncio.wait({coming}, timeout=_PING))[0]:
+                        await self._check()
                         await send({"type": "http.response.body", "body": b": \n\n", "more_body": True})
                 finally:
                     await _stopped({coming})
                 body = coming.result()
                 if body is None:
                     return
+                await self._check()
                 await send({"type": "http.response.body", "body": body, "more_body": True})
+
+    async def _check(self) -> None:
+        if time.monotonic() - self._checked >= _PING:
+            await self._still()
+            self._checked = time.monotonic()
 
 
 async def _stopped(tasks: Iterable[asyncio.Future[Any]]) -> None:

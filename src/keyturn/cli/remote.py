@@ -1,0 +1,99 @@
+"""The inbox of a server for the commands that list, show and decide: what they ask of an `Inbox`, over HTTP.
+
+Who decides is the person of the token. What takes the code of tools, an edit that is tried before it is said, is done
+where the app is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from ..core.errors import NotAllowed, UserError
+from ..directory.login import Login
+from ..journal.rows import ALL, GrantRow, Query, RequestRow
+from ..proofs import scheme as scheme_named
+from ..proofs.base import PublicKey
+
+
+class RemotePeople:
+    """Says who the token's person is, and which keys people have."""
+
+    def __init__(self, people: Any) -> None:
+        self._people = people
+
+    async def login(self, _token: str, scope: str = "") -> Login:
+        """Return whose token the client has, if it is good for this."""
+        me = await self._people.me()
+        if scope and scope not in me.scopes:
+            raise NotAllowed(f"this token is not good for {scope!r}; its scopes are {', '.join(me.scopes)}")
+        return Login(me.person.id, tuple(me.scopes))
+
+    async def keys(self, person: str) -> Sequence[Any]:
+        """Return the keys that a person enrolled."""
+        found: Sequence[Any] = await self._people.keys(person)
+        return found
+
+    def read_key(self, scheme: str, text: str) -> PublicKey:
+        """Read a key that is at hand."""
+        return scheme_named(scheme).enrol(text)
+
+
+class RemoteInbox:
+    """Lists and decides what waits at a server."""
+
+    def __init__(self, client: Any) -> None:
+        self._inbox = client.inbox
+        self.people = RemotePeople(client.people)
+
+    async def list(
+        self, query: Query = ALL, *, for_: Any = None, unclaimed: bool = False, by: Any = None
+    ) -> Sequence[RequestRow]:
+        """Return the rows of a query; `for_` is the person of the token, as whom it is read in any case."""
+        found: Sequence[RequestRow] = await self._inbox.page(query, mine=for_ is not None, unclaimed=unclaimed)
+        return found
+
+    async def get(self, request: str, *, by: Any = None) -> RequestRow:
+        """Return one request."""
+        found: RequestRow = await self._inbox.get(request)
+        return found
+
+    async def now(self) -> int:
+        """Return the time of this machine, for what is shown of a clock."""
+        return int(time.time() * 1_000)
+
+    async def item(self, _request: str, *, by: Any = None) -> Any:
+        """Refuse: a change is tried by the tool's code, which is where the app is."""
+        raise UserError("a change is tried by its tool: name the app and its journal, or use the page")
+
+    async def alike(self, request: str, *, by: Any = None, **_shown: Any) -> Sequence[RequestRow]:
+        """Return the open requests of the same tool with the same arguments."""
+        found: Sequence[RequestRow] = await self._inbox.alike(request)
+        return found
+
+    async def grants(self, query: Query = ALL) -> Sequence[GrantRow]:
+        """Return standing decisions of a run."""
+        found = await self._inbox.grants(run=query.run, limit=500)
+        return [GrantRow(each.id, each.run, each.tool, each.agent, revoked=each.revoked) for each in found]
+
+    def __getattr__(self, word: str) -> Any:
+        """Return a word of the inbox, said by the person of the token."""
+        said = getattr(self._inbox, word)
+
+        async def saying(*args: Any, by: Any = None, **words: Any) -> Any:
+            return await said(*args, **words)
+
+        return saying
+
+
+@asynccontextmanager
+async def remote_inbox(url: str, token: str) -> AsyncGenerator[RemoteInbox]:
+    """Open the inbox of a server."""
+    try:
+        from ..client import AsyncClient
+    except ImportError as error:
+        raise UserError(str(error)) from None
+    async with AsyncClient(url, token) as client:
+        yield RemoteInbox(client)
