@@ -99,9 +99,15 @@ async def desk(*names: str, person: str = "ada", size: tuple[int, int] = (120, 4
         await peopled(app)
         if names:
             await opened(app, *names)
-        screen = InboxApp(Seat(app.inbox, app.journal, Login(person)))
-        async with screen.run_test(size=size) as pilot:
-            made = Desk(screen, pilot, app, clock)
-            await made.until(lambda: len(screen.list.entries) >= len(names))
+        async with sitting(app, clock, person, size) as made:
+            await made.until(lambda: len(made.screen.list.entries) >= len(names))
             await made.until(lambda: not names or made.shown)
             yield made
+
+
+@asynccontextmanager
+async def sitting(app: App, clock: Clock, person: str, size: tuple[int, int] = (120, 40)) -> AsyncGenerator[Desk]:
+    """Open the inbox of an app for one person."""
+    screen = InboxApp(Seat(app.inbox, app.journal, Login(person)))
+    async with screen.run_test(size=size) as pilot:
+        yield Desk(screen, pilot, app, clock)

@@ -160,9 +160,18 @@ class DecidingApp(App[None]):
         if typed is not None:
             await self._resolve(request, "ran", typed or None)
 
-    async def call_did_not_run(self, request: ShownRequest) -> None:
-        """Say that a call in doubt did not run."""
-        await self._resolve(request, "did_not_run")
+    async def say_no(self, request: ShownRequest) -> None:
+        """Say that a call in doubt did not run, or that one was wrong to let run, and why."""
+        if request.item.kind != "review":
+            await self._resolve(request, "did_not_run")
+            return
+        why = await self._asked(request, "It was wrong to let it run", "why? it goes on record")
+        if why:
+            await self.deliver(request, "review", "wrong", note=why)
+
+    async def call_was_right(self, request: ShownRequest) -> None:
+        """Say that it was right to let a call run."""
+        await self.deliver(request, "review", "right")
 
     async def retry_call(self, request: ShownRequest) -> None:
         """Have a call in doubt run again."""
@@ -178,7 +187,7 @@ class DecidingApp(App[None]):
         """Show the requests of the same tool with the same arguments, and say one word for all of them."""
         inbox, by = self.seat.inbox, self.seat.by
         try:
-            rows = await inbox.alike(request.item.request_id, **self.named(request))
+            rows = await inbox.alike(request.item.request_id, by=by, **self.named(request))
         except KeyturnError as error:
             self.view.say("Not recorded", why_not(error, self.now()))
             return
@@ -288,7 +297,8 @@ LETTERS: dict[str, Callable[[DecidingApp, ShownRequest], Awaitable[None]]] = {
     "r": DecidingApp.reject_call,
     "w": DecidingApp.answer_call,
     "d": DecidingApp.call_ran,
-    "N": DecidingApp.call_did_not_run,
+    "N": DecidingApp.say_no,
+    "y": DecidingApp.call_was_right,
     "t": DecidingApp.retry_call,
     "b": DecidingApp.ask_back,
     "x": DecidingApp.decide_alike,

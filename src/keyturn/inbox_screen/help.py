@@ -18,6 +18,7 @@ _KEYS: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("b", "ask the agent back; the call does not run"),
     ("x", "one word for all requests of this tool with these arguments"),
     ("d N t", "of a call in doubt: it ran, it did not run, run it again"),
+    ("y N", "of a call that is reviewed: it was right, or wrong, to let it run"),
     ("c", "say that you are on it, or not any more"),
     ("z", "put it off for an hour, for yourself"),
     ("!", "approve alone in an emergency, where you may"),

@@ -35,12 +35,14 @@ class Seat(NamedTuple):
         return by if isinstance(by, str) else by.person if isinstance(by, Login) else by.id
 
     async def lists(self, chosen: Filters) -> Listed:
-        """Return the list, as far as it is shown."""
-        return await listed(self.inbox, chosen, self.by)
+        """Return the list, as far as it is shown; that it was read is on record where the directory says so."""
+        made = await listed(self.inbox, chosen, self.by)
+        await self.inbox.reads.note(self.by, "list", [row.id for row in made.rows])
+        return made
 
     async def reads(self, name: str, before: Detail | None = None) -> Detail:
         """Return all of one request; what was seen and changed of it stays if it is still the one that was shown."""
-        row = await self.inbox.get(name)
+        row = await self.inbox.get(name, by=self.by)
         log, stands = await asyncio.gather(log_in(self.store, row.run), self._standing(row))
         kept = before is not None and before.asking == (row.id, row.digest, row.revision)
         request = before.request if before is not None and kept else await self._request(row)
@@ -51,7 +53,7 @@ class Seat(NamedTuple):
     async def _request(self, row: RequestRow) -> ShownRequest:
         if row.state == "open":
             try:
-                return ShownRequest(await self.inbox.item(row.id))
+                return ShownRequest(await self.inbox.item(row.id, by=self.by))
             except KeyturnError:  # its tool is not at hand: it can be shown, and not edited
                 pass
         return ShownRequest(bare_item(row))

@@ -24,10 +24,11 @@ _LETTERS: dict[str, tuple[Letter, str]] = {
     "d": (Letter("it ran"), "ran"),
     "N": (Letter("it did not run"), "did_not_run"),
     "t": (Letter("run it again", runs=True), "retry"),
+    "y": (Letter("it was right"), "right"),
     "b": (Letter("ask the agent back"), "reject"),
     "x": (Letter("all of this shape", runs=True), "approve"),
 }
-_FIRST = ("a", "r", "e", "w", "d", "N", "t", "s")  # that are named where there is little room
+_FIRST = ("a", "r", "e", "w", "d", "N", "y", "t", "s")  # that are named where there is little room
 _FEW = 4
 _ROOMY = 60  # columns
 _BESIDE = {"c": Letter("I am on it"), "z": Letter("put it off")}
@@ -97,6 +98,8 @@ class RequestView(CallView):
             without |= {"x", "g"}
         if detail.row.kind == "external":
             made["w"] = Letter("answer")
+        if "wrong" in verbs:
+            made["N"] = Letter("it was wrong")
         offered = {letter: each for letter, (each, verb) in _LETTERS.items() if verb in verbs and letter not in without}
         made = {letter: made.get(letter, each) for letter, each in offered.items()} | made
         if detail.standing.glass:

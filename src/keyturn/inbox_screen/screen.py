@@ -161,6 +161,8 @@ class InboxApp(DecidingApp):
             return
         if name != self.list.at:
             return
+        if before is None or before.asking != detail.asking:
+            self.run_worker(self._watched(detail), group="looked")
         if before is None or before.row.id != name:
             view.show(detail)
         elif (before.state, before.head) != (detail.state, detail.head) or before.standing != detail.standing:
@@ -206,9 +208,15 @@ class InboxApp(DecidingApp):
         self.call_after_refresh(self.view.take_focus)
         self.run_worker(self._looked(self.view.detail.row), group="looked")
 
+    async def _watched(self, detail: Detail) -> None:
+        """Put on record that it is on the screen, where an approval has to come a while after that."""
+        terms = detail.row.request.terms_now
+        if terms is not None and terms.min_look is not None and self.view.region.height:
+            await self._looked(detail.row)
+
     async def _looked(self, row: RequestRow) -> None:
         with contextlib.suppress(KeyturnError):  # nobody is held up by it
-            await self.seat.inbox.looked(row.id, by=self.seat.by)
+            await self.seat.inbox.looked(row, by=self.seat.by)
 
     def action_leave(self) -> None:
         """Go back to the list; from a search, to all of it."""
