@@ -35,6 +35,8 @@ def watch(key: str, title: str, workload: str, figure: str, **params: int) -> Ro
     return Row(key, title, workload, figure, params=params, watched=True)
 
 
+DECIDING = {"n": 200, "people": 50}
+
 ROWS = (
     Row("import", "import, ms", "imports", "ms", 150, 100),
     Row("import-rss", "RSS after import, MiB", "imports", "mib", 45, 35),
@@ -73,6 +75,9 @@ ROWS = (
     Row("api-decide", "decide to resumed run over HTTP, p99, ms", "server", "ms", 250, 60, {"n": 100, "kind": 1}),
     Row("api-watch", "a decision shown to 500 streams, ms", "server", "ms", 1000, 300, {"n": 500, "kind": 2}),
     Row("insights", "insights over 100,000 decisions, ms CPU", "inbox", "insights_ms", 1000, 500, {"decided": 100_000}),
+    Row("quorum", "a word of a quorum with roles, times one without", "deciding", "times", 2, 1.5, DECIDING),
+    watch("quorum-ms", "that word, ms CPU", "deciding", "terms_ms", **DECIDING),
+    watch("quorum-plain", "a word on a request without terms, ms CPU", "deciding", "plain_ms", **DECIDING),
     watch("durable-1000", "the same, of 1,000, ms", "durable", "ms", n=1000),
     watch("first-answer", "import to the first answer, ms", "first_answer", "ms"),
     watch("first-answer-rss", "RSS after the first answer, MiB", "first_answer", "mib"),

@@ -20,7 +20,8 @@ from keyturn.sessions.sqlite import SQLiteSession
 from .lifecycle import STORIES
 from .lives import ROUNDS, Life, Place, shapes
 from .office import Office
-from .witness import lost, told
+from .several import overspent, untold
+from .witness import lost, noticed, told
 from .world import World
 
 
@@ -41,22 +42,28 @@ class AfterLife(Life):
         self._whole()
         self.open()
         await self._sound("before")
-        rows = await self.store.runs(Query(limit=1_000))
+        rows = await self._rows()
         if self.way == "app":
-            async with Office(self.store, self.person, self.place.folder) as office:
+            async with Office(self.store, self.person, self.place.folder, self.circle) as office:
                 await asyncio.gather(*(office.settle(STORIES[row.agent], row.run) for row in rows))
             if office.failures:
                 self.broken.append(f"{office.failures} runs failed and had to be taken up again")
         else:
             await self.each([lambda row=row: self._finish(row) for row in rows])
-        for row in await self.store.runs(Query(limit=1_000)):
+        for row in await self._rows():
             await self._judge(row)
         if left := await self.store.requests(Query(state="open")):
             self.broken.append(f"{len(left)} requests are open although every run is over")
         await self._sessions(rows)
+        self.broken += await overspent(self.store, self.world.deeds())
+        self.broken += await untold(self.store, self.place.folder, noticed(self.place.folder))
         await self._sound("after")
         await self.store.close()
         return {"broken": self.broken, "doubts": self.person.doubts, "runs": len(rows)}
+
+    async def _rows(self) -> list[RunRow]:
+        """The runs of the stories: a log that counts for several runs is none of them."""
+        return [row for row in await self.store.runs(Query(limit=1_000)) if row.agent in STORIES]
 
     def _whole(self) -> None:
         """The file is whole before anything else opens it."""

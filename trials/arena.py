@@ -17,6 +17,7 @@ from keyturn import Agent, Approval, Conflict, Runner, RunState, ToolContext, fu
 from keyturn.audit.checker import Told, check
 from keyturn.core.codec import Log
 from keyturn.core.errors import Expired
+from keyturn.directory.people import People
 from keyturn.engine.run.log_cache import log_in
 from keyturn.engine.run.used_states import UsedStates
 from keyturn.inbox.desk import Inbox
@@ -24,9 +25,17 @@ from keyturn.journal.rows import Query, RequestRow
 from keyturn.testing import ScriptedModel
 
 from .lifecycle import call, script
-from .lives import Place
+from .lives import MEMORY, Place
 
 CONTENDERS = 8
+TERMS = {
+    "timed": Approval(expires="1h"),
+    "joint": Approval(quorum=2),
+    "joint_deny": Approval(quorum=2, deny_quorum=2),
+    "led": Approval(role="lead"),
+    "glassy": Approval(role="lead", break_glass="chief"),
+    "climbing": Approval(role="lead", expires="1h", on_expiry="escalate", escalate_to=["role:chief"]),
+}
 
 
 class Arena:
@@ -38,12 +47,15 @@ class Arena:
         self.deeds = Counter[str]()
         self.by_run = Counter[str]()
         self.told: list[Told] = []
-        tools = [self._tool("pay", needs_approval=True), self._tool("timed", approval=Approval(expires="1h"))]
-        tools.append(self._tool("free"))
+        tools = [self._tool("pay", needs_approval=True), self._tool("free")]
+        tools += [self._tool(name, approval=terms) for name, terms in TERMS.items()]
         self.agents = {
-            name: Agent(name, model=ScriptedModel(script([call(name)], "done")), tools=tools)
-            for name in ("pay", "timed", "free")
+            tool.name: Agent(tool.name, model=ScriptedModel(script([call(tool.name)], "done")), tools=tools)
+            for tool in tools
         }
+        self._people = [People(journal) for journal in self.journals]
+        self._begun = asyncio.Lock()
+        self._somebody = 0
 
     def now(self) -> int:
         """The arena's time."""
@@ -51,7 +63,27 @@ class Arena:
 
     def inbox(self, number: int) -> Inbox:
         """One contender's inbox."""
-        return Inbox(self.journals[number])
+        return Inbox(self.journals[number], people=self._people[number])
+
+    def people(self, number: int) -> People:
+        """The directory as one contender reads it."""
+        return self._people[number]
+
+    async def boss(self) -> str:
+        """Somebody who keeps their role; the directory begins with them."""
+        async with self._begun:
+            if not (await self._people[0].directory()).place:
+                await self._people[0].start("root")
+                await self._people[0].add("boss", roles=["lead"], by="root")
+        return "boss"
+
+    async def somebody(self, role: str) -> str:
+        """Somebody new, with a role."""
+        await self.boss()
+        self._somebody += 1
+        name = f"somebody-{self._somebody}"
+        await self._people[0].add(name, roles=[role], by="root")
+        return name
 
     async def paused(self, name: str = "pay") -> tuple[str, RequestRow]:
         """A new run whose call waits, and its request."""
@@ -80,8 +112,9 @@ class Arena:
 
     async def close(self) -> None:
         """Close all journals."""
-        for journal in self.journals:
-            await journal.close()
+        if self.place.url != MEMORY:
+            for journal in self.journals:
+                await journal.close()
 
     def _tool(self, name: str, **options: Any) -> Any:
         async def act(context: ToolContext[Any], n: int) -> str:

@@ -30,7 +30,7 @@ _SECOND = {
     ("approved", "approve"): "approved",
 }
 
-MUTANTS: list[Mutant] = [
+BROKEN: list[Mutant] = [
     mutant(
         "digest not compared at the decision",
         "I4 a decision is for exactly the bytes that were shown",

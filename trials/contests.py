@@ -56,10 +56,10 @@ async def _once(arena: Arena, run: str, ended: list[Any]) -> Met:
         broken.append(f"nobody won: {lost}")
     broken += [f"told {end!r}" for end in ended if end not in lost and not str(end).startswith("done")]
     broken += [f"a loser is not told who won: {end}" for end in lost if end.winner is None]
-    return {"conflicts": len(lost)}, broken + await _over(arena, run)
+    return {"conflicts": len(lost)}, broken + await over(arena, run)
 
 
-async def _over(arena: Arena, run: str, status: str = "finished") -> list[str]:
+async def over(arena: Arena, run: str, status: str = "finished") -> list[str]:
     """The run is over, nothing of it waits, and its call was decided once."""
     [row] = await arena.journals[0].runs(Query(run=run))
     broken = list[str]()
@@ -67,13 +67,14 @@ async def _over(arena: Arena, run: str, status: str = "finished") -> list[str]:
         broken.append(f"the run is {row.status}, not {status}; {row.waiting} wait")
     if await arena.journals[0].requests(Query(run=run, state="open")):
         broken.append("a request of it is open")
-    decided = await _decided(arena, run)
+    decided = await decided_in(arena, run)
     if len(decided) > 1:
         broken.append(f"decided more than once: {decided}")
     return broken
 
 
-async def _decided(arena: Arena, run: str) -> list[str]:
+async def decided_in(arena: Arena, run: str) -> list[str]:
+    """How the calls of a run were decided, in order."""
     log = await arena.log(run)
     return [event.decision.verdict for step in log.steps for event in step.events if isinstance(event, CallDecided)]
 
@@ -106,13 +107,13 @@ async def approvers(arena: Arena, dice: random.Random) -> Met:
     [winner], [loser] = won, lost
     if (loser.winner, loser.decision, loser.at) != (winner.by, winner.state, winner.closed_at):
         broken.append(f"the loser was told {loser.winner} {loser.decision} {loser.at}; it was {winner}")
-    verdicts = await _decided(arena, run)
+    verdicts = await decided_in(arena, run)
     if verdicts != [winner.state]:
         broken.append(f"decided {verdicts}, and {winner.state} won")
     await arena.resumed(await arena.state(0, run))
     if arena.by_run[run] != (winner.state == "approve"):
         broken.append(f"{winner.state} won, and the effect happened {arena.by_run[run]} times")
-    return {"conflicts": 1}, broken + await _over(arena, run)
+    return {"conflicts": 1}, broken + await over(arena, run)
 
 
 async def clicks(arena: Arena, dice: random.Random) -> Met:
@@ -124,7 +125,7 @@ async def clicks(arena: Arena, dice: random.Random) -> Met:
     await arena.resumed(await arena.state(0, run))
     if arena.by_run[run] != 1:
         broken.append(f"the effect happened {arena.by_run[run]} times")
-    return {"conflicts": 0}, broken + await _over(arena, run)
+    return {"conflicts": 0}, broken + await over(arena, run)
 
 
 async def cancels(arena: Arena, dice: random.Random) -> Met:
@@ -162,7 +163,7 @@ async def expiries(arena: Arena, dice: random.Random) -> Met:
     ended = await at_once([_approve(arena, 1, run, request), arena.resumed(state, "timed")], waits(dice, 2))
     arena.ahead += 10
     await arena.resumed(await arena.state(0, run, "timed"), "timed")
-    verdicts = await _decided(arena, run)
+    verdicts = await decided_in(arena, run)
     broken = list[str]()
     if verdicts not in (["approve"], ["expire"]):
         broken.append(f"decided {verdicts}")
@@ -171,7 +172,7 @@ async def expiries(arena: Arena, dice: random.Random) -> Met:
     if isinstance(ended[0], RequestRow) != (verdicts == ["approve"]):
         broken.append(f"decided {verdicts}, and the approver was told {ended[0]!r}")
     late = sum(isinstance(end, Expired) for end in ended)
-    return {"conflicts": sum(isinstance(end, Conflict) for end in ended), "expired": late}, broken + await _over(
+    return {"conflicts": sum(isinstance(end, Conflict) for end in ended), "expired": late}, broken + await over(
         arena, run
     )
 
@@ -250,4 +251,4 @@ class Workers:
         broken = [] if row.status == "finished" else [f"the run is {row.status}"]
         if arena.by_run[run] != 1:
             broken.append(f"the effect happened {arena.by_run[run]} times")
-        return {"conflicts": sum(isinstance(end, Conflict) for end in ended)}, broken + await _over(arena, run)
+        return {"conflicts": sum(isinstance(end, Conflict) for end in ended)}, broken + await over(arena, run)

@@ -24,10 +24,9 @@ async def budgets(arena: Arena, dice: random.Random) -> Met:
     limit = Budget("n", most, per=per, of="tenant", name=f"race {dice.random()}")
     policy = Policy(Rule("ask", over=limit), Rule("allow"))
     agents = [_taker(arena, amount) for _ in range(count)]
-    before = sum(arena.by_run.values())
     contenders = [Runner.run(agent, "go", journal=arena.journals[n], policy=policy) for n, agent in enumerate(agents)]
     ended = await at_once(contenders, waits(dice, count))
-    ran = sum(arena.by_run.values()) - before
+    ran = sum(arena.by_run[end.run_id] for end in ended if not isinstance(end, Conflict))
     broken = [f"told {end!r}" for end in ended if isinstance(end, Conflict)]
     if ran != min(count, most // amount):
         broken.append(f"{ran} of {count} calls of {amount} ran under a budget of {most}")

@@ -49,10 +49,10 @@ def budgets(kills: int, names: list[str]) -> dict[str, int]:
     return made
 
 
-def counted(ours: Places, whole: dict[str, Any], stores: list[str], ways: list[str]) -> Seen:
+def counted(ours: Places, whole: dict[str, Any], stores: list[str], ways: list[str], chapters: list[str]) -> Seen:
     """How much of each thing there is to count in each chapter and way: played once without a fault."""
     seen: Seen = {}
-    for store, chapter, way in product(stores, CHAPTERS, ways):
+    for store, chapter, way in product(stores, chapters, ways):
         kind = next(name for name, each in KINDS.items() if each.store == store)
         found = attempt(Trial(kind, chapter, way, -1), ours, whole)
         if found.broken:
@@ -93,12 +93,12 @@ def known() -> dict[str, Any]:
         return asyncio.run(uncut(MemoryJournal, Path(folder)))
 
 
-def series(kills: int, seed: int, jobs: int, names: list[str], ways: list[str]) -> Tally:
+def series(kills: int, seed: int, jobs: int, names: list[str], ways: list[str], chapters: list[str]) -> Tally:
     """Try everything; what it came to."""
     stores = sorted({KINDS[name].store for name in names})
     whole = known()
     with places(stores) as ours:
-        seen = counted(ours, whole, stores, ways)
+        seen = counted(ours, whole, stores, ways, chapters)
         todo = budgets(kills, names)
         tally = Tally(f"Kill -9 and other faults, seed {seed}")
         for name in names:
@@ -150,6 +150,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes at once (default %(default)s)")
     parser.add_argument("--kinds", default="", metavar="WORD", help="only kinds that contain this")
     parser.add_argument("--ways", default=",".join(WAYS), metavar="A,B", help="default: %(default)s")
+    parser.add_argument("--chapters", default=",".join(CHAPTERS), metavar="A,B", help="default: %(default)s")
     parser.add_argument("--replay", nargs="+", metavar="TRIAL", help="try these again, as they were printed")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the counts there too")
     return parser.parse_args(argv)
@@ -164,13 +165,14 @@ def main(argv: list[str]) -> int:
         return replay(args.replay, args.json)
     seed = random.randrange(1_000_000) if args.seed is None else args.seed
     names = [name for name in KINDS if args.kinds in name]
+    parts = args.ways.split(","), args.chapters.split(",")
     begun = time.monotonic()
     try:
-        tally = series(args.kills, seed, args.jobs, names, args.ways.split(","))
+        tally = series(args.kills, seed, args.jobs, names, *parts)
     except PostgresMissing as missing:
         print(f"only SQLite: {missing}", file=sys.stderr)
         names = [name for name in names if KINDS[name].store == "sqlite"]
-        tally = series(args.kills, seed, args.jobs, names, args.ways.split(","))
+        tally = series(args.kills, seed, args.jobs, names, *parts)
     kills = sum(row.tried for name, row in tally.rows.items() if KINDS[name].kills)
     spent = f"{kills:,} kills in {time.monotonic() - begun:.0f} s with {args.jobs} processes."
     again = 'Try one again with: python -m trials.crash --replay "TRIAL"'

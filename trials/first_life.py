@@ -50,7 +50,7 @@ class FirstLife(Life):
     async def _employ(self, stories: list[Story]) -> None:
         """Have an app do it, and somebody who mends what the store stands on."""
         caring = asyncio.ensure_future(self._care())
-        async with Office(self.store, self.person, self.place.folder) as office:
+        async with Office(self.store, self.person, self.place.folder, self.circle) as office:
             await asyncio.gather(*(self._start(office, story) for story in stories))
         self.trouble += Counter({"that a run failed": office.failures})
         caring.cancel()

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from keyturn import Agent, Grant, RunState, ToolContext, function_tool
+from keyturn import Agent, Approval, Budget, Grant, Policy, Rule, RunState, ToolContext, function_tool
+from keyturn.deep import SubAgent, create_deep_agent
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import assistant_message, function_call, last_user_text, tool_outputs
 from keyturn.testing import ScriptedModel
@@ -20,13 +21,25 @@ from .world import World
 
 ASK = ("go",)
 PERSON = "ada"
+# What the runs of one store may spend together without a word.
+PURSE = 5
+POLICY = Policy(Rule("ask", tool="spend", over=Budget("n", PURSE, of="tenant", name="purse")))
+TERMS = {
+    "wire": Approval(role="lead", quorum=2),
+    "led": Approval(role="lead"),
+    "sealed": Approval(role="board", break_glass="chief"),
+    # Later than two lives: only the last one escalates it.
+    "climbing": Approval(role="lead", expires="7000s", on_expiry="escalate", escalate_to=["role:chief"]),
+    "lasting": Approval(role="lead", expires="5000s", on_expiry="ask_again", max_asks=9),
+}
 
 
 @dataclass(frozen=True)
 class Story:
     """One run, or several in one session. `effects` are what the world must show at the end, each once.
 
-    `decide` gives a verdict and its words; `at_once` is how many requests are decided before the run goes on.
+    `decide` gives a verdict and its words; `at_once` is how many requests are decided before the run goes on. `people`
+    are those who decide it at an inbox, where one person with the state in hand may not.
     """
 
     name: str
@@ -36,6 +49,7 @@ class Story:
     decide: Callable[[Any], tuple[str, dict[str, Any]]] = lambda item: ("approve", {})
     at_once: int = 99
     careless: bool = False
+    people: tuple[str, ...] = ()
 
     @property
     def session(self) -> bool:
@@ -102,6 +116,8 @@ def tools() -> dict[str, Any]:
         "probed": function_tool(act, name_override="probed", check=probe),
         "lose": function_tool(lose, name_override="lose", needs_approval=True),
         "slip": function_tool(slip, name_override="slip", needs_approval=True),
+        "spend": function_tool(act, name_override="spend"),
+        **{name: function_tool(act, name_override=name, approval=terms) for name, terms in TERMS.items()},
     }
 
 
@@ -202,6 +218,76 @@ def talks() -> Agent[Any]:
     return Agent("talks", model=ScriptedModel(answer), tools=list(TOOLS.values()))
 
 
+@story(["wire 1", "free 2"], people=("ada", "ada", "dan"))
+def votes() -> Agent[Any]:
+    """Two people: one says it twice, and the other decides in the place of somebody who let them."""
+    return desk("votes", [call("wire", 1)], [call("free", 2)])
+
+
+@story(["led 1"], people=("ada",))
+def demotes() -> Agent[Any]:
+    """A role is taken away, and who had it can decide no more."""
+    return desk("demotes", [call("led", 1)])
+
+
+@story(["sealed 1"], people=("eve",))
+def shatters() -> Agent[Any]:
+    """Nobody has the role, and the glass is broken."""
+    return desk("shatters", [call("sealed", 1)])
+
+
+@story(["led 1"], people=("ada",))
+def regrets() -> Agent[Any]:
+    """An approval is taken back before the call runs, and given again."""
+    return desk("regrets", [call("led", 1)])
+
+
+@story(["led 1", "led 2"], people=("ada",))
+def marks() -> Agent[Any]:
+    """Several are on a request, put it off and let it go."""
+    return desk("marks", [call("led", 1), call("led", 2)])
+
+
+@story(["climbing 1"], people=("eve",))
+def climbs() -> Agent[Any]:
+    """A request is escalated if nobody decides it in time."""
+    return desk("climbs", [call("climbing", 1)])
+
+
+@story(["lasting 1"], people=("ada",))
+def lasts() -> Agent[Any]:
+    """A request is asked again if nobody decides it in time."""
+    return desk("lasts", [call("lasting", 1)])
+
+
+@story(["spend 3", "spend 4"])
+def shares() -> Agent[Any]:
+    return desk("shares", [call("spend", 3)], [call("spend", 4)])
+
+
+@story(["spend 2", "spend 1"])
+def spends() -> Agent[Any]:
+    return desk("spends", [call("spend", 2)], [call("spend", 1)])
+
+
+@story(["pay 1", "free 2", "pay 3"])
+def deepens() -> Agent[Any]:
+    """A deep agent writes a file, and has a subagent do what takes a word; it pays once more by itself."""
+    inner = ScriptedModel(script([call("pay", 1), call("free", 2)], "inner"))
+    helper = SubAgent(name="helper", description="Pays.", instructions="Pay.", model=inner, tools=_own("pay", "free"))
+    task = function_call("task", {"description": "Pay.", "subagent_type": "helper"}, call_id="task_0")
+    note = function_call("write_file", {"path": "/note.txt", "content": "one\n"}, call_id="note_0")
+    outer = ScriptedModel(script([note], [task], [call("pay", 3)], "done"))
+    made = create_deep_agent(
+        outer, tools=_own("pay"), interrupt_on={"write_file": True}, subagents=[helper], name="deepens"
+    )
+    return made.core_agent()
+
+
+def _own(*names: str) -> list[Any]:
+    return [TOOLS[name] for name in names]
+
+
 #: Stories that are played in one process, one after the other or at once. The first begins without a store.
 CHAPTERS: dict[str, list[str]] = {
     "opening": ["pays"],
@@ -210,6 +296,10 @@ CHAPTERS: dict[str, list[str]] = {
     "agents": ["nests", "hands"],
     "doubts": ["loses", "slips", "repeats", "careful"],
     "sessions": ["talks"],
+    "people": ["votes", "demotes", "shatters"],
+    "time": ["regrets", "marks", "climbs", "lasts"],
+    "limits": ["shares", "spends"],
+    "deep": ["deepens"],
 }
 
 

@@ -14,11 +14,13 @@ from typing import Any
 
 from keyturn import Runner, RunState
 from keyturn.journal.base import Store
+from keyturn.journal.memory import MemoryJournal
 from keyturn.journal.postgres import PostgresJournal
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.sessions.sqlite import SQLiteSession
 
-from .lifecycle import STORIES, Person, Story
+from .lifecycle import POLICY, STORIES, Person, Story
+from .several import Circle
 from .witness import Witness
 from .world import World
 
@@ -26,6 +28,9 @@ ROUNDS = 30
 WAYS = ("plain", "together", "streamed", "app")
 # Later than any claim lasts, so that a life may take over from the one before it.
 LATER_MS = 600_000
+MEMORY = "memory://"
+# The stores in this process's memory, by the folder of their place.
+IN_MEMORY: dict[Path, MemoryJournal] = {}
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,9 @@ class Place:
         return self.folder / "runs.db"
 
     def open(self, clock: Callable[[], int] | None) -> Any:
-        """The store."""
+        """The store, through a connection of its own."""
+        if self.url == MEMORY:
+            return IN_MEMORY.setdefault(self.folder, MemoryJournal(clock)).of(self.tenant)
         if self.url:
             return PostgresJournal(self.url, clock=clock).of(self.tenant)
         return SQLiteJournal(self.file, clock=clock)
@@ -57,11 +64,16 @@ class Life:
         self.person = Person(world)
         self.ahead = place.ahead
         self.store: Any = None
+        self.circle: Circle
 
     def open(self) -> None:
         """Open the store. Its clock is the database's own unless time is to pass."""
         clock = None if self.place.url and not self.ahead else self._now
-        self.store = Witness(self.place.open(clock), self.place.folder)
+        self.attend(Witness(self.place.open(clock), self.place.folder))
+
+    def attend(self, store: Any) -> None:
+        """Take a store for this life, with the people who decide in it."""
+        self.store, self.circle = store, Circle(store, self.world)
 
     def _now(self) -> int:
         return time.time_ns() // 1_000_000 + self.ahead
@@ -78,12 +90,16 @@ class Life:
         """Run, plain or listened to."""
         session = SQLiteSession(story.name, self.place.folder / "session.db") if story.session else None
         agent = story.agent(self.world)
-        if isinstance(given, RunState):
+        if isinstance(given, RunState) and story.people:
+            self.person.doubts += await self.circle.settle(story, given.run_id)
+            given = await self.state(story, given.run_id)
+        elif isinstance(given, RunState):
             self.person.settle(story, given)
+        options: Any = {"journal": self.store, "session": session, "policy": POLICY}
         try:
             if self.way != "streamed":
-                return await Runner.run(agent, given, journal=self.store, session=session)
-            stream = Runner.run_streamed(agent, given, journal=self.store, session=session)
+                return await Runner.run(agent, given, **options)
+            stream = Runner.run_streamed(agent, given, **options)
             async for _event in stream.stream_events():
                 pass
             return stream.run_loop_task.result()
@@ -106,7 +122,7 @@ async def uncut(store: Callable[[], Store], folder: Path) -> dict[str, Any]:
     answers, sessions = dict[str, Any](), dict[str, list[list[str]]]()
     for story in STORIES.values():
         life = Life(Place(folder), "plain", World(folder / f"effects-{story.name}"))
-        life.store = store()
+        life.attend(store())
         seen = 0
         for text in story.asked:
             result = await life.run(story, text)

@@ -23,11 +23,14 @@ from trials import simulate
 from trials.alteration import Mutant, Stale
 from trials.battery import BATTERY
 from trials.battery_deciders import DECIDERS
+from trials.battery_people import PEOPLE
 from trials.bench import tried
-from trials.broken import MUTANTS
+from trials.broken import BROKEN
+from trials.broken_people import OF_PEOPLE
 from trials.forks import Child, Ended
 from trials.table import grid
 
+MUTANTS = [*BROKEN, *OF_PEOPLE]
 SECONDS = 300.0
 AT_ONCE = 2
 
@@ -51,7 +54,7 @@ def put_through(mutant: Mutant | None, *, whole: bool) -> Found:
         except Stale as stale:
             return Found(broke=str(stale))
     found = Found()
-    for trial in [*BATTERY, *DECIDERS]:
+    for trial in [*BATTERY, *DECIDERS, *PEOPLE]:
         found.tried += 1
         who = asyncio.run(tried(trial))
         if who:

@@ -1,4 +1,4 @@
-"""An app with a worker and a person at its inbox, on the store of a life: the runs move by themselves, she decides.
+"""An app with a worker and people at its inbox, on the store of a life: the runs move by themselves, they decide.
 
 What the inbox told her she has been told: it is written down as acknowledged.
 """
@@ -14,7 +14,8 @@ from keyturn import App
 from keyturn.core.errors import Conflict, NotPending
 from keyturn.sessions.sqlite import SQLiteSession
 
-from .lifecycle import PERSON, STORIES, Person, Story
+from .lifecycle import PERSON, POLICY, STORIES, Person, Story
+from .several import Circle, plan
 from .witness import Witness
 
 ROUNDS = 60
@@ -24,10 +25,16 @@ SECONDS = 20.0
 class Office:
     """The app and the person. `failures` counts the runs that failed and that she had taken up again."""
 
-    def __init__(self, store: Witness, person: Person, folder: Path) -> None:
-        self._store, self._person = store, person
+    def __init__(self, store: Witness, person: Person, folder: Path, circle: Circle) -> None:
+        self._store, self._person, self._circle = store, person, circle
         agents = [story.agent(person.world) for story in STORIES.values()]
-        self.app = App(agents, store, sessions=lambda name: SQLiteSession(name, folder / "session.db"))  # type: ignore[arg-type]  # it is one in all that it does
+        self.app = App(
+            agents,
+            store,  # type: ignore[arg-type]  # it is one in all that it does
+            POLICY,
+            sessions=lambda name: SQLiteSession(name, folder / "session.db"),
+            channels=plan(folder),
+        )
         self.failures = 0
 
     async def __aenter__(self) -> Office:
@@ -57,6 +64,10 @@ class Office:
         raise AssertionError(f"{story.name}: not over after {ROUNDS} rounds")
 
     async def _decide(self, story: Story, run: str) -> None:
+        if story.people:
+            self._person.doubts += await self._circle.settle(story, run)
+            await asyncio.sleep(0.01)
+            return
         state = await self.app.state(run)
         for item in state.get_interruptions()[: story.at_once]:
             verdict, words = self._person.word(story, item)

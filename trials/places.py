@@ -23,7 +23,7 @@ from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.testing.postgres import throwaway_postgres
 
 from .faulty_wire import Wire, url
-from .lives import Place
+from .lives import IN_MEMORY, MEMORY, Place
 
 
 @dataclass
@@ -40,6 +40,8 @@ class Places:
         name = f"t{os.getpid()}x{self._count}"
         folder = self.scratch / name
         folder.mkdir()
+        if store == "memory":
+            return Place(folder, MEMORY)
         if store == "sqlite":
             if not fresh:
                 shutil.copy(self.scratch / "empty.db", folder / "runs.db")
@@ -62,7 +64,8 @@ class Places:
     def clear(self, place: Place) -> None:
         """Forget a place."""
         shutil.rmtree(place.folder)
-        if _schema(place) not in ("", "public"):
+        IN_MEMORY.pop(place.folder, None)
+        if _schema(place) not in ("", "public", MEMORY):
             with psycopg.connect(self.url(), autocommit=True) as db:
                 db.execute("SET lock_timeout = '10s'")
                 db.execute(f"DROP SCHEMA {_schema(place)} CASCADE".encode())

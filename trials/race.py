@@ -1,8 +1,8 @@
 """`make race N=10000 [SEED=7]`: many go for one run or one request at once, and exactly one may win.
 
-`python -m trials.race --n 10000 --seed 7 --jobs 2`. Each worker has stores of its own, so that those who contend for
-one do so alone; the checker reads each store when its contests are over. The contests stand in `contests.py` and
-`contests_apart.py`.
+`python -m trials.race --n 10000 --seed 7 --jobs 2`; `--each 10000 --kinds "two approvers,one budget"` holds so many of
+each of these kinds on each store. Each worker has stores of its own, so that those who contend for one do so alone; the
+checker reads each store when its contests are over. The contests stand in `contests.py` and the files named like it.
 """
 
 from __future__ import annotations
@@ -20,38 +20,55 @@ from typing import Any
 
 from keyturn.testing.postgres import PostgresMissing
 
-from . import contests, contests_apart, contests_of_limits
+from . import contests, contests_apart, contests_of_limits, contests_of_people
 from .arena import Arena
 from .crew import Say, crew
 from .places import Places, places
 from .table import Tally
 
-STORES = ("sqlite", "postgresql")
+STORES = ("memory", "sqlite", "postgresql")
+FILES = ("sqlite", "postgresql")
+SHARES = {"memory": 0.2, "sqlite": 0.5, "postgresql": 0.3}
 # So many contests in one store before the checker reads it and another is made.
 ROUND = 250
+# A contest takes a tenth of a second; on a machine that is busy with other things it may be kept waiting for long.
+PATIENCE = 300.0
+# So many contests are held beside one another where none of them moves the clock.
+BESIDE = 4
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A contest, its share of all, and where it is held: in one process, between processes, or beside workers."""
+    """A contest, its share of all, and where it is held: in one process, between processes, or beside workers.
+
+    `alone` is one that moves the clock of its arena: no other is held beside it.
+    """
 
     contest: Any
     share: float
     where: str = "arena"
     stores: tuple[str, ...] = STORES
+    alone: bool = False
 
 
 KINDS: dict[str, Kind] = {
-    "processes resume one run": Kind(contests_apart.processes, 2, "apart"),
-    "stopped past its hold (SIGSTOP)": Kind(contests_apart.stopped, 3, "apart"),
+    "processes resume one run": Kind(contests_apart.processes, 2, "apart", FILES),
+    "stopped past its hold (SIGSTOP)": Kind(contests_apart.stopped, 3, "apart", FILES),
     "16 processes write one file": Kind(contests_apart.storm, 0.2, "apart", ("sqlite",)),
     "2 to 8 resume one run": Kind(contests.resumers, 26),
     "two approvers": Kind(contests.approvers, 36),
     "one click, 2 to 8 times": Kind(contests.clicks, 7),
     "cancel against approve": Kind(contests.cancels, 9),
     "withdrawal against the start": Kind(contests.withdrawals, 9),
-    "expiry against approve": Kind(contests.expiries, 8),
+    "expiry against approve": Kind(contests.expiries, 8, alone=True),
     "runs race for one budget": Kind(contests_of_limits.budgets, 20),
+    "a quorum of several": Kind(contests_of_people.quorums, 12),
+    "a role taken while they approve": Kind(contests_of_people.demotions, 6),
+    "glass against rejection": Kind(contests_of_people.glasses, 6),
+    "escalation against approve": Kind(contests_of_people.escalations, 5, alone=True),
+    "claims and snoozes": Kind(contests_of_people.claims, 5),
+    "two lists decided at once": Kind(contests_of_people.lists, 3),
+    "two dispatchers": Kind(contests_of_people.dispatchers, 3, alone=True),
     "two runs in one session": Kind(contests.sessions, 3),
     "workers and resumers": Kind(None, 6, "workers"),
 }
@@ -59,9 +76,8 @@ _SHARES = sum(kind.share for kind in KINDS.values())
 
 
 def budget(name: str, n: int, store: str) -> int:
-    """How many contests of a kind: six in ten on SQLite."""
-    share = 0.6 if store == "sqlite" else 0.4
-    return math.ceil(n * KINDS[name].share / _SHARES * share)
+    """How many contests of a kind: half of them on SQLite."""
+    return math.ceil(n * KINDS[name].share / _SHARES * SHARES[store])
 
 
 def mine(count: int, number: int, jobs: int) -> int:
@@ -75,6 +91,7 @@ class Contests:
     def __init__(self, ours: Places, store: str, seed: str, say: Say) -> None:
         self._ours, self._store, self._seed, self._say = ours, store, seed, say
         self.dice = random.Random(seed)
+        self._beside = asyncio.Semaphore(BESIDE)
 
     def apart(self, name: str, count: int) -> None:
         """Contests between processes, each on a store of its own. This process must have no threads yet."""
@@ -104,9 +121,12 @@ class Contests:
             self._ours.clear(place)
 
     async def _held(self, arena: Arena, name: str, count: int) -> None:
-        if KINDS[name].where != "workers":
+        kind = KINDS[name]
+        if kind.alone:
             for _ in range(count):
-                await self._one(arena, name, KINDS[name].contest)
+                await self._one(arena, name, kind.contest)
+        elif kind.where != "workers":
+            await asyncio.gather(*(self._one(arena, name, kind.contest) for _ in range(count)))
         elif count:
             async with contests.Workers(arena) as contest:
                 for _ in range(count):
@@ -114,7 +134,7 @@ class Contests:
 
     async def _one(self, arena: Arena, name: str, contest: contests.Contest) -> None:
         try:
-            async with asyncio.timeout(60):
+            async with self._beside, asyncio.timeout(PATIENCE):
                 met, broken = await contest(arena, self.dice)
         except Exception as error:  # whatever it is, it is none of the ways in which a contest may end
             met, broken = {}, [f"{type(error).__name__}: {error}"]
@@ -124,10 +144,13 @@ class Contests:
         self._say(f"{self._store}: {name}", met, broken, f"seed {self._seed}")
 
 
-def series(n: int, seed: int, jobs: int, names: list[str], stores: list[str]) -> Tally:
-    """Hold all contests; what they came to."""
+def series(n: int, seed: int, jobs: int, names: list[str], stores: list[str], each: int = 0) -> Tally:
+    """Hold all contests, or `each` of every kind on every store; what they came to."""
     tally = Tally(f"Races, seed {seed}")
-    todo = {store: {name: budget(name, n, store) for name in names if store in KINDS[name].stores} for store in stores}
+    todo = {
+        store: {name: each or budget(name, n, store) for name in names if store in KINDS[name].stores}
+        for store in stores
+    }
     for store in stores:
         for name in todo[store]:
             tally.row(f"{store}: {name}")
@@ -136,14 +159,14 @@ def series(n: int, seed: int, jobs: int, names: list[str], stores: list[str]) ->
         def work(number: int, say: Say) -> None:
             ours = all_places.of(number)
             held = {store: Contests(ours, store, f"{seed}/{store}/{number}", say) for store in stores}
-            for store, each in held.items():
+            for store, ones in held.items():
                 for name in (name for name in todo[store] if KINDS[name].where == "apart"):
-                    each.apart(name, mine(todo[store][name], number, jobs))
-            for store, each in held.items():
+                    ones.apart(name, mine(todo[store][name], number, jobs))
+            for store, ones in held.items():
                 inside = [name for name in todo[store] if KINDS[name].where != "apart"]
-                asyncio.run(each.together({name: mine(todo[store][name], number, jobs) for name in inside}))
+                asyncio.run(ones.together({name: mine(todo[store][name], number, jobs) for name in inside}))
 
-        crew(jobs, work, tally, sum(sum(each.values()) for each in todo.values()))
+        crew(jobs, work, tally, sum(sum(counts.values()) for counts in todo.values()))
     return tally
 
 
@@ -153,7 +176,8 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--n", type=int, default=1_000, metavar="N", help="contests (default %(default)s)")
     parser.add_argument("--seed", type=int, default=None, metavar="N", help="default: another each time")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes at once (default %(default)s)")
-    parser.add_argument("--kinds", default="", metavar="WORD", help="only kinds that contain this")
+    parser.add_argument("--each", type=int, default=0, metavar="N", help="so many of each kind on each store")
+    parser.add_argument("--kinds", default="", metavar="A,B", help="only kinds that contain one of these")
     parser.add_argument("--stores", default=",".join(STORES), metavar="A,B", help="default: %(default)s")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the counts there too")
     return parser.parse_args(argv)
@@ -164,13 +188,14 @@ def main(argv: list[str]) -> int:
     args = arguments(argv)
     logging.getLogger("keyturn").setLevel(logging.ERROR)
     seed = random.randrange(1_000_000) if args.seed is None else args.seed
-    names = [name for name in KINDS if args.kinds in name]
+    names = [name for name in KINDS if any(word in name for word in args.kinds.split(","))]
     begun = time.monotonic()
     try:
-        tally = series(args.n, seed, args.jobs, names, args.stores.split(","))
+        tally = series(args.n, seed, args.jobs, names, args.stores.split(","), args.each)
     except PostgresMissing as missing:
-        print(f"only SQLite: {missing}", file=sys.stderr)
-        tally = series(args.n, seed, args.jobs, names, ["sqlite"])
+        print(f"without PostgreSQL: {missing}", file=sys.stderr)
+        left = [store for store in args.stores.split(",") if store != "postgresql"]
+        tally = series(args.n, seed, args.jobs, names, left, args.each)
     print(tally.text(f"{tally.tried:,} races in {time.monotonic() - begun:.0f} s with {args.jobs} processes."))
     if args.json:
         tally.save(args.json)

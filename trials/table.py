@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 MOST_SHOWN = 20
+# With more than so many things to meet, what was met stands in one cell.
+MOST_COLUMNS = 4
 
 
 @dataclass
@@ -62,13 +64,13 @@ class Tally:
     def text(self, *notes: str) -> str:
         """The table, the notes below it, and the first violations with what tries each again."""
         met = sorted({name for row in self.rows.values() for name in row.met})
-        head = ["kind", "tried", *met, "violations"]
+        wide = len(met) > MOST_COLUMNS
+        head = ["kind", "tried", *(["met"] if wide else met), "violations"]
+        total = Row(self.tried, 0, sum((row.met for row in self.rows.values()), Counter[str]()), self.broken)
         lines = [
-            [kind, f"{row.tried:,}", *(f"{row.met[name]:,}" for name in met), f"{row.violations:,}"]
-            for kind, row in self.rows.items()
+            [kind, f"{row.tried:,}", *_cells(row.met, met, wide=wide), f"{row.violations:,}"]
+            for kind, row in {**self.rows, "all": total}.items()
         ]
-        total = sum((row.met for row in self.rows.values()), Counter[str]())
-        lines.append(["all", f"{self.tried:,}", *(f"{total[name]:,}" for name in met), f"{self.broken:,}"])
         shown = [f"  {each}" for each in self.violations[:MOST_SHOWN]]
         left = len(self.violations) - len(shown)
         more = [f"  and {left} more"] if left > 0 else []
@@ -83,6 +85,12 @@ class Tally:
             for kind, row in self.rows.items()
         }
         path.write_text(json.dumps({"title": self.title, "rows": rows, "violations": self.violations}, indent=1) + "\n")
+
+
+def _cells(met: Counter[str], names: list[str], *, wide: bool) -> list[str]:
+    if not wide:
+        return [f"{met[name]:,}" for name in names]
+    return [", ".join(f"{met[name]:,} {name}" for name in names if met[name])]
 
 
 def grid(head: list[str], lines: list[list[str]]) -> str:

@@ -15,8 +15,8 @@ from keyturn.audit.checker import Told
 from keyturn.core.codec import decode
 from keyturn.core.events import CallDecided
 from keyturn.core.seal import parted
-from keyturn.journal.base import Claim
-from keyturn.journal.rows import Changes
+from keyturn.journal.base import RESERVED, Claim
+from keyturn.journal.rows import Changes, Notice
 
 FILE = "acknowledged"
 
@@ -42,12 +42,14 @@ class Witness:
     ) -> None:
         """Append, then say so, and which decisions are kept by it."""
         await self._store.append(run, expected, lines, claim, changes)
-        decided = [event.decision for line in lines for event in decode(line).events if isinstance(event, CallDecided)]
+        read = [] if run.startswith(RESERVED) else [decode(line) for line in lines]
+        decided = [event.decision for step in read for event in step.events if isinstance(event, CallDecided)]
         self.say(
             run=run,
             at=expected,
             digests=[parted(line)[0] for line in lines],
             told=[[each.call, each.verdict, each.by] for each in decided],
+            notices=[] if changes is None else [_name_of(notice) for notice in changes.notices],
         )
 
     async def claim(self, run: str, worker: str, ttl_ms: int) -> Claim:
@@ -65,6 +67,15 @@ class Witness:
 def told(folder: Path) -> list[Told]:
     """The decisions of which somebody was told that they are kept."""
     return [Told(said["run"], *each) for said in _said(folder) for each in said.get("told", [])]
+
+
+def noticed(folder: Path) -> set[str]:
+    """The notices that are kept, as their channel writes them down."""
+    return {notice for said in _said(folder) for notice in said.get("notices", [])}
+
+
+def _name_of(notice: Notice) -> str:
+    return f"{notice.topic} {notice.run} {notice.about.get('request', '')}"
 
 
 async def lost(store: Any, folder: Path, *, claims: bool) -> list[str]:

@@ -220,6 +220,25 @@ async def test_recipients_that_cannot_be_named_are_asked_for_again(store: Store)
     assert await store.deliveries(DeliveryQuery()) == []
 
 
+async def test_what_could_not_be_addressed_before_it_was_decided_stands_in_the_books_all_the_same(store: Store) -> None:
+    """Found by the simulator: a store that failed for a moment took the first notice from who is told of everything."""
+    failures = [ValueError("the directory is away")]
+
+    def who(_request: Any) -> list[Any]:
+        if failures:
+            raise failures.pop()
+        return [to("", "books"), to("ada")]
+
+    books, mail = Ledger("books"), Recorder()
+    row = (await asked(store))[0]
+    await Inbox(store).reject(row, by="bob")
+    async with dispatching(store, books, mail, recipients=who):
+        await until(lambda: len(books.told) == 2)
+        await until(lambda: settled(store))
+    assert sorted(books.topics) == ["created", "decided"]
+    assert mail.topics == ["decided"]
+
+
 async def test_a_poisoned_notice_stops_nothing(store: Store) -> None:
     """Notices that were altered, or say nothing that anybody understands."""
     strange = [{}, {"request": 5}, {"request": "x" * 9_000}, {"at": "soon", "grant": "g\u202e\x1b[2J"}, {"at": 2**62}]

@@ -1,7 +1,7 @@
 """`python -m tests.corpus.save`: write the saved runs of the version that runs, which every later one must go on with.
 
 For each story a state is kept at each point where it waits, and what came of it; `runs.db` holds all stories where they
-wait first.
+wait first, `people.db` those of several people, and `people.waits` what came of these.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from keyturn import Agent, App, Runner
 from keyturn.core.upcasts import VERSION
 from keyturn.journal.sqlite import SQLiteJournal
+from tests.corpus import people
 from tests.corpus.stories import ADA, DONE, SECRET, STORIES, Story, voted
 
 HERE = Path(__file__).parent
@@ -53,6 +55,23 @@ async def _fill(path: Path, agents: list[Agent[Any]]) -> None:
     await store.close()
 
 
+async def _save_people(folder: Path) -> None:
+    """Save the stories of several people, what waits of them, and what came of each."""
+    store = SQLiteJournal(folder / "people.db")
+    await people.fill(store)
+    waits = await people.shown(store)
+    await store.close()
+    with tempfile.TemporaryDirectory() as place:
+        copy = Path(place) / "people.db"
+        shutil.copy(folder / "people.db", copy)
+        os.environ["KEYTURN_HOME"] = place
+        DONE.clear()
+        again = SQLiteJournal(copy)
+        said = {"waits": waits, "answers": await people.to_the_end(again), "done": sorted(DONE)}
+        await again.close()
+    (folder / "people.waits").write_text(json.dumps(said, indent=1) + "\n")
+
+
 def main() -> None:
     """Write all that are not there yet: what was saved is not saved anew."""
     os.environ["KEYTURN_SECRET"] = SECRET
@@ -64,7 +83,10 @@ def main() -> None:
         (folder / f"{name}.json").write_text(text + "\n")
     with tempfile.TemporaryDirectory() as home:
         os.environ["KEYTURN_HOME"] = home
-        asyncio.run(_fill(folder / "runs.db", [story.make() for story in new.values()]))
+        if new:
+            asyncio.run(_fill(folder / "runs.db", [story.make() for story in new.values()]))
+        if not (folder / "people.db").exists():
+            asyncio.run(_save_people(folder))
 
 
 if __name__ == "__main__":

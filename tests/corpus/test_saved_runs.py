@@ -16,6 +16,7 @@ from keyturn.core.upcasts import VERSION, readable
 from keyturn.journal.rows import Query
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.keys import VARIABLE
+from tests.corpus import people
 from tests.corpus.save import asks
 from tests.corpus.stories import BOB, DONE, SECRET, STORIES, Story, voted
 from tests.playing import play
@@ -77,6 +78,21 @@ async def test_c7_a_saved_journal_is_whole_and_goes_on(folder: Path, tmp_path: P
         await app.inbox.approve(shown, by=BOB)
         assert (await app.result(shown.run)).final_output == "voted: wire_1=wire 1"
     assert DONE == ["wire 1"]
+    assert (await check(store)).violations == []
+    await store.close()
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in SAVED}), ids=lambda folder: folder.name)
+async def test_c7_what_several_people_said_is_whole_and_goes_on(folder: Path, tmp_path: Path) -> None:
+    """Marks, a withdrawal, broken glass, a confirmation, a question, a signature, shared limits and who is who."""
+    shutil.copy(folder / "people.db", tmp_path / "people.db")
+    (tmp_path / "people.db").chmod(0o600)
+    saved = json.loads((folder / "people.waits").read_text())
+    store = SQLiteJournal(tmp_path / "people.db")
+    assert (await check(store)).violations == []
+    assert await people.shown(store) == saved["waits"]
+    assert await people.to_the_end(store) == saved["answers"]
+    assert sorted(DONE) == saved["done"]
     assert (await check(store)).violations == []
     await store.close()
 

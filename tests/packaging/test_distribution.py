@@ -121,7 +121,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     sources = {
         f"keyturn/{path.relative_to(package).as_posix()}"
         for path in package.rglob("*")
-        if path.is_file() and path.suffix in (".py", ".pyi", ".typed")
+        if path.is_file() and "__pycache__" not in path.parts
     }
     assert inner == sources
     assert "keyturn/py.typed" in inner

@@ -196,6 +196,7 @@ FIRST_USE = {
     "apprise": "from keyturn.channels.apprise import AppriseChannel",
     "webpush": "from keyturn.channels.webpush import WebPushChannel",
     "chat": "main(['chat'])",
+    "server": "main(['serve', 'desk:app'])",
     "testing": "from keyturn.testing import JournalSuite",
 }
 WITHOUT = """

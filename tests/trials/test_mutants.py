@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trials.alteration import Edit, Stale
-from trials.broken import MUTANTS
+from trials.mutants import MUTANTS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,21 +8,25 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Generator
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from keyturn.channels import lane
+from keyturn.core import beside, decide, expiry, gate
 from keyturn.core import commands as cm
-from keyturn.core import decide, expiry, gate
 from keyturn.core import events as ev
+from keyturn.directory.book import Book
 from keyturn.engine.driving import lease
 from keyturn.engine.driving.writer import Written
-from keyturn.engine.effects import run_tool
+from keyturn.engine.effects import quotas, run_tool
 from keyturn.engine.run.open_run import journal_clock
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.memory import MemoryJournal
+from keyturn.journal.rows import Dispatch
 from keyturn.tools.base import Prepared
 from trials.simulate import knobs_of, play, shrunk, table, words
 from trials.simulation import stage
@@ -49,6 +53,7 @@ def test_seeds_keep_every_promise_and_see_everything_happen() -> None:
     counts, broken = play(SEEDS)
     assert broken == []
     kinds = ("deaths", "deaths inside a tool", "doubts decided", "effects", "asked to stop", "lost replies", "restores")
+    kinds += ("told", "marks", "glass broken", "approvals taken back", "in somebody's place", "counted for all runs")
     lost = sum(count for what, count in counts.items() if "reply lost" in what)
     assert not [kind for kind in kinds if not (lost if kind == "lost replies" else counts[kind])]
     verdicts = ("approve", "approve always", "reject", "edit", "answer", "ran", "did_not_run", "retry")
@@ -167,6 +172,39 @@ def _unsettled(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(stage, "settle_put_back", nothing)
 
 
+def _overspent(patch: pytest.MonkeyPatch) -> None:
+    """What others were counted for is not read, and a call is counted whether there is room or not."""
+    patch.setattr(quotas._Wanted, "most", property(lambda _wanted: None))
+    patch.setattr(quotas.Quotas, "spent", property(lambda made: dict.fromkeys(made._wanted, Fraction(0))))
+
+
+def _regretless(patch: pytest.MonkeyPatch) -> None:
+    """What was taken back does not ask anew."""
+    patch.setattr(beside, "void", lambda *_asked: iter(()))
+
+
+def _told_before(patch: pytest.MonkeyPatch) -> None:
+    """What is to be told is struck out before it is told."""
+    deliver = lane.Lane.deliver
+
+    async def hasty(self: Any, row: Any) -> None:
+        await self._desk.apply(Dispatch(gone=[row.number]))
+        await deliver(self, row)
+
+    patch.setattr(lane.Lane, "deliver", hasty)
+
+
+def _old_book(patch: pytest.MonkeyPatch) -> None:
+    """A process reads the directory once and never again."""
+    catch_up = Book._catch_up
+
+    async def once(self: Any) -> None:
+        if not self._entries:
+            await catch_up(self)
+
+    patch.setattr(Book, "_catch_up", once)
+
+
 BROKEN: list[Callable[[pytest.MonkeyPatch], None]] = [
     _silent_retry,
     _effect_first,
@@ -176,6 +214,10 @@ BROKEN: list[Callable[[pytest.MonkeyPatch], None]] = [
     _no_races,
     _believing,
     _unsettled,
+    _overspent,
+    _regretless,
+    _told_before,
+    _old_book,
 ]
 
 

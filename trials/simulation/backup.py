@@ -29,6 +29,7 @@ class Backup:
         self._runs = deepcopy(world.witness.runs)
         self._kept, self._told = world.kept.copy(), len(world.acknowledged)
         self._effects = _counted(world)
+        self._noticed, self._register = world.noticed.copy(), deepcopy(world.witness.register)
 
     def put_back(self) -> None:
         """Put the copy in the place of the store. What tools did since is not undone."""
@@ -37,6 +38,7 @@ class Backup:
         world.kept, world.acknowledged = self._kept, world.acknowledged[: self._told]
         world.unwritten += _counted(world) - self._effects
         world.witness.put_back(self._runs)
+        world.noticed, world.witness.register = self._noticed, self._register
         log_cache.forget()  # those who knew more are dead
 
 

@@ -18,6 +18,7 @@ from keyturn.tools.context import ToolContext
 
 from .loop import PROCESS
 from .plan import AgentPlan, Spec
+from .who import BOARD, CHIEFS, LEADS
 from .world import World
 
 BROKEN = ('{"n": 1, "n": 2}', "nonsense", "[]", "null", '{"n": NaN}', "", '{"n": "many"}', '{"n": 1e999}')
@@ -78,6 +79,9 @@ def tool_of(spec: Spec, version: int) -> Any:
         "two": Approval(quorum=2),
         "again": Approval(expires="60s", on_expiry="ask_again", max_asks=2),
         "escalates": Approval(expires="60s", on_expiry="escalate", escalate_to=["role:leads"]),
+        "led": Approval(role=LEADS),
+        "two_led": Approval(role=LEADS, quorum=2),
+        "glass": Approval(role=BOARD, break_glass=CHIEFS),
     }
     return function_tool(
         work,

@@ -104,6 +104,15 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._at(when, context[PROCESS], handle)
         return handle
 
+    def run_in_executor(self, _executor: Any, work: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        """Do a thread's work here and now: there are no threads."""
+        done = self.create_future()
+        try:
+            done.set_result(work(*args))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """A cancelled timer is dropped when it comes up, and no time passes for it."""
 

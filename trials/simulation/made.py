@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
+from keyturn.channels import dispatcher
 from keyturn.core.seal import Ring
+from keyturn.directory import book, people
 from keyturn.engine import worker
 from keyturn.engine.run import open_run
 from keyturn.journal import memory
@@ -66,15 +68,22 @@ def made_world() -> Generator[None]:
         (open_run, "_PROCESS_SECRET", b"simulated" * 3),
         (memory, "_RING", Ring([b"simulated" * 3])),
         (open_run, "_this_process", lambda: "made"),
+        (book, "secrets", _Secrets),
+        (book, "uniform", lambda low, high: Made.dice.uniform(low, high)),
+        (people, "secrets", _Secrets),
+        (dispatcher, "secrets", _Secrets),
     ]
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
     for owner, name, value in places:
         setattr(owner, name, value)
-    disabled, worker.log.disabled = worker.log.disabled, True  # it warns of what is done to it here
+    loud = [log for log in (worker.log, dispatcher.log) if not log.disabled]
+    for log in loud:
+        log.disabled = True  # they warn of what is done to them here
     try:
         yield
     finally:
-        worker.log.disabled = disabled
+        for log in loud:
+            log.disabled = False
         for owner, name, value in before:
             setattr(owner, name, value)
 

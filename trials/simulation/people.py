@@ -13,16 +13,20 @@ from typing import Any
 
 from keyturn import Grant, RunState
 from keyturn.core.errors import KeyturnError
-from keyturn.core.people import Decider
+from keyturn.directory.login import Login
 from keyturn.journal.rows import Query, RequestRow
 
 from .made import journal_time
 from .site import Said, Site
+from .who import CROWD, LAST, LEADS, ROOT, friend_of
 from .witness import Word
 from .world import World
 
-ACTS = ("visits", "visits twice", "visits in pairs", "says", "says stale", "retries", "adds", "revokes", "cancels")
-HOW_OFTEN = (24, 7, 7, 36, 6, 10, 5, 3, 2)
+ACTS = (
+    "visits", "visits twice", "visits in pairs", "says", "says stale", "retries", "adds", "revokes", "cancels",
+    "marks", "withdraws", "shifts a role", "delegates",
+)  # fmt: skip
+HOW_OFTEN = (22, 6, 6, 36, 6, 9, 5, 3, 2, 4, 6, 4, 2)
 VERDICTS = ("approve", "reject", "edit", "answer", "always", "never")
 
 
@@ -40,7 +44,7 @@ class Person:
         self.world.count(f"people: {act}")
         self.world.note(f"{self.name} {act} {run[:4]} at {site.process.name}")
         if act == "visits in pairs":
-            friend = Person(self.world, f"{self.name}'s friend")
+            friend = Person(self.world, friend_of(self.name))
             await asyncio.gather(
                 self.asks(site, lambda: self.visit(site, run)), friend.asks(other, lambda: friend.visit(other, run))
             )
@@ -63,6 +67,14 @@ class Person:
             await site.told("send", run, lambda: site.app.send(run, "and then?"))
         elif act == "revokes":
             await site.tried("revoke", lambda: self._revoke(site, run))
+        elif act == "marks":
+            await site.tried("mark", lambda: self._mark(site, run))
+        elif act == "withdraws":
+            await self._withdraw(site, run)
+        elif act == "shifts a role":
+            await site.tried("shift", lambda: self._shift(site))
+        elif act == "delegates":
+            await site.tried("delegate", lambda: self._delegate(site))
         else:
             await site.told("cancel", run, lambda: site.app.cancel(run, by=self.name, why="changed my mind"))
 
@@ -95,6 +107,32 @@ class Person:
         grants = await site.store.grants(Query(run=run, state="open"))
         if grants:
             await site.app.inbox.revoke(run, self.dice.choice(grants).id, by=self.name)
+
+    async def _mark(self, site: Site, run: str) -> None:
+        """Be on a request, or put it off, or no more."""
+        rows = await site.app.inbox.list(run=run)
+        if rows:
+            mark = self.dice.choice(("take", "take", "snooze", "let_go", "wake"))
+            lasts = {"lasts": "60s"} if mark in ("take", "snooze") else {}
+            await getattr(site.app.inbox, mark)(self.dice.choice(rows), by=Login(self.name), **lasts)
+
+    async def _withdraw(self, site: Site, run: str) -> None:
+        """Take an approval back, as far as it has not been executed."""
+        decided = [row for row in await site.rows(run) if row.state in ("approve", "edit", "retry")]
+        if decided:
+            row = self.dice.choice(decided)
+            await site.told("withdraw", run, lambda: site.app.inbox.withdraw(row.id, by=Login(self.name), run=run))
+
+    async def _shift(self, site: Site) -> None:
+        """Take a role from somebody, or give it back."""
+        change = site.app.people.take_role if self.dice.random() < 0.5 else site.app.people.give_role
+        who = {"of" if change == site.app.people.take_role else "to": self.dice.choice(CROWD)}
+        await change(LEADS, by=ROOT, **who)
+
+    async def _delegate(self, site: Site) -> None:
+        """Let another decide in somebody's place for a while."""
+        giver, receiver = self.dice.choice(LAST), self.dice.choice(CROWD)
+        await site.app.people.delegate(giver, receiver, lasts=self.dice.choice(("30s", "300s")))
 
     # On a state in hand --------------------------------------------------------------------------------------------
 
@@ -154,6 +192,8 @@ class Person:
     async def deliver(self, site: Site, row: RequestRow) -> None:
         """Decide one request of the list, perhaps long after it was listed."""
         word, extra = self._word(row.kind, row.digest, json.loads(row.body).get("params"), row.id)
+        if (word.verdict, extra) == ("approve", {}) and row.kind == "approval" and self.dice.random() < 0.15:
+            extra = {"glass": not self.world.calm}
         if not self.world.calm:
             await asyncio.sleep(self.dice.choice((0.0, 0.5, 100.0)))
         word.at = journal_time()
@@ -166,9 +206,10 @@ class Person:
     async def _decide(self, site: Site, request: Any, named: Any, said: tuple[Word, dict[str, Any]]) -> None:
         """Decide what was shown: the row itself, or its id with its digest or revision, as somebody who logged in."""
         word, extra = said
-        who = Decider(self.name, roles=("leads",), strength="authenticated")
-        inbox, how = site.app.inbox, {"by": who, **named}
-        if word.verdict in ("approve", "edit"):
+        inbox, how = site.app.inbox, {"by": Login(self.name), **named}
+        if extra.get("glass"):
+            await inbox.approve(request, break_glass=True, note="it burns", **how)
+        elif word.verdict in ("approve", "edit"):
             await inbox.approve(request, edit=extra.get("edit"), grant=extra.get("grant"), **how)  # type: ignore[arg-type]
         elif word.verdict == "reject":
             always, message = extra.get("always", False), extra.get("message")

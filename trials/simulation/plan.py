@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from keyturn import Budget, Rule
 from keyturn.policies.rules import Policy, allow, ask, deny
 
 TOOLS = ("pay", "mail", "look", "book", "wipe")
-GATES = ("free", "asks", "asks", "asks_if", "expires", "stale", "two", "again", "escalates")
+GATES = ("free", "asks", "asks", "asks_if", "expires", "stale", "two", "again", "escalates", "led", "glass", "two_led")
 RECOVERIES = ("ask", "ask", "ask", "retry", "probe", "read")
 
 
@@ -37,6 +38,9 @@ class Knobs:
     misbehaviour: bool = True
     meddling: bool = True
     restores: bool = True
+    roles: bool = True
+    limits: bool = True
+    telling: bool = True
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,18 @@ class AgentPlan:
     stops_at: str = ""
 
 
+@dataclass(frozen=True)
+class Purse:
+    """What all runs together may do with one tool unasked: the sum of its numbers."""
+
+    tool: str
+    most: int
+
+    def rule(self) -> Rule:
+        """The rule that asks for what is over it."""
+        return ask(tool=self.tool, over=Budget("n", self.most, of="tenant", name="purse"))
+
+
 @dataclass
 class Plan:
     """One seed's world. `changing` are the tools that a new deployment describes otherwise."""
@@ -80,6 +96,7 @@ class Plan:
     runs: int
     processes: int
     policy: Policy | None
+    purse: Purse | None
     changing: set[str]
     fault_rate: float
     death_rate: float
@@ -99,7 +116,10 @@ def draw(seed: int, knobs: Knobs) -> Plan:
     root = _agent(dice, "desk", specs, knobs.depth, knobs)
     runs, processes = dice.choice((1, 1, 2)), dice.choice((1, 2, 2, 3))
     rough = dice.choice((0.0, 1.0, 1.0, 3.0))
-    policy = _policy(dice, specs)
+    policy = _policy(dice, specs) if knobs.policies else None
+    purse = _purse(Random(f"{seed}/purse"), specs) if knobs.limits else None
+    if purse is not None:
+        policy = Policy(purse.rule(), *(() if policy is None else policy.rules))
     changing = set(dice.sample([spec.name for spec in specs], dice.choice((0, 0, 1))))
     dies, stalls, chaos = dice.random() < 0.6, dice.random() < 0.4, dice.choice((120.0, 400.0, 1_500.0))
     return Plan(
@@ -109,7 +129,8 @@ def draw(seed: int, knobs: Knobs) -> Plan:
         specs,
         min(runs, knobs.runs),
         min(processes, knobs.processes),
-        policy if knobs.policies else None,
+        policy,
+        purse,
         changing if knobs.changes else set(),
         0.01 * rough if knobs.faults else 0.0,
         0.7 if dies and knobs.deaths else 0.0,
@@ -139,6 +160,12 @@ def _agent(dice: Random, name: str, specs: list[Spec], depth: int, knobs: Knobs)
     if depth and colleague:
         made.colleague = _agent(dice, f"{name}'s colleague", specs, 0, knobs)
     return made
+
+
+def _purse(dice: Random, specs: list[Spec]) -> Purse | None:
+    """A limit on a tool that runs unasked, if there is one."""
+    free = [spec.name for spec in specs if spec.gate in ("free", "asks_if")]
+    return Purse(dice.choice(free), dice.choice((0, 60, 150, 300))) if free and dice.random() < 0.6 else None
 
 
 def _policy(dice: Random, specs: list[Spec]) -> Policy | None:

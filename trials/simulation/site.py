@@ -15,10 +15,13 @@ from keyturn import Conflict, KeyturnError, Runner, RunState
 from keyturn.app import App
 from keyturn.core.errors import StorageError
 from keyturn.engine.run.used_states import UsedStates
+from keyturn.journal.base import RESERVED
+from keyturn.journal.rows import Query, RequestRow
 
 from .cast import ProviderDown, cast_of
 from .loop import Process
 from .store import FaultyStore
+from .telling import dispatcher
 from .witness import Word
 from .world import World
 
@@ -40,9 +43,12 @@ class Site:
         self.app = App([self.agent], self.store, world.plan.policy, worker=False, slots=slots, grace=grace)
         self.streams = world.plan.knobs.streams and fate.random() < 0.3
         self.by_app = fate.random() < 0.6
+        self.tells = world.plan.knobs.telling and world.telling_dice.random() < 0.6
 
     async def serve(self) -> None:
-        """Move runs that are due, one beside another, until it is stopped."""
+        """Move runs that are due, one beside another, until it is stopped; and perhaps tell people."""
+        if self.tells:
+            self.world.loop.begin(self.process, dispatcher(self.world, self.store).run())
         if self.by_app:
             await self.app.work()
             return
@@ -50,7 +56,7 @@ class Site:
         while True:
             try:
                 await self.store.stir(fate.choice((1.0, 10.0, 60.0)))
-                for run in await self.store.due():
+                for run in (each for each in await self.store.due() if not each.startswith(RESERVED)):
                     self.world.loop.begin(self.process, self.move(run))
             except StorageError:
                 pass
@@ -84,6 +90,14 @@ class Site:
             return None
         state.live.used = self.used
         return state
+
+    async def rows(self, run: str) -> list[RequestRow]:
+        """All requests of a run, if they can be had."""
+        try:
+            return await self.store.requests(Query(run=run))
+        except EXPECTED as error:
+            self.refused("requests", error)
+            return []
 
     async def move(self, run: str, max_turns: int | None = None) -> None:
         """Take a run up with nothing new to say."""

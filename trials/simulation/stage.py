@@ -14,6 +14,7 @@ from keyturn.audit.checker import Told, check
 from keyturn.core.effects import pending
 from keyturn.core.errors import KeyturnError
 from keyturn.core.run import Run
+from keyturn.directory.people import People
 from keyturn.engine.run.log_cache import log_in
 from keyturn.journal.rows import Query
 
@@ -23,6 +24,8 @@ from .made import Made
 from .people import Person
 from .plan import Knobs, draw
 from .site import Site
+from .telling import tell_all
+from .who import CROWD, LAST, NAME, ROOT, everybody
 from .world import World
 
 OVER = ("finished", "cancelled")
@@ -59,6 +62,7 @@ def simulate(seed: int, knobs: Knobs | None = None, *, told: bool = False) -> Ou
     lines = {run: log.lines for run, log in world.store._mine.logs.items()}  # type: ignore[attr-defined]
     world.counts["runs"], world.counts["calls"] = len(world.witness.runs), world.witness.calls
     world.counts["seconds"] = round(world.loop.now)
+    world.counts += world.witness.counts
     return Outcome(seed, world.violations, world.counts, world.tale, lines)
 
 
@@ -74,11 +78,12 @@ class Stage:
     async def play(self) -> None:
         """The whole of it."""
         world, plan = self.world, self.world.plan
+        await self._found()
         for number in range(plan.processes):
             self._open(f"site {number}")
         for _ in range(plan.runs):
             world.loop.begin(self.street, self._start())
-        for name in ("ada", "bob", "cyd")[: world.people_dice.randint(1, 3)]:
+        for name in CROWD[: world.people_dice.randint(1, 3)]:
             world.loop.begin(self.street, self._person(Person(world, name)))
         if plan.restores:
             world.loop.begin(self.street, self._restore())
@@ -88,7 +93,16 @@ class Stage:
                 break
         await self._close()
         await self._end_all()
+        await tell_all(world)
         await check_all(world)
+
+    async def _found(self) -> None:
+        """Begin the directory."""
+        people = People(self.world.store)
+        await people.start(ROOT)
+        for name, roles in everybody().items():
+            await people.add(name, roles=roles, by=ROOT)
+        self.world.witness.read(NAME, await self.world.store.read(NAME))
 
     def _open(self, name: str) -> None:
         """Start a process; when it dies another takes its place."""
@@ -186,16 +200,17 @@ class Stage:
     async def _end_all(self) -> None:
         """In the calm somebody decides whatever waits: every run must end, or have failed for a reason that stays."""
         world = self.world
-        site, person = Site(world, "last"), Person(world, "eve")
+        site, person = Site(world, "last"), Person(world, LAST[0])
         world.loop.begin(site.process, site.serve())
         runs = list[str]()
         for _ in range(60):
             await asyncio.sleep(20.0)
             runs = [run for run in self._open_runs() if not await self._tripped(run)]
             if not runs:
-                return
+                break
             for run in runs:
                 await self._help(person, site, run)
+        world.loop.kill(site.process)
         for run in runs:
             world.wrong(f"run {run[:4]} does not end: {_stands((await log_in(world.store, run)).run)}")
 
@@ -203,7 +218,7 @@ class Stage:
         """Decide what waits, on the list or in hand, and see that it goes on."""
         if site.by_app or self.world.people_dice.random() < 0.5:
             await person.asks(site, lambda: person.say(site, run))
-            second = Person(self.world, "fay")
+            second = Person(self.world, LAST[1])
             await second.asks(site, lambda: second.say(site, run))
         else:
             await person.asks(site, lambda: person.visit(site, run))

@@ -12,9 +12,23 @@ from typing import Any, TypeVar
 
 from keyturn.core.errors import StorageError, StorageFull
 from keyturn.journal.base import Claim
-from keyturn.journal.rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
+from keyturn.journal.rows import (
+    ALL,
+    Changes,
+    Delivery,
+    DeliveryQuery,
+    Dispatch,
+    GrantRow,
+    Notice,
+    Period,
+    Query,
+    RequestRow,
+    RunRow,
+    Tally,
+)
 
 from .loop import Process
+from .telling import named
 from .world import World
 
 T = TypeVar("T")
@@ -73,6 +87,7 @@ class FaultyStore:
         async def do() -> None:
             await self._true.append(run, expected, lines, claim, changes)
             self._world.durable(run, list(lines), claim)
+            self._world.noticed |= {named(notice) for notice in (changes.notices if changes is not None else ())}
 
         await self._asked("append", do)
 
@@ -117,6 +132,24 @@ class FaultyStore:
 
     async def outbox(self, limit: int = 100, done: int | None = None) -> list[Notice]:
         return await self._asked("read", lambda: self._true.outbox(limit, done))
+
+    async def tell(self, notices: Sequence[Notice]) -> None:
+        await self._asked("tell", lambda: self._true.tell(notices))
+
+    async def notified(self, timeout: float | None = None) -> None:
+        await self._true.notified(timeout)
+
+    async def deliveries(self, query: DeliveryQuery) -> list[Delivery]:
+        return await self._asked("read", lambda: self._true.deliveries(query))
+
+    async def dispatch(self, claim: Claim, step: Dispatch) -> None:
+        await self._asked("dispatch", lambda: self._true.dispatch(claim, step))
+
+    async def send_again(self, numbers: Sequence[int]) -> int:
+        return await self._asked("dispatch", lambda: self._true.send_again(numbers))
+
+    async def tallies(self, period: Period) -> list[Tally]:
+        return await self._asked("read", lambda: self._true.tallies(period))
 
     async def hashes(self, run: str) -> list[tuple[str, str]]:
         return await self._asked("read", lambda: self._true.hashes(run))

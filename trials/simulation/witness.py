@@ -20,6 +20,8 @@ from keyturn.core.strict import parse
 
 from .made import journal_time
 from .plan import Plan, Spec
+from .who import BOARD, CHIEFS, LEADS, Register
+from .who import NAME as DIRECTORY
 
 _REASONS = {
     "", "MaxTurnsExceeded", "ModelBehaviorError", "ProviderDown", "CancelledError",
@@ -72,6 +74,8 @@ class Seen:
     until: int | None = None
     wait: int | None = None
     restored: bool = False
+    unasked: bool = False
+    name: str = ""
 
 
 @dataclass
@@ -82,6 +86,7 @@ class RunSeen:
     over: bool = False
     ended: str = ""
     inputs: int = 0
+    withdrawn: int = 0
     agents: dict[str, str] = field(default_factory=dict[str, str])
     turns: dict[str, int] = field(default_factory=dict[str, int])
     calls: dict[str, Seen] = field(default_factory=dict[str, Seen])
@@ -100,6 +105,8 @@ class Witness:
         self.words: dict[str, list[Word]] = {}
         self.standing: set[tuple[str, str, str, str]] = set()
         self.calls = 0
+        self.counts = Counter[str]()
+        self.register = Register()
 
     def said(self, key: str, word: Word) -> None:
         """A person says something of a call, and it is on its way."""
@@ -107,6 +114,9 @@ class Witness:
 
     def read(self, run: str, lines: list[bytes]) -> None:
         """Lines that are durable now."""
+        if run == DIRECTORY:
+            self.register.read(lines)
+            return
         seen = self.runs.setdefault(run, RunSeen())
         for line in lines:
             for event in decode(line).events:
@@ -147,6 +157,7 @@ class Witness:
         for (what, run), count in kept.items():
             seen = self.runs.get(run, RunSeen())
             done = {"start": bool(seen.salt), "send": seen.inputs >= count, "cancel": seen.ended == "cancelled"}
+            done["withdraw"] = seen.withdrawn >= count
             if not done[what]:
                 yield f"run {run[:4]}: somebody was told that its {what} is kept, and it is not"
 
@@ -155,7 +166,8 @@ class Witness:
         if call.legitimate == permit.args:
             return
         stated, made = self._stated(spec, params), permit.decision
-        if stated == "deny":
+        over = self._plan.purse is not None and self._plan.purse.tool == spec.name and made is not None
+        if stated == "deny" and not over:  # what is over the limit is asked first
             self._wrong(f"{spec.name} of {call.id} ran though the policy denies it")
         if permit.licence.startswith("grant:"):
             self._by_grant(run, call, permit, params)
@@ -164,8 +176,10 @@ class Witness:
                 self._wrong(f"{spec.name} of {call.id} asks, and ran though nobody decided it")
         elif not any(word.fits(made) and _says(word, permit.args) for word in self.words.get(call.key, ())):
             self._wrong(f"{spec.name} of {call.id} ran on a decision that nobody made ({made.verdict} by {made.by})")
-        elif spec.gate == "two" and stated is None and len(self._agreed(call, made, permit.args)) < 2:
+        elif spec.gate in ("two", "two_led") and stated is None and len(self._agreed(call, made, permit.args)) < 2:
             self._wrong(f"{spec.name} of {call.id} takes two people, and ran on the word of one")
+        elif spec.gate in _ROLES and stated is None and not _may(spec, made):
+            self._wrong(f"{spec.name} of {call.id} takes a role, and ran on the word of {made.decider}")
         call.legitimate = permit.args
 
     def _agreed(self, call: Seen, made: ev.Decision, args: str) -> set[str]:
@@ -175,7 +189,7 @@ class Witness:
 
     def _stated(self, spec: Spec, params: dict[str, Any]) -> str | None:
         """What the run's policy says of these arguments."""
-        rules = () if self._plan.policy is None else self._plan.policy.rules
+        rules = [] if self._plan.policy is None else [rule for rule in self._plan.policy.rules if rule.over is None]
         return next((rule.action for rule in rules if rule.tool == spec.name and holds(rule.where, params)), None)
 
     def _by_grant(self, run: str, call: Seen, permit: Permit, params: dict[str, Any]) -> None:
@@ -231,7 +245,7 @@ class Witness:
             raw = event.output[made.item]
             args = raw.get("arguments", "") if made.args is None else made.args
             call = Seen(name, seen.agents[event.frame], made.tool, args, made.recover)
-            call.licence = "tool" if made.gate == "allow" else ""
+            call.licence, call.name = "tool" if made.gate == "allow" else "", made.name
             seen.calls[name], seen.raws[name] = call, raw
             call.key = blake2b(name.encode(), key=seen.salt.encode(), digest_size=16).hexdigest()
             seen.by_key[call.key] = call
@@ -255,6 +269,7 @@ class Witness:
         call = seen.calls[made.call]
         call.restored = False
         self._in_time(call, made)
+        self._known(call, made)
         if made.verdict == "retry":
             call.retries += made.by != "probe"
             call.licence, call.doubtful = call.licence or "word", False
@@ -287,6 +302,31 @@ class Witness:
     def voted(self, seen: RunSeen, event: ev.VoteCast) -> None:
         """A voice that decides nothing yet."""
         seen.decisions.append(event.decision)
+        self._known(seen.calls[event.decision.call], event.decision)
+
+    def _known(self, call: Seen, made: ev.Decision) -> None:
+        """Whether somebody who logged in had the roles with which they decided."""
+        said = [word.at for word in self.words.get(call.key, ()) if word.fits(made)]
+        if made.decider is not None:
+            self.counts["in somebody's place"] += bool(made.decider.acting_for)
+            self.counts["glass broken"] += made.broke_glass
+        if made.decider is not None and made.decider.strength == "authenticated" and said:
+            self.register.judge(made.decider, min(said), self._wrong)
+
+    def withdrew(self, seen: RunSeen, event: ev.ApprovalWithdrawn) -> None:
+        """An approval is taken back: nothing permits the call any more."""
+        call = seen.calls[event.call]
+        call.licence, call.decision, call.legitimate = "", None, None
+        seen.withdrawn += 1
+        self.counts["approvals taken back"] += 1
+
+    def marked(self, _seen: RunSeen, _event: ev.CallMarked) -> None:
+        """Somebody is on a request, or puts it off."""
+        self.counts["marks"] += 1
+
+    def counted(self, _seen: RunSeen, _event: ev.QuotaTaken) -> None:
+        """A call counts for a limit that runs share."""
+        self.counts["counted for all runs"] += 1
 
     def voided(self, seen: RunSeen, event: ev.CallVoided) -> None:
         """A call asks anew."""
@@ -298,11 +338,23 @@ class Witness:
     def call_started(self, seen: RunSeen, event: ev.CallStarted) -> None:
         """A call is started: one use of its tool is permitted."""
         call = seen.calls[event.call]
+        self._spend(call)
         call.permits.append(Permit(canonical(parse(call.args or "{}")), call.licence, call.decision, call.tool))
         if not call.licence or call.doubtful:
             self._wrong(f"{call.id} was started with nothing that permits it")
         if call.restored:
             self._wrong(f"{call.id} may have run before the store was put back, and was started without a new word")
+
+    def _spend(self, call: Seen) -> None:
+        """What nobody approved stays within the limit that all runs share."""
+        purse = self._plan.purse
+        call.unasked = purse is not None and call.licence not in ("word", "") and not call.licence.startswith("grant:")
+        if purse is None or not call.unasked or call.name != purse.tool:
+            return
+        spent = [each for run in self.runs.values() for each in run.calls.values() if each.unasked]
+        total = sum(parse(each.args)["n"] for each in spent if each.name == purse.tool)
+        if total > purse.most:
+            self._wrong(f"{call.id} was started unasked: {total} of {purse.most}")
 
     def lost(self, seen: RunSeen, event: ev.CallLost) -> None:
         """A started call will never report."""
@@ -314,6 +366,14 @@ class Witness:
     def grant_given(self, seen: RunSeen, event: ev.GrantGiven) -> None:
         """There is a standing decision."""
         seen.grants[event.grant.id] = event.grant
+
+
+_ROLES = {"led": LEADS, "two_led": LEADS, "glass": BOARD}
+
+
+def _may(spec: Spec, made: ev.Decision) -> bool:
+    roles = () if made.decider is None else made.decider.roles
+    return _ROLES[spec.gate] in roles or (spec.gate == "glass" and made.broke_glass and CHIEFS in roles)
 
 
 def _says(word: Word, args: str) -> bool:
@@ -337,4 +397,7 @@ _HEARS: dict[type[Any], Callable[[Witness, RunSeen, Any], None]] = {
     ev.CallStarted: Witness.call_started,
     ev.CallLost: Witness.lost,
     ev.GrantGiven: Witness.grant_given,
+    ev.ApprovalWithdrawn: Witness.withdrew,
+    ev.CallMarked: Witness.marked,
+    ev.QuotaTaken: Witness.counted,
 }

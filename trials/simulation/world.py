@@ -31,6 +31,7 @@ class World:
         self.fault_dice, self.tool_dice = plan.dice("faults"), plan.dice("tools")
         self.model_dice, self.people_dice = plan.dice("models"), plan.dice("people")
         self.fate, self.meddling_dice = plan.dice("fate"), plan.dice("meddling")
+        self.telling_dice = plan.dice("telling")
         self.loop = VirtualLoop(plan.dice("order"))
         self.counts: Counter[str] = Counter()
         self.violations: list[str] = []
@@ -39,6 +40,9 @@ class World:
         self.effects: dict[str, list[str]] = {}
         self.acknowledged: list[tuple[str, str, Word]] = []
         self.kept: Counter[tuple[str, str]] = Counter()
+        # Notices that became durable, and what somebody was told: the topic, the run, the request.
+        self.noticed: set[tuple[str, str, str]] = set()
+        self.told_of: set[tuple[str, str, str]] = set()
         # Effects that no log tells of any more, since an older copy of the store was put back.
         self.unwritten: Counter[str] = Counter()
         self.fault_rate, self.slow_rate, self.stall_rate = plan.fault_rate, plan.fault_rate * 2, plan.stall_rate

@@ -97,8 +97,9 @@ class Addressing:
 
     @property
     def _books(self) -> frozenset[str]:
-        """Return the channels that are told of everything."""
-        return frozenset(channel.name for channel in self._plan.channels if channel.every_event)
+        """Return the channels that are told of everything, and what may be addressed to one of them yet."""
+        books = frozenset(channel.name for channel in self._plan.channels if channel.every_event)
+        return books | {NOBODY} if books else books
 
 
 def _given_up(row: Delivery, subject: str, topic: str, person: object, books: frozenset[str]) -> bool:

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         from ..server.running import Address
     except ImportError as error:
         print_labelled(
-            "keyturn serve", f'the server needs packages of its own: pip install "keyturn[server]" ({error})'
+            "keyturn serve", f"the server needs packages of its own: pip install 'keyturn[server]' ({error})"
         )
         return 2
     with warnings.catch_warnings():

@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 
 class _Room(Protocol):
+    """Has words of the async client, and the loop in which they are said."""
+
     _loop: _Loop
     _words: Any
 
@@ -87,6 +89,8 @@ async def _closed(events: AsyncGenerator[Any]) -> None:
 
 
 class _Words:
+    """Holds words of the async client, and the loop in which they are said."""
+
     def __init__(self, loop: _Loop, words: Any) -> None:
         self._loop, self._words = loop, words
 

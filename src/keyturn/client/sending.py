@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -32,7 +32,7 @@ from ..wire.seen import Failure, Told
 try:
     import httpx2
 except ImportError as error:
-    raise ImportError('the client needs httpx2: pip install "keyturn[server]"') from error
+    raise ImportError("the client needs httpx2: pip install 'keyturn[server]'") from error
 
 T = TypeVar("T")
 _TRIES = 4
@@ -122,15 +122,20 @@ class Sender:
             ) as made:
                 if made.status_code != 200:
                     raise error_of(made.status_code, await made.aread(), path)
-                name = ""
-                async for line in made.aiter_lines():
-                    field, _, value = line.partition(": ")
-                    if field == "id":
-                        name = value
-                    elif field == "data":
-                        yield name, value.encode()
+                async for each in _events_in(made.aiter_lines()):
+                    yield each
         except httpx2.TransportError as error:
             raise ServerError(f"the stream was cut: {type(error).__name__}", None) from None
+
+
+async def _events_in(lines: AsyncIterator[str]) -> AsyncGenerator[tuple[str, bytes]]:
+    name = ""
+    async for line in lines:
+        field, _, value = line.partition(": ")
+        if field == "id":
+            name = value
+        elif field == "data":
+            yield name, value.encode()
 
 
 def _query(wanted: Mapping[str, Any]) -> dict[str, Any]:

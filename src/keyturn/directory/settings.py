@@ -18,7 +18,7 @@ OWN = "own"
 
 #: The settings that Keyturn reads, and which kind of value each takes.
 KNOWN: dict[str, type] = {RECORD_READS: bool}
-_WORDS = {bool: "true or false"}
+_WORDS: dict[type, str] = {bool: "true or false"}
 #: Settings that are one of a few words.
 CHOICES: dict[str, tuple[str, ...]] = {VISIBLE: ("all", OWN)}
 

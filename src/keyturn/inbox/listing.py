@@ -39,7 +39,7 @@ class Filters(msgspec.Struct, frozen=True):
 
 
 class Listed(NamedTuple):
-    """Holds the rows of a list, how many wait, and whether those are all that there are."""
+    """Holds the rows of a list, how many were found, and whether those are all that there are."""
 
     rows: Sequence[RequestRow]
     found: int

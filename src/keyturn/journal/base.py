@@ -150,13 +150,6 @@ class Records(Protocol):
         """
         ...
 
-    def watch_all(self) -> AsyncGenerator[None, None]:
-        """Yield at once, and soon after anything is written, without polling: once for several writes, or for none.
-
-        It does not end by itself: close it.
-        """
-        ...
-
     async def runs(self, query: Query = ALL) -> list[RunRow]:
         """Return runs, by when they started; `id` and `run` mean the same here."""
         ...
@@ -204,6 +197,13 @@ class Outbox(Protocol):
         """Wait until there are notices, or deliveries that were sent again, or for `timeout` seconds.
 
         It may return early and never late.
+        """
+        ...
+
+    def watch_all(self) -> AsyncGenerator[None, None]:
+        """Yield at once, and soon after anything is written, without polling: once for several writes, or for none.
+
+        It does not end by itself: close it.
         """
         ...
 

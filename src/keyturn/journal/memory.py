@@ -12,7 +12,6 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field
 from heapq import nsmallest
 
 import msgspec
@@ -22,7 +21,7 @@ from ..core.seal import Ring, erased, parted
 from ..core.states import OVER
 from ..keys import own_ring
 from .base import Claim, LostRace
-from .memory_rows import MemoryRows
+from .memory_logs import ANY, DUE, NOTICES, MemoryLog, MemoryTenant, wake_all
 from .rows import (
     ALL,
     ENDED,
@@ -44,45 +43,6 @@ from .sealing import askable, check_erasable, check_name, plain, plain_notice
 _RING = own_ring()
 
 
-@dataclass(slots=True)
-class _Log:
-    """Holds one run's lines, and who holds the run."""
-
-    lines: list[bytes] = field(default_factory=list[bytes])
-    erased: bool = False
-    epoch: int = 0
-    holder: Claim | None = None
-    due: int | None = None
-    session: str = ""
-    place: int = 0
-
-    def wanted_at(self) -> int | None:
-        """Return when somebody should look at the run; while it is held, that is when the claim expires."""
-        if not self.lines or self.erased:
-            return None
-        return self.holder.until if self.holder is not None else self.due
-
-
-# Under this name wait those who want to know of any run that is due. No run is called like that.
-_DUE = "\x00due"
-# Under this one who delivers notices.
-_NOTICES = "\x00notices"
-# And under this one who wants to know of anything that is written.
-_ANY = "\x00any"
-
-
-@dataclass(slots=True)
-class _Tenant:
-    """Holds all that one tenant has.
-
-    `waiting` are the watchers who have seen all there is, by run.
-    """
-
-    logs: dict[str, _Log] = field(default_factory=dict[str, _Log])
-    waiting: dict[str, list[asyncio.Future[None]]] = field(default_factory=dict[str, list[asyncio.Future[None]]])
-    rows: MemoryRows = field(default_factory=MemoryRows)
-
-
 class MemoryJournal:
     """Stores logs for as long as the object lives; `clock` gives the time in milliseconds.
 
@@ -98,7 +58,7 @@ class MemoryJournal:
         self._clock = clock or _now
         # Reentrant: a watcher that is garbage may be closed, and take the lock, wherever memory is asked for.
         self._lock = threading.RLock()
-        self._tenants: dict[str, _Tenant] = {tenant: _Tenant()}
+        self._tenants: dict[str, MemoryTenant] = {tenant: MemoryTenant()}
         self._mine = self._tenants[tenant]
 
     @classmethod
@@ -117,7 +77,7 @@ class MemoryJournal:
         view = copy(self)
         view.tenant = check_name("a tenant's name", tenant)
         with self._lock:
-            view._mine = self._tenants.setdefault(tenant, _Tenant())
+            view._mine = self._tenants.setdefault(tenant, MemoryTenant())
         return view
 
     def keys(self) -> Ring:
@@ -153,10 +113,10 @@ class MemoryJournal:
             if not over and not (claim is None and changes is not None and changes.quiet):
                 log.due = _earlier(log.due, self._clock()) if claim is None else None
             self._mine.logs[run] = log
-            woken = self._mine.waiting.pop(run, []) + ([] if claim else self._mine.waiting.pop(_DUE, []))
-            woken += self._mine.waiting.pop(_NOTICES, []) if changes is not None and changes.notices else []
-            woken += self._mine.waiting.pop(_ANY, [])
-        _wake_all(woken)
+            woken = self._mine.waiting.pop(run, []) + ([] if claim else self._mine.waiting.pop(DUE, []))
+            woken += self._mine.waiting.pop(NOTICES, []) if changes is not None and changes.notices else []
+            woken += self._mine.waiting.pop(ANY, [])
+        wake_all(woken)
 
     async def read(self, run: str, after: int = 0) -> list[bytes]:
         with self._lock:
@@ -179,8 +139,8 @@ class MemoryJournal:
             log.erased = True
             log.session, log.place = "", 0
             self._mine.rows.erase(run)
-            woken = self._mine.waiting.pop(_DUE, [])
-        _wake_all(woken)
+            woken = self._mine.waiting.pop(DUE, [])
+        wake_all(woken)
 
     async def now(self) -> int:
         return self._clock()
@@ -204,21 +164,21 @@ class MemoryJournal:
     async def tell(self, notices: Sequence[Notice]) -> None:
         with self._lock:
             self._mine.rows.tell([plain_notice(notice) for notice in notices])
-            woken = self._mine.waiting.pop(_NOTICES, []) + self._mine.waiting.pop(_ANY, [])
-        _wake_all(woken)
+            woken = self._mine.waiting.pop(NOTICES, []) + self._mine.waiting.pop(ANY, [])
+        wake_all(woken)
 
     async def notified(self, timeout: float | None = None) -> None:
         with self._lock:
             if self._mine.rows.notices:
                 return
-            told = self._wait(_NOTICES)
+            told = self._wait(NOTICES)
         try:
             async with asyncio.timeout(timeout):
                 await told
         except TimeoutError:
             return
         finally:
-            self._leave(_NOTICES, told)
+            self._leave(NOTICES, told)
 
     async def deliveries(self, query: DeliveryQuery) -> list[Delivery]:
         with self._lock:
@@ -232,8 +192,8 @@ class MemoryJournal:
     async def send_again(self, numbers: Sequence[int]) -> int:
         with self._lock:
             count = self._mine.rows.send_again(numbers, self._clock())
-            woken = self._mine.waiting.pop(_NOTICES, []) + self._mine.waiting.pop(_ANY, [])
-        _wake_all(woken)
+            woken = self._mine.waiting.pop(NOTICES, []) + self._mine.waiting.pop(ANY, [])
+        wake_all(woken)
         return count
 
     async def tallies(self, period: Period) -> list[Tally]:
@@ -248,7 +208,7 @@ class MemoryJournal:
         with self._lock:
             now, rows = self._clock(), self._mine.rows.runs
             found = [(self._mine.logs[name], name) for _, name in self._before(self._log(run))]
-            return [name for log, name in found if rows[name].status not in ENDED or _held(log, now)]
+            return [name for log, name in found if rows[name].status not in ENDED or log.held(now)]
 
     async def head(self, run: str) -> int:
         with self._lock:
@@ -264,18 +224,18 @@ class MemoryJournal:
     async def watch_all(self) -> AsyncGenerator[None, None]:
         while True:
             with self._lock:
-                told = self._wait(_ANY)
+                told = self._wait(ANY)
             try:
                 yield
                 await told
             finally:
-                self._leave(_ANY, told)
+                self._leave(ANY, told)
 
     async def claim(self, run: str, worker: str, ttl_ms: int) -> Claim:
         check_name("a run's id", run)
         check_name("a worker's name", worker)
         with self._lock:
-            now, log = self._clock(), self._mine.logs.setdefault(run, _Log())
+            now, log = self._clock(), self._mine.logs.setdefault(run, MemoryLog())
             holder = log.holder
             if holder is not None and now < holder.until:
                 raise Conflict(f"run {run!r} is held by {holder.worker!r}; wait for it", winner=holder.worker)
@@ -298,7 +258,7 @@ class MemoryJournal:
             if over:  # and its last words are in the session: the next one may begin
                 log.session, log.place = "", 0
             queued = claim.run in self._mine.rows.queued  # whose turn may have come while it was held
-            _wake_all(self._mine.waiting.pop(_DUE, []) if over or queued or log.due is not None else [])
+            wake_all(self._mine.waiting.pop(DUE, []) if over or queued or log.due is not None else [])
 
     async def due(self, limit: int = 100) -> list[str]:
         with self._lock:
@@ -311,7 +271,7 @@ class MemoryJournal:
             first, now = min(self._wanted(), default=None), self._clock()
             if first is not None and first[0] <= now:
                 return
-            stirred = self._wait(_DUE)
+            stirred = self._wait(DUE)
         waits = [
             seconds for seconds in (timeout, None if first is None else (first[0] - now) / 1_000) if seconds is not None
         ]
@@ -320,7 +280,7 @@ class MemoryJournal:
         except TimeoutError:
             return
         finally:
-            self._leave(_DUE, stirred)
+            self._leave(DUE, stirred)
 
     def _wanted(self) -> list[tuple[int, str]]:
         """Return when each run wants to be looked at."""
@@ -332,13 +292,13 @@ class MemoryJournal:
         log = self._mine.logs[run]
         return log.holder is None and log.due is None and not self._before(log)
 
-    def _before(self, mine: _Log) -> list[tuple[int, str]]:
+    def _before(self, mine: MemoryLog) -> list[tuple[int, str]]:
         if not mine.session:
             return []
         logs = self._mine.logs.items()
         return sorted((log.place, run) for run, log in logs if log.session == mine.session and log.place < mine.place)
 
-    def _place(self, run: str, log: _Log, changes: Changes) -> None:
+    def _place(self, run: str, log: MemoryLog, changes: Changes) -> None:
         """Give a run that comes to a session the last place there; take it from one that is over and held by nobody."""
         over = changes.run.status in ENDED
         if changes.session and not log.session and not over:
@@ -347,11 +307,11 @@ class MemoryJournal:
         elif over and log.holder is None:
             log.session, log.place = "", 0
 
-    def _log(self, run: str) -> _Log:
+    def _log(self, run: str) -> MemoryLog:
         """Return the log of a run; an empty one, which nobody keeps, for an unknown run."""
-        return self._mine.logs.get(run) or _Log()
+        return self._mine.logs.get(run) or MemoryLog()
 
-    def _held(self, run: str, claim: Claim) -> _Log:
+    def _held(self, run: str, claim: Claim) -> MemoryLog:
         """Return the log of a run that is still held under this claim, or raise `Conflict`."""
         log = self._log(run)
         holder = log.holder
@@ -389,21 +349,6 @@ class MemoryJournal:
             others = [other for other in self._mine.waiting.pop(what, []) if other is not watcher]
             if others:
                 self._mine.waiting[what] = others
-
-
-def _wake_all(watchers: list[asyncio.Future[None]]) -> None:
-    for watcher in watchers:
-        with suppress(RuntimeError):  # its loop is closed: nobody waits there any more
-            watcher.get_loop().call_soon_threadsafe(_wake, watcher)
-
-
-def _wake(watcher: asyncio.Future[None]) -> None:
-    if not watcher.done():
-        watcher.set_result(None)
-
-
-def _held(log: _Log, now: int) -> bool:
-    return log.holder is not None and now < log.holder.until
 
 
 def _earlier(one: int | None, other: int | None) -> int | None:

@@ -63,10 +63,12 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
         openapi_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    api.state.app, api.state.settings, api.state.live = app, settings, live
+    api.state.app = app
+    api.state.settings = settings
+    api.state.live = live
     api.state.limits = Limits()
     api.state.entrance = Entrance(app, settings, api.state.limits, _drawn)
-    api.mount("/v1", api_of(app, settings, live))
+    api.mount("/v1", api_of(app, settings, live, api.state.limits))
     api.include_router(entering.router)
     api.include_router(pages.router)
     api.add_exception_handler(TooMany, too_many)

@@ -56,6 +56,7 @@ class Guard:
             return await self._app(scope, receive, send)
         if scope["type"] != "http":
             return await send({"type": "websocket.close", "code": 1008})
+        scope["keyturn_root"] = scope.get("root_path", "")  # below which prefix all of it stands: parts have their own
         refused = self.refusal(scope)
         if refused is not None:
             return await _refuse(send, *refused)

@@ -71,20 +71,25 @@ class Live:
 
     def _watch(self) -> None:
         if self._watching is None or self._watching.done():
+            self._version += 1  # nobody watched for a while: what was looked up before may be old
             self._watching = asyncio.ensure_future(self._follow())
 
     async def _follow(self) -> None:
         while self._rings:
             with contextlib.suppress(StorageError):  # a store that is away for a while is looked for again
-                async with contextlib.aclosing(self._store.watch_all()) as told:
-                    async for _ in told:
-                        self._version += 1
-                        for ring in self._rings:
-                            ring.set()
-                        if not self._rings:
-                            return
-                        await asyncio.sleep(_AT_ONCE)  # what is written in one breath is told once
+                await self._ring_on()
             await asyncio.sleep(_AGAIN)
+
+    async def _ring_on(self) -> None:
+        """Ring whoever listens after each change, until nobody does."""
+        async with contextlib.aclosing(self._store.watch_all()) as told:
+            async for _ in told:
+                self._version += 1
+                for ring in self._rings:
+                    ring.set()
+                if not self._rings:
+                    return
+                await asyncio.sleep(_AT_ONCE)  # what is written in one breath is told once
 
 
 async def _rung(ring: asyncio.Event, every: float) -> bool:

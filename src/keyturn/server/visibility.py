@@ -33,7 +33,9 @@ class Sight:
     """Says what one visitor sees, as the directory stood when they asked."""
 
     def __init__(self, app: App, visitor: Visitor, now: int) -> None:
-        self._app, self.visitor, self._now = app, visitor, now
+        self._app = app
+        self._now = now
+        self.visitor = visitor
         #: Whether they see all of their tenant.
         self.whole = visitor.directory.settings.get(VISIBLE) != OWN or ADMIN in visitor.roles
         self._begun = time.monotonic()

@@ -87,7 +87,11 @@ def cookie_name(request: HTTPConnection) -> str:
     settings = getattr(request.app.state, "settings", None)
     if settings is None or not settings.secure:
         return COOKIE
-    return f"__Secure-{COOKIE}" if request.scope.get("root_path") else f"__Host-{COOKIE}"
+    return (
+        f"__Secure-{COOKIE}"
+        if request.scope.get("keyturn_root", request.scope.get("root_path"))
+        else f"__Host-{COOKIE}"
+    )
 
 
 def form_mark(token: str) -> str:

@@ -1,4 +1,4 @@
-"""What a server tells of people: who is here, their tokens, keys and delegations. No secret is among it."""
+"""What a server tells of people: who is here, their tokens, keys and delegations; no secret is among it."""
 
 from __future__ import annotations
 

@@ -28,6 +28,8 @@ _LARGEST = 16_384
 
 
 class _Kept(NamedTuple):
+    """Holds an answer, what was asked for it, and until when it is remembered."""
+
     until: float
     body: bytes
     status: int
@@ -36,6 +38,8 @@ class _Kept(NamedTuple):
 
 @dataclass
 class _Work:
+    """Lets one of those who ask the same do it while the others wait."""
+
     lock: asyncio.Lock
     waiting: int = 0
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
+from fastapi import Depends
 from fastapi import Query as Param
 from pydantic import AwareDatetime
 from starlette.background import BackgroundTask
@@ -25,15 +26,22 @@ Key = Annotated[str | None, Param(max_length=250, description="The `next` of the
 Days = Annotated[int, Param(ge=1, le=3_660)]
 
 
-@routes.add("GET", "/audit", scope="read", gives=AuditPage)
-async def search_audit(
-    here: Here,
+async def _terms(
     person: Name = None,
     tool: Name = None,
     agent: Name = None,
     run: Name = None,
     verdict: Name = None,
     text: Name = None,
+) -> dict[str, Any]:
+    plain(person, tool, agent, run, verdict, text)
+    return {"person": person, "tool": tool, "agent": agent, "run": run, "verdict": verdict, "text": text}
+
+
+@routes.add("GET", "/audit", scope="read", gives=AuditPage)
+async def search_audit(
+    here: Here,
+    terms: Annotated[dict[str, Any], Depends(_terms)],
     since: At = None,
     until: At = None,
     after: Key = None,
@@ -41,12 +49,10 @@ async def search_audit(
 ) -> Any:
     """Return who decided what, when and on which bytes, the oldest run first."""
     here.sight.must_see_all()
-    plain(person, tool, agent, run, verdict, text, after)
-    more: dict[str, Any] = {"person": person, "tool": tool, "agent": agent, "run": run, "verdict": verdict}
+    plain(after)
+    more: dict[str, Any] = terms | {"between": (since, until), "by": here.visitor.login}
     async with here.request.app.state.busy:  # one at a time: it reads logs
-        found = await here.app.audit.search(
-            after=after, limit=limit + 1, text=text, between=(since, until), by=here.visitor.login, **more
-        )
+        found = await here.app.audit.search(after=after, limit=limit + 1, **more)
     page = found[:limit]
     return answer(AuditPage(page, page[-1].key if len(found) > limit else None))
 

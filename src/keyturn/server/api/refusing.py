@@ -16,6 +16,7 @@ from ...core.errors import KeyturnError
 from ...wire.seen import Failure, Told
 from ..errors import Refused, refused
 from ..guard import TooLong, TooSlow
+from ..limits import TooMany
 
 log = logging.getLogger("keyturn.server")
 _KINDS = {401: "unknown", 403: "not_allowed", 404: "missing", 405: "method", 413: "too_long", 415: "media_type"}
@@ -29,7 +30,9 @@ class Refusal(Exception):
     """
 
     def __init__(self, status: int, kind: str, message: str, headers: dict[str, str] | None = None) -> None:
-        self.status, self.kind, self.message = status, kind, message
+        self.status = status
+        self.kind = kind
+        self.message = message
         self.headers = headers or {}
         super().__init__(message)
 
@@ -56,6 +59,7 @@ def answer_refusals(api: FastAPI) -> None:
     api.add_exception_handler(HTTPException, _http)
     api.add_exception_handler(TooLong, _too_long)
     api.add_exception_handler(TooSlow, _too_slow)
+    api.add_exception_handler(TooMany, _too_many)
     api.add_exception_handler(Exception, _fault)
 
 
@@ -87,6 +91,10 @@ async def _too_long(_request: Request, error: Exception) -> Response:
 
 async def _too_slow(_request: Request, error: Exception) -> Response:
     return failure(408, Told("too_slow", str(error)), {"connection": "close"})
+
+
+async def _too_many(_request: Request, error: Exception) -> Response:
+    return failure(429, Told("too_many", str(error)), {"retry-after": str(cast("TooMany", error).after)})
 
 
 async def _fault(request: Request, error: Exception) -> Response:

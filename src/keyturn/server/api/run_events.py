@@ -64,9 +64,9 @@ async def run_lines(journal: Store, run: str, after: int) -> AsyncGenerator[byte
     log = Log(chain=chain_of(journal, run))
     async with contextlib.aclosing(journal.watch(run)) as lines:
         async for line in lines:
-            for step in log.extend([line]):
-                place = len(log) - 1
-                if place > after:
-                    yield event(msgspec.json.encode(shown_line(place, log.run, step)), id=str(place))
+            [step] = log.extend([line])
+            place = len(log) - 1
+            if place > after:
+                yield event(msgspec.json.encode(shown_line(place, log.run, step)), id=str(place))
             if log.run.status in _ENDED:
                 return

@@ -104,19 +104,20 @@ class EventStream(Response):
 
     async def _pump(self, send: Send) -> None:
         async with contextlib.aclosing(self._events) as events:
-            while True:
-                coming = asyncio.ensure_future(anext(events, None))
-                try:
-                    while not (await asyncio.wait({coming}, timeout=_PING))[0]:
-                        await self._check()
-                        await send({"type": "http.response.body", "body": b": \n\n", "more_body": True})
-                finally:
-                    await _stopped({coming})
-                body = coming.result()
-                if body is None:
-                    return
+            while (body := await self._next(events, send)) is not None:
                 await self._check()
                 await send({"type": "http.response.body", "body": body, "more_body": True})
+
+    async def _next(self, events: AsyncGenerator[bytes], send: Send) -> bytes | None:
+        """Return the next event, None after the last; while there is none, show that somebody is still here."""
+        coming = asyncio.ensure_future(anext(events, None))
+        try:
+            while not (await asyncio.wait({coming}, timeout=_PING))[0]:
+                await self._check()
+                await send({"type": "http.response.body", "body": b": \n\n", "more_body": True})
+        finally:
+            await _stopped({coming})
+        return coming.result()
 
     async def _check(self) -> None:
         if time.monotonic() - self._checked >= _PING:

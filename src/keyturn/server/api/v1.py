@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 from ..._version import __version__
 from ...app import App
 from ...wire.seen import Failure
+from ..limits import Limits
 from ..live import Live
 from ..settings import ServerSettings
 from . import decisions, grants, health, people, policies, records, requests, run_events, runs
@@ -24,7 +25,7 @@ from .streams import StreamPlaces
 SUBJECTS = (health, runs, run_events, requests, decisions, grants, people, policies, records)
 
 
-def api_of(app: App, settings: ServerSettings, live: Live) -> ASGIApp:
+def api_of(app: App, settings: ServerSettings, live: Live, limits: Limits) -> ASGIApp:
     """Return the API of an app, to be mounted under /v1."""
     api = FastAPI(
         title="Keyturn",
@@ -36,8 +37,13 @@ def api_of(app: App, settings: ServerSettings, live: Live) -> ASGIApp:
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    api.state.app, api.state.settings, api.state.live = app, settings, live
-    api.state.answers, api.state.places, api.state.metrics = Answers(), StreamPlaces(), Metrics()
+    api.state.app = app
+    api.state.settings = settings
+    api.state.live = live
+    api.state.limits = limits
+    api.state.answers = Answers()
+    api.state.places = StreamPlaces()
+    api.state.metrics = Metrics()
     api.state.busy = asyncio.Semaphore(1)
     for subject in SUBJECTS:
         api.include_router(subject.routes.router)

@@ -24,10 +24,11 @@ async def changes_within(here: Call, wait: float) -> AsyncGenerator[None]:
     places = here.request.app.state.places
     places.check(here.visitor.id)
     ends = time.monotonic() + wait
-    with places.held(here.visitor.id):
-        async with contextlib.aclosing(here.live.changes(min(wait, _LOOK))) as changes:
-            async for changed in changes:
-                if changed:
-                    yield
-                if time.monotonic() >= ends or await here.request.is_disconnected():
-                    return
+    async with contextlib.AsyncExitStack() as held:
+        held.enter_context(places.held(here.visitor.id))
+        changes = await held.enter_async_context(contextlib.aclosing(here.live.changes(min(wait, _LOOK))))
+        async for changed in changes:
+            if changed:
+                yield
+            if time.monotonic() >= ends or await here.request.is_disconnected():
+                return

@@ -148,7 +148,8 @@ def words_of(form: dict[str, str]) -> dict[str, Any]:
 
 async def _say(at: Here, name: str, verdict: str, form: dict[str, str]) -> None:
     """Deliver one word; a decision names the digest and revision that stood on the page."""
-    inbox, by, words = at.app.inbox, at.visitor.login, words_of(form)
+    inbox, by = at.app.inbox, at.visitor.login
+    words = words_of(form)
     message = form.get("message") or None
     match verdict:
         case "approve":

@@ -112,7 +112,8 @@ def _environment() -> Environment:
     for name in ("safe", "tojson", "urlize", "forceescape", "xmlattr"):  # they print what `finalize` has not seen
         del made.filters[name]
     made.filters |= {"span": span, "stamp": stamp, "typed": typed, "groups": _groups, "short": _short}
-    made.globals.update({"MARKS": MARKS, "STATES": STATES})  # pyright: ignore[reportArgumentType, reportCallIssue]
+    known: dict[str, Any] = {"MARKS": MARKS, "STATES": STATES}
+    made.globals.update(known)
     return made
 
 

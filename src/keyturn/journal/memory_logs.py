@@ -1,0 +1,65 @@
+"""What a journal in memory keeps of one tenant, and how those who wait for it are woken."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from .base import Claim
+from .memory_rows import MemoryRows
+
+
+@dataclass(slots=True)
+class MemoryLog:
+    """Holds one run's lines, and who holds the run."""
+
+    lines: list[bytes] = field(default_factory=list[bytes])
+    erased: bool = False
+    epoch: int = 0
+    holder: Claim | None = None
+    due: int | None = None
+    session: str = ""
+    place: int = 0
+
+    def wanted_at(self) -> int | None:
+        """Return when somebody should look at the run; while it is held, that is when the claim expires."""
+        if not self.lines or self.erased:
+            return None
+        return self.holder.until if self.holder is not None else self.due
+
+    def held(self, now: int) -> bool:
+        """Return whether somebody holds the run."""
+        return self.holder is not None and now < self.holder.until
+
+
+# Under this name wait those who want to know of any run that is due. No run is called like that.
+DUE = "\x00due"
+# Under this one who delivers notices.
+NOTICES = "\x00notices"
+# And under this one who wants to know of anything that is written.
+ANY = "\x00any"
+
+
+@dataclass(slots=True)
+class MemoryTenant:
+    """Holds all that one tenant has.
+
+    `waiting` are the watchers who have seen all there is, by run.
+    """
+
+    logs: dict[str, MemoryLog] = field(default_factory=dict[str, MemoryLog])
+    waiting: dict[str, list[asyncio.Future[None]]] = field(default_factory=dict[str, list[asyncio.Future[None]]])
+    rows: MemoryRows = field(default_factory=MemoryRows)
+
+
+def wake_all(watchers: list[asyncio.Future[None]]) -> None:
+    """Wake watchers, each in its own loop."""
+    for watcher in watchers:
+        with suppress(RuntimeError):  # its loop is closed: nobody waits there any more
+            watcher.get_loop().call_soon_threadsafe(_wake, watcher)
+
+
+def _wake(watcher: asyncio.Future[None]) -> None:
+    if not watcher.done():
+        watcher.set_result(None)

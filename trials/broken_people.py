@@ -1,0 +1,130 @@
+"""The mutants of what came with several people: quorum, marks, lists, shared limits, the directory, proofs, the outbox.
+
+As in `broken.py`, each breaks one law and must be caught by the battery.
+"""
+
+from __future__ import annotations
+
+from keyturn.channels.lane import Lane
+from keyturn.core import beside, gate, people, quota, words
+from keyturn.core.challenge import decision_text
+from keyturn.core.states import MOVES
+from keyturn.directory import decide as directory_decide
+from keyturn.directory import state
+from keyturn.directory.people import People
+from keyturn.engine.effects import before_start
+from keyturn.engine.effects.quotas import Quotas
+from keyturn.inbox.counter import Counter
+from keyturn.inbox.desk import Inbox
+from trials.alteration import Edit, Moves, Mutant, mutant
+
+_SHOWN = "shown.digest not in (None, waiting.digest) or shown.revision not in (None, waiting.revision)"
+_LET_IN = "if not good or directory.person(person) is None:"
+
+OF_PEOPLE: list[Mutant] = [
+    mutant(
+        "who acts for somebody is another",
+        "I1 a quorum is of principals",
+        Edit(people.voices, "reads_as(who.principal)", "reads_as(who.id)"),
+    ),
+    mutant(
+        "ids that read alike are two",
+        "I1 a quorum is of principals",
+        Edit(people.voices, "reads_as(who.principal)", "who.principal"),
+    ),
+    mutant(
+        "one denies for two",
+        "I3 a rejection takes as many as its terms say",
+        Edit(gate.needed, "return terms.deny_quorum if", "return 1 if"),
+    ),
+    mutant(
+        "what has begun is taken back",
+        "I2 what is begun is not taken back",
+        Edit(beside.withdraw, "call is None or call.state not in READY", "call is None"),
+        Moves(MOVES, {("started", "void"): "proposed"}),
+    ),
+    mutant(
+        "anybody marks",
+        "I1 who may mark a request",
+        Edit(beside.mark, "if why:", "if False:"),
+    ),
+    mutant(
+        "the glass is broken without a word",
+        "I8 broken glass has a reason on record",
+        Edit(words.check_words, ' and decision.verdict == "approve" and decision.note)', ")"),
+    ),
+    mutant(
+        "a list is decided as it is now",
+        "I4 what is decided is what was shown",
+        Edit(Counter._waiting, _SHOWN, "False"),
+        Edit(Counter._waiting, "shown.digest is None and call.renewed", "False"),
+    ),
+    mutant(
+        "alike whatever the arguments",
+        "I4 a batch is of one shape",
+        Edit(Inbox.alike, "row.request.shape == waiting.shape", "True"),
+    ),
+    mutant(
+        "a limit is not held to",
+        "I1 a limit that runs share",
+        Edit(quota.take, "run.spent + Fraction(c.beside) + amount > Fraction(c.most)", "False"),
+    ),
+    mutant(
+        "a call is counted twice",
+        "I1 a limit that runs share",
+        Edit(quota.take, "_place(c.run, c.call, c.of) in run.taken", "False"),
+    ),
+    mutant(
+        "a closed count goes on",
+        "I1 a limit that runs share",
+        Edit(quota.take, "if run.closed:", "if False:"),
+    ),
+    mutant(
+        "what others spent is not read",
+        "I1 a limit that runs share",
+        Edit(vars(Quotas)["spent"].fget, "wanted.spent for", "wanted.spent * 0 for"),
+        Edit(quota.take, "run.spent + Fraction(c.beside) + amount > Fraction(c.most)", "False"),
+    ),
+    mutant(
+        "a role is never taken away",
+        "I1 a role counts while somebody has it",
+        Edit(state._role_taken, "d.people[e.person].roles - {e.role}", "d.people[e.person].roles"),
+    ),
+    mutant(
+        "a revoked token lets in",
+        "I7 a token counts until it is revoked",
+        Edit(directory_decide.let_in, _LET_IN, "if False:"),
+        Edit(People.admitted, "decide.present(directory, login.person).kind", "directory.people[login.person].kind"),
+    ),
+    mutant(
+        "a delegation has no end",
+        "I1 a delegation has an end",
+        Edit(state.Delegation.holds, "self.ended_at is None and now < self.until", "True"),
+    ),
+    mutant(
+        "a machine decides",
+        "I1 no machine decides",
+        Edit(People.admitted, '.kind == "machine"', '.kind == "nothing"'),
+    ),
+    mutant(
+        "signatures are not looked at before a start",
+        "I1 what a person signed is verified by who starts it",
+        Edit(before_start.takes_proof, "any(each.needs_proof for each in terms)", "False"),
+    ),
+    mutant(
+        "a worker takes any signature",
+        "I1 what a person signed is verified by who starts it",
+        Edit(before_start.unsigned, "if why:", 'why = ""\n    if why:'),
+    ),
+    mutant(
+        "a signature fits every request",
+        "I4 a signature is for one decision",
+        Edit(decision_text, '{"tenant": tenant, "request": request, "revision": revision}', '{"tenant": tenant}'),
+        Edit(decision_text, "for name in SAID}", 'for name in SAID if name != "digest"}'),
+    ),
+    mutant(
+        "a notice is struck out before it is told",
+        "I6 a notice is told at least once",
+        Edit(Lane.deliver, "Dispatch(changed=[begun])", "Dispatch(gone=[row.number])"),
+    ),
+]
