@@ -190,7 +190,6 @@ FIRST_USE = {
     "audit": "asyncio.run(keyturn.App([], 'memory://').audit.checkpoint('x'))",
     "otel": "Runner.run_sync(scripted, 'hi', run_config=keyturn.RunConfig(tracing=Provider()))",
     "migrate": "Path('old.py').write_text('import agents'); main(['migrate', '.'])",
-    "server": "main(['demo', '--scripted'])",
     "webhooks": "from keyturn.channels.webhook import WebhookChannel",
     "slack": "from keyturn.channels.slack import SlackChannel",
     "apprise": "from keyturn.channels.apprise import AppriseChannel",
