@@ -65,6 +65,8 @@ _HOMES = {
     "DeferredToolRequests": "deferred.requests",
     "DeferredToolResults": "deferred.requests",
     "Diff": "core.preview",
+    "Drill": "inbox.drills",
+    "Drills": "inbox.drills",
     "DynamicPromptFunction": "agents.prompt",
     "enable_verbose_stdout_logging": "tracing.verbose",
     "EncryptedSession": "sessions.encrypted",

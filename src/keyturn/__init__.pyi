@@ -146,6 +146,8 @@ from .engine.views.items import ToolCallOutputItem as ToolCallOutputItem
 from .engine.views.items import ToolSearchCallItem as ToolSearchCallItem
 from .engine.views.items import ToolSearchOutputItem as ToolSearchOutputItem
 from .inbox.desk import Inbox as Inbox
+from .inbox.drills import Drill as Drill
+from .inbox.drills import Drills as Drills
 from .inbox.insights import Insights as Insights
 from .journal.base import Journal as Journal
 from .journal.memory import MemoryJournal as MemoryJournal

@@ -42,6 +42,7 @@ from .engine.views.event_stream import StreamEvent
 from .engine.views.rows import rows_in
 from .engine.worker import Worker
 from .inbox.desk import By, Inbox
+from .inbox.drills import Drills, DrillService
 from .inbox.insights import Insights
 from .inbox.restored import settle_whole
 from .journal import opened
@@ -71,7 +72,7 @@ class App:
     The app owns the MCP servers of its agents: each is connected when a run first needs it, shared by all runs, and
     closed with the app. `lifespan(app)` is an async context manager for all else: it is entered before the first run
     is moved and left when the app is closed, and tools find what it yields in `context.resources`. `channels`, or a
-    `ChannelPlan`, tell people what waits.
+    `ChannelPlan`, tell people what waits. `drills` are mixed in with what waits.
 
     >>> import asyncio
     >>> from keyturn import Agent, App
@@ -99,6 +100,7 @@ class App:
         lifespan: Lifespan | None = None,
         trusted_keys: Sequence[str] = (),
         channels: Channels = (),
+        drills: Drills | None = None,
         worker: bool = True,
         slots: int = 100,
         grace: float = 30.0,
@@ -128,6 +130,7 @@ class App:
         self._grace = grace
         self._resources = AppResources(self, lifespan)
         self._telling = ChannelService(self.journal, channels)
+        self._drilling = DrillService(self.journal, self.agents, drills, self._config.workflow_name)
         #: By which channels people are told, and which people.
         self.channels = self._telling.plan
         self._worker: Worker | None = None
@@ -329,6 +332,7 @@ class App:
 
     async def _close_unused(self) -> None:
         await self._telling.stop()
+        await self._drilling.stop()
         if not self._users and (self._working is None or self._working.done()):
             await self._resources.close()
 
@@ -355,6 +359,7 @@ class App:
 
     def _hire(self) -> Worker:
         self._telling.start()
+        self._drilling.start()
         settling = partial(settle_whole, self.journal)
         self._worker = Worker(self.journal, self._taken, slots=self._slots, grace=self._grace, settle=settling)
         return self._worker

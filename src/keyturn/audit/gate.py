@@ -114,7 +114,7 @@ class Gate(Steps):
             return
         votes = call.place != "asking" and made.verdict in _MAY[call.place] and made.via == "person"
         need(votes, "I3", f"call {call.id} got a vote that cannot be cast while it is {call.place}")
-        self._check(call, made)
+        self.check(call, made)
         self._check_edit(call, made)
         if made.confirms:
             first = two_steps(call.terms) and made.verdict == "approve" and not self.confirmed(call)
@@ -132,7 +132,7 @@ class Gate(Steps):
         need(call.place in _MAY, "I3", f"call {call.id} was decided while it was {call.place}")
         may = _MAY[call.place]
         need(made.verdict in may, "I7", f"call {call.id} got a decision that does not fit: it was {call.place}")
-        self._check(call, made)
+        self.check(call, made)
         wanted = quorum(self.asked_now(call), made.verdict)
         heard = voices(call.terms, call.votes, made, self.now)
         alone = call.place == "asking" or made.via != "person" or made.broke_glass
@@ -160,7 +160,7 @@ class Gate(Steps):
             self.troubled(call, "rejected")
         self.broken(call, made)
 
-    def _check(self, call: AuditedCall, made: ev.Decision) -> None:
+    def check(self, call: AuditedCall, made: ev.Decision) -> None:
         """Check what holds for every decision, whether it settles the call or not."""
         need(made.digest == call.digest(self.run), "I4", f"a decision of call {call.id} is for other bytes")
         self._check_via(call, made)

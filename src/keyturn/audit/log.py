@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core import events as ev
-from .beside import Beside
 from .calls import AuditedCall, Broken, need
+from .drills import Drills
 from .frames import AuditedFrame
 
 # What may still be said of a run that is over: what became of what was in flight, and what is no act of the run.
@@ -28,7 +28,7 @@ _AFTER = (
 )
 
 
-class LogAutomaton(Beside):
+class LogAutomaton(Drills):
     """Reads the steps of one run in order; `read` raises `Broken` where the log breaks a promise.
 
     >>> automaton = LogAutomaton("run")
@@ -69,6 +69,7 @@ class LogAutomaton(Beside):
             raise Broken("I7" if acts else "I8", f"the run had ended, and {type(event).__name__} was recorded")
         self.follows(event)
         self.owes_no_review(event)
+        self.fits_drill(event)
         law = _LAWS.get(type(event))
         if law is not None:
             law(self, event)
@@ -83,6 +84,7 @@ class LogAutomaton(Beside):
         self.salt = event.salt
         self.requester = event.requester
         self.about = event.about
+        self.drill = event.drill
 
     def queued(self, _event: ev.RunQueued) -> None:
         """Check that a run waits for its turn before it begins."""
@@ -242,6 +244,7 @@ _LAWS: dict[type[Any], Callable[[LogAutomaton, Any], None]] = {
     ev.CallLooked: LogAutomaton.looked,
     ev.ReviewAsked: LogAutomaton.review_asked,
     ev.ReviewGiven: LogAutomaton.review_given,
+    ev.DrillEnded: LogAutomaton.drill_ended,
     ev.ApprovalWithdrawn: LogAutomaton.taken_from,
     ev.ExpiryNear: LogAutomaton.warned,
     ev.CallVoided: LogAutomaton.remade,

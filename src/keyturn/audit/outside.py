@@ -71,7 +71,7 @@ class Outside:
     def heard(self, automaton: LogAutomaton, event: ev.AnyEvent) -> None:
         """Check off a decision that somebody was told of."""
         waiting = self._told.get(automaton.name)
-        if waiting and isinstance(event, ev.CallDecided | ev.VoteCast):
+        if waiting and isinstance(event, ev.CallDecided | ev.VoteCast | ev.DrillEnded):
             made = event.decision
             names = (made.call, request_name(automaton.salt, made.call))
             self._told[automaton.name] = [

@@ -22,7 +22,7 @@ from .calls import WAITING, AuditedCall, Broken, canonical_text, request_name, v
 from .deciders import two_steps
 from .log import LogAutomaton
 from .shown import REVIEW, hidden_in, mark_of, preview_of, review_row, said_of
-from .tallies import Recount
+from .tallies import Recount, drill_word
 
 _KINDS = {"asked": "approval", "doubt": "in_doubt", "asking": "external"}
 _VERDICTS = {
@@ -32,7 +32,7 @@ _VERDICTS = {
 }
 _OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain, ev.CallMarked, ev.CallLooked)
 _SWEEPING = (ev.FrameClosed, ev.RunCancelled)
-_ENDS = (ev.CallDecided, ev.CallVoided, ev.CallAskedAgain, ev.ReviewAsked)
+_ENDS = (ev.CallDecided, ev.CallVoided, ev.CallAskedAgain, ev.ReviewAsked, ev.DrillEnded)
 _COMPARED = ("run", "call", "kind", "tool", "agent", "digest", "asked_at", "expires_at", "reason", "risk")
 _CLOSED = ("state", "closed_at", "by")
 # What of a request stands in the body of its row where it differs from this.
@@ -121,6 +121,9 @@ class DerivedRows:
         if isinstance(event, ev.CallDecided):
             made = event.decision
             self._end(made.call, "asked_back" if made.asks_back else made.verdict, made.at, made.by or "")
+        elif isinstance(event, ev.DrillEnded):
+            made = event.decision
+            self._end(made.call, drill_word(event), made.at, made.by or "")
         elif isinstance(event, ev.ReviewGiven):
             self._end(_named(event), event.verdict, self._log.now, event.decider.id)
         elif isinstance(event, ev.CallVoided | ev.CallAskedAgain | ev.ReviewAsked):
@@ -318,7 +321,7 @@ def _kept(value: Any) -> Any:
 
 def _named(event: ev.AnyEvent) -> str:
     """Return which call an event is about, or which review."""
-    if isinstance(event, ev.CallDecided | ev.VoteCast):
+    if isinstance(event, ev.CallDecided | ev.VoteCast | ev.DrillEnded):
         return event.decision.call
     name: str = getattr(event, "call", "")
     return REVIEW + name if isinstance(event, ev.ReviewAsked | ev.ReviewGiven) else name

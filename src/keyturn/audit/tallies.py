@@ -17,6 +17,13 @@ _DAY = 24 * 3_600_000
 _Key = tuple[int, tuple[str, ...]]
 
 
+def drill_word(event: ev.DrillEnded) -> str:
+    """Return what becomes of the request of a drill."""
+    if event.passed is None:
+        return "expire"
+    return "drill_passed" if event.passed else "drill_failed"
+
+
 class Recount:
     """Counts what became of requests, as logs say it; `whole` is False once a log could not be read."""
 
@@ -31,6 +38,8 @@ class Recount:
             decides = said.via in ("person", "clock")
             word = "asked_back" if said.asks_back else said.verdict
             self._decision(row, said, word if decides else said.via, looks)
+        elif isinstance(event, ev.DrillEnded):
+            self._add(row, drill_word(event), event.decision.at, event.decision.by or "")
         else:
             self._add(row, event.why if isinstance(event, ev.CallAskedAgain) else "void", at, "")
 

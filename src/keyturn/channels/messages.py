@@ -122,6 +122,8 @@ def title_of(note: Delivery, row: RequestRow | None, *, details: bool = True) ->
     what = _what(row, details=details)
     if note.topic == "request.decided":
         verdict = str(note.about.get("verdict", ""))
+        if verdict.startswith("drill_"):
+            return f"this was a drill, nothing would have run: {what}"
         said = _VERDICTS.get(verdict, "settled")
         return f"{said}{'' if verdict in ('expire', 'void') else f' by {by}'}: {what}"
     lead = {

@@ -75,6 +75,8 @@ def _line(of: Figures) -> str:
             words.append(f"{name} after {_time(times.median_s)} (median), {_time(times.p90_s)} (p90)")
     if of.hurried:
         words.append(f"{of.hurried} of {of.read} let run faster than they can be read")
+    if of.drills_passed is not None:
+        words.append(f"{of.drills_passed:.0%} of {of.drills} drills passed")
     return ", ".join(words)
 
 

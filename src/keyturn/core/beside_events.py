@@ -1,4 +1,4 @@
-"""The events of what people say beside their decisions: marks and looks, an approval taken back, and reviews.
+"""The events of what people say beside their decisions: marks, looks, approvals taken back, reviews, and drills.
 
 They decide nothing by themselves. What follows from one of them, such as a call that asks anew, is an event of its own.
 """
@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from .people import Decider
+from .records import Decision
 
 Mark = Literal["claim", "snooze"]
 ReviewWhy = Literal["glass", "sample"]
@@ -68,3 +69,15 @@ class ApprovalWithdrawn(BesideEvent, frozen=True):
     call: str
     decider: Decider
     note: str | None = None
+
+
+class DrillEnded(BesideEvent, frozen=True):
+    """A drill was answered, or its time was up: nothing of it runs, whatever the decision says, and its run is over.
+
+    `passed` says whether somebody saw that it must not run; of one that nobody answered it is None. `grants` counts the
+    standing decisions that came along and were dropped.
+    """
+
+    decision: Decision
+    passed: bool | None = None
+    grants: int = 0

@@ -38,6 +38,7 @@ class Start(RunCommand, frozen=True):
     response_id: str | None = None
     requester: str | None = None
     barrier: bool = True
+    drill: int | None = None
 
 
 class Queue(RunCommand, frozen=True):

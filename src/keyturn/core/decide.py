@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from . import commands as cm
+from . import drills, queueing, quota
 from . import events as ev
-from . import queueing, quota
 from .beside import look, mark, withdraw
 from .digest import canonical
 from .effects import comes_next
@@ -49,12 +49,13 @@ def step(run: Run, command: cm.RunCommand, now: int) -> list[ev.AnyEvent]:
     """Decide a command at a time, fold its events into the run, and return them."""
     if run.status == "new" and type(command) not in (cm.Start, cm.Queue):
         raise Conflict("this run has not started; nothing can be asked of it yet")
+    decides = _DECIDE[type(command)] if run.drill is None else drills.decider(run, command, _DECIDE[type(command)])
     before = run.now
     run.clock = now
     run.now = max(run.now, now)
     events: list[ev.AnyEvent] = []
     try:
-        for event in _DECIDE[type(command)](run, command):
+        for event in decides(run, command):
             evolve(run, event)
             events.append(event)
     finally:
@@ -67,7 +68,7 @@ def step(run: Run, command: cm.RunCommand, now: int) -> list[ev.AnyEvent]:
 def _start(run: Run, c: cm.Start) -> Events:
     if run.status != "new":
         raise Conflict("this run has already started", winner=run.id)
-    yield ev.RunStarted(c.run, c.salt, own_copy(c.input), own_copy(c.about), c.requester)
+    yield ev.RunStarted(c.run, c.salt, own_copy(c.input), own_copy(c.about), c.requester, c.drill)
     yield ev.FrameOpened(
         ev.ROOT, c.agent, own_copy(c.items), c.max_turns, c.guarded, c.prefix, 0, c.response_id, c.barrier
     )

@@ -25,6 +25,8 @@ class Effect(NamedTuple):
 
 def pending(run: Run) -> list[Effect]:
     """Return everything the world should be doing for this run now; empty where only people can move it."""
+    if run.drill is not None:  # nothing is ever done for a drill
+        return []
     effects: list[Effect] = [Effect("return", owed) for owed in run.owed] if run.owed else []
     if run.status in ("new", "finished", "cancelled"):
         return effects
@@ -73,7 +75,10 @@ def wakes_at(run: Run) -> int | None:
     waits = run.groups["wait"].values()
     ends = [call.expires_at for call in waits if call.state == "asked"]
     warnings = [call.warns_at for call in waits if call.state == "asked"]
-    return min([*(at + 1 for at in ends if at is not None), *(at for at in warnings if at is not None)], default=None)
+    drill = [] if run.drill is None else [run.drill]
+    return min(
+        [*drill, *(at + 1 for at in ends if at is not None), *(at for at in warnings if at is not None)], default=None
+    )
 
 
 def waiting(run: Run) -> bool:

@@ -16,6 +16,7 @@ import msgspec
 from .beside_events import ApprovalWithdrawn as ApprovalWithdrawn
 from .beside_events import CallLooked as CallLooked
 from .beside_events import CallMarked as CallMarked
+from .beside_events import DrillEnded as DrillEnded
 from .beside_events import ReviewAsked as ReviewAsked
 from .beside_events import ReviewGiven as ReviewGiven
 from .call_ids import ROOT as ROOT
@@ -40,6 +41,7 @@ from .upcasts import VERSION
 from .usage import NOTHING, Counts
 
 Guarded = Literal["", "before", "beside"]
+_VERSION = int(VERSION)
 Again = Literal["ask_again", "escalate", "restored", "terms"]
 
 
@@ -50,7 +52,8 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 class RunStarted(Event, frozen=True):
     """A run began, for `requester` if that is known.
 
-    `salt` keys its request ids, `about` is what its caller said.
+    `salt` keys its request ids, `about` is what its caller said. `drill` makes it a drill, of which nothing ever runs:
+    it is when it ends quietly, in milliseconds, where nobody answers it.
     """
 
     run: str
@@ -58,6 +61,7 @@ class RunStarted(Event, frozen=True):
     input: str | list[Any]
     about: dict[str, Any] = {}
     requester: str | None = None
+    drill: int | None = None
 
 
 class RunResumed(Event, frozen=True):
@@ -353,6 +357,7 @@ AnyEvent = (
     | CallLooked
     | ReviewAsked
     | ReviewGiven
+    | DrillEnded
     | ApprovalWithdrawn
     | ExpiryNear
     | CallVoided
@@ -382,13 +387,7 @@ AnyEvent = (
 
 
 class Step(
-    msgspec.Struct,
-    frozen=True,
-    omit_defaults=True,
-    forbid_unknown_fields=True,
-    tag_field="v",
-    tag=int(VERSION),
-    gc=False,
+    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="v", tag=_VERSION, gc=False
 ):
     """One commit: its time and its events, one line of the log; `v` is the format version that wrote it.
 

@@ -41,6 +41,7 @@ def _run_started(run: Run, event: ev.RunStarted) -> None:
     run.input = event.input
     run.about = event.about
     run.requester = event.requester
+    run.drill = event.drill
     run.move("start")
 
 
@@ -366,6 +367,7 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.CallLooked: noting.call_looked,
     ev.ReviewAsked: noting.review_asked,
     ev.ReviewGiven: noting.review_given,
+    ev.DrillEnded: noting.drill_ended,
     ev.ApprovalWithdrawn: noting.approval_withdrawn,
     ev.ExpiryNear: noting.expiry_near,
     ev.CallVoided: _call_voided,

@@ -152,7 +152,7 @@ def _check_grant(run: Run, grant: ev.GrantTerms, decisions: list[ev.Decision]) -
     beside = [decision for decision in decisions if _goes_with(run, grant, decision)]
     if not beside:
         raise UserError("a standing decision is given with a decision on a call of the same tool, by the same person")
-    first = [run.decided[decision.call] for decision in beside if _standing(run, decision)]
+    first = [run.decided[decision.call] for decision in beside if repeated(run, decision)]
     if len(first) == len(beside) and grant.decider not in [before.decider for before in first]:
         raise decided_before(first[0])  # a repeated word decides nothing, so no grant can come with it
 
@@ -184,8 +184,8 @@ def deliver(run: Run, c: cm.Deliver) -> Events:
     """Record decisions, from whatever door, all or none."""
     fresh: list[ev.Decision] = []
     first: dict[str, ev.Decision] = {}
-    for decision in [decision for decision in c.decisions if not _standing(run, decision)]:
-        _check_decision(run, decision)
+    for decision in [decision for decision in c.decisions if not repeated(run, decision)]:
+        check_decision(run, decision)
         if not say_alike(first.setdefault(decision.call, decision), decision):
             raise Conflict("one delivery decides one call in two ways; deliver the one that counts")
         fresh.append(decision)
@@ -197,7 +197,7 @@ def deliver(run: Run, c: cm.Deliver) -> Events:
         if decision.call in first:
             yield ev.VoteCast(replace(decision, at=min(decision.at or run.now, run.now)), replaced=True)
     for decision in fresh:
-        if not _standing(run, decision):  # else it says what another of this delivery has settled
+        if not repeated(run, decision):  # else it says what another of this delivery has settled
             yield from _decided(run, run.calls[decision.call], decision)
     for grant in c.grants:
         if grant.id not in run.grant_uses:
@@ -205,7 +205,7 @@ def deliver(run: Run, c: cm.Deliver) -> Events:
             yield from _cover_waiting(run, grant)
 
 
-def _standing(run: Run, decision: ev.Decision) -> bool:
+def repeated(run: Run, decision: ev.Decision) -> bool:
     """Return whether this very decision was given before; repeating it is harmless, and never a new one."""
     call = run.calls.get(decision.call)
     before = run.decided.get(decision.call)
@@ -217,7 +217,7 @@ def _standing(run: Run, decision: ev.Decision) -> bool:
     return call is None or call.state not in WAITING or (before.decider, before.via) == (decision.decider, decision.via)
 
 
-def _check_decision(run: Run, decision: ev.Decision) -> None:
+def check_decision(run: Run, decision: ev.Decision) -> None:
     call = run.calls.get(decision.call)
     before = run.decided.get(decision.call)
     if before is not None and before.verdict == "expire":

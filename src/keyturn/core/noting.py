@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from . import events as ev
+from .moves import drop_below
 from .run import Call, Review, Run
 
 
@@ -35,6 +36,14 @@ def review_asked(run: Run, event: ev.ReviewAsked) -> None:
 def review_given(run: Run, event: ev.ReviewGiven) -> None:
     """Keep what was said of a call that was let run."""
     run.reviews[event.call] = replace(run.reviews[event.call], said=event)
+
+
+def drill_ended(run: Run, event: ev.DrillEnded) -> None:
+    """Keep what was said of a drill, and drop all that was open: its run is over."""
+    run.decided[event.decision.call] = event.decision
+    drop_below(run, ev.ROOT)
+    run.frames[ev.ROOT].move("close")
+    run.move("finish")
 
 
 def unmarked(call: Call) -> None:

@@ -205,6 +205,7 @@ class Run(msgspec.Struct):
     input: str | list[Any] = ""  # what its caller gave it
     about: dict[str, Any] = {}  # what its caller said of it
     requester: str | None = None  # the person for whom it acts
+    drill: int | None = None  # of a drill, when it ends quietly; nothing of one ever runs
     context: Any = None  # the caller's context, as data
     queued: bool = False  # it waits for its turn on a session, and has not begun
     root_agent: str = ""  # the name of the agent it began with

@@ -48,11 +48,13 @@ STATES = {
     "did_not_run": "said not to have run",
     "retry": "to run again",
     "expire": "out of time",
+    "drill_passed": "a drill, and not approved: well seen",
+    "drill_failed": "only a drill: nothing ran, no harm done",
     "void": "void",
     "damaged": "damaged",
 }
 
-_NOTHING_RAN = ("reject", "expire", "did_not_run", "answer", "asked_back", "void")
+_NOTHING_RAN = ("reject", "expire", "did_not_run", "answer", "asked_back", "drill_passed", "drill_failed", "void")
 
 
 class ListRow(NamedTuple):

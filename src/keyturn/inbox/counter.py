@@ -173,7 +173,7 @@ class Counter:
 
     def _resumed(self, log: Log) -> list[cm.RunCommand]:
         """Return the command that takes a run up again that failed."""
-        return [cm.Resume()] if log.run.status == "failed" else []
+        return [cm.Resume()] if log.run.status == "failed" and log.run.drill is None else []
 
     async def _edited(
         self, log: Log, request: Request, edit: Mapping[str, Any] | str, seen: Preview | None

@@ -154,6 +154,14 @@ def _to_review(seen: _Seen, event: ev.ReviewAsked) -> Iterator[str]:
     yield f"others are asked whether {_of(seen, event.call)} was right: {why}"
 
 
+def _drilled(seen: _Seen, event: ev.DrillEnded) -> Iterator[str]:
+    if event.passed is None:
+        yield f"{_of(seen, event.decision.call)} ran out of time"
+    else:
+        said = "was not approved" if event.passed else "was approved, and nothing ran"
+        yield f"this was a drill: {_of(seen, event.decision.call)} {said}{_by(event.decision.by)}"
+
+
 def _withdrawn(seen: _Seen, event: ev.ApprovalWithdrawn) -> Iterator[str]:
     yield f"what let {_of(seen, event.call)} run is taken back{_by(event.decider.id)}{_because(event.note or '')}"
 
@@ -200,6 +208,7 @@ _WORDS: dict[type[Any], Callable[[_Seen, Any], Iterator[str]]] = {
     ev.CallLooked: lambda seen, event: iter([f"{_of(seen, event.call)} is looked at{_by(event.decider.id)}"]),
     ev.ReviewAsked: _to_review,
     ev.ReviewGiven: _reviewed,
+    ev.DrillEnded: _drilled,
     ev.ApprovalWithdrawn: _withdrawn,
     ev.CallFinished: _finished,
     ev.CallLost: _lost,

@@ -28,7 +28,7 @@ _FLOOR = "2s"
 _LONGEST = 3_660
 _DECIDED = ("approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "asked_back")
 _VOTE = "vote "
-_BESIDE = ("read", "look", "void", "right", "wrong")
+_BESIDE = ("read", "look", "void", "right", "wrong", "drill_passed", "drill_failed")
 _EPOCH = date(1970, 1, 1)
 
 
@@ -66,7 +66,8 @@ class Figures(msgspec.Struct, frozen=True):
     that asked anew or were settled without a person. The rates of verdicts are of `decided`, those of time of `ended`;
     None where there is nothing to divide by. `words` counts everything by its word. `read` counts what people let run,
     and `hurried` those of it that were surely let run before the floor of their risk. `reviewed` counts what others
-    said of calls that had been let run, and `disagreement_rate` is the share of it that was "wrong".
+    said of calls that had been let run, and `disagreement_rate` is the share of it that was "wrong". `drills` counts
+    the drills that were answered, and `drills_passed` is the share of them that was not approved.
     """
 
     name: str
@@ -84,6 +85,8 @@ class Figures(msgspec.Struct, frozen=True):
     words: dict[str, int]
     reviewed: int = 0
     disagreement_rate: float | None = None
+    drills: int = 0
+    drills_passed: float | None = None
 
 
 class InsightsReport(msgspec.Struct, frozen=True):
@@ -252,6 +255,8 @@ def _figures(name: str, tallies: list[Tally], floors: Mapping[str, int], *, own:
         words=dict(sorted(words.items())),
         reviewed=count("right", "wrong"),
         disagreement_rate=_rate(count("wrong"), count("right", "wrong")),
+        drills=count("drill_passed", "drill_failed"),
+        drills_passed=_rate(count("drill_passed"), count("drill_passed", "drill_failed")),
     )
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from ..channels.slack import escaped
 from ..channels.slack_replies import SlackClick, SlackReplies
+from ..core.drills import told_of
 from ..core.errors import KeyturnError, NotAllowed, NotPending, UserError
 from ..directory.login import DECIDE, Login
 from ..directory.people import People
@@ -75,14 +76,16 @@ class SlackDesk:
                 await self._looked(click, login)
                 return SlackAnswer("", person, response_url=click.response_url)
             decide = self._inbox.approve if click.verdict == "approve" else self._inbox.reject
-            await decide(click.request, by=login, revision=click.revision)
+            done = await decide(click.request, by=login, revision=click.revision)
         except NotAllowed as error:
             return SlackAnswer(
                 f"You may not decide this: {escaped(str(error))}", person, response_url=click.response_url
             )
         except KeyturnError as error:
             return SlackAnswer(f"Nothing was decided: {escaped(str(error))}", person, response_url=click.response_url)
-        return SlackAnswer(_DONE[click.verdict], person, decided=True, response_url=click.response_url)
+        return SlackAnswer(
+            told_of(done.state) or _DONE[click.verdict], person, decided=True, response_url=click.response_url
+        )
 
     async def _looked(self, click: SlackClick, login: Login) -> None:
         """Note that somebody opened a request, if its button says which and they may see it."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ..core import events as ev
 from ..core.beside_events import ApprovalWithdrawn, CallMarked
 from ..core.codec import Log
+from ..core.drills import SAID, word_of
 from ..render.escape import Escaped, clip
 from .asking import STATES
 
@@ -37,7 +38,11 @@ def trail_of(log: Log, call: str) -> list[Mark]:
 
 
 def _marks(number: int, at: int, event: Any, call: str) -> Iterator[Mark]:
-    named = event.decision.call if isinstance(event, ev.CallDecided | ev.VoteCast) else getattr(event, "call", None)
+    named = (
+        event.decision.call
+        if isinstance(event, ev.CallDecided | ev.VoteCast | ev.DrillEnded)
+        else getattr(event, "call", None)
+    )
     if named != call:
         return
     match event:
@@ -51,6 +56,9 @@ def _marks(number: int, at: int, event: Any, call: str) -> Iterator[Mark]:
             yield Mark(
                 number, at, f"a vote: {STATES.get(said.verdict, said.verdict)}", said.by or "", _clipped(said.note)
             )
+        case ev.DrillEnded():
+            word = word_of(event)
+            yield Mark(number, at, STATES.get(word, word), event.decision.by or "", _drill(event), "decided")
         case ev.CallScreened():
             words = {"allow": "may run", "ask": "waits for people", "deny": "denied"}
             yield Mark(number, at, words[event.action], "", None, "denied" if event.action == "deny" else "")
@@ -80,6 +88,10 @@ def _marks(number: int, at: int, event: Any, call: str) -> Iterator[Mark]:
             yield Mark(number, at, word, "", _clipped(event.why), "lost")
         case _:
             return
+
+
+def _drill(event: ev.DrillEnded) -> Escaped | None:
+    return None if event.passed is None else _clipped(SAID[event.passed])
 
 
 def _clipped(text: str | None) -> Escaped | None:

@@ -139,7 +139,10 @@ class RunLine(msgspec.Struct, frozen=True):
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """Says what was recorded: who said what of a request and when, and whether that settled it."""
+    """Says what was recorded: who said what of a request and when, and whether that settled it.
+
+    Where it was a drill, `drill` says so in a sentence.
+    """
 
     request: str
     run: str
@@ -149,6 +152,7 @@ class Decided(msgspec.Struct, frozen=True):
     line: int
     settled: bool
     grant: str | None = None
+    drill: str | None = None
 
 
 class Done(msgspec.Struct, frozen=True):

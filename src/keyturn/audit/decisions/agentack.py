@@ -89,7 +89,7 @@ class Trace:
         if isinstance(event, ev.ReplyRecorded):
             for call in [call for name, call in self._book.calls.items() if name not in self._actions]:
                 self._proposed(call)
-        elif isinstance(event, ev.FrameClosed | ev.RunCancelled):
+        elif isinstance(event, ev.FrameClosed | ev.RunCancelled | ev.DrillEnded):
             self._closed(event)
         elif isinstance(event, _OF_A_CALL) and event.call in self._actions:
             call = self._book.calls[event.call]
@@ -198,8 +198,8 @@ class Trace:
             self._request(call)
             self._decide(call, "allow")
 
-    def _closed(self, event: ev.FrameClosed | ev.RunCancelled) -> None:
-        whole = isinstance(event, ev.RunCancelled) or event.frame == ev.ROOT
+    def _closed(self, event: ev.FrameClosed | ev.RunCancelled | ev.DrillEnded) -> None:
+        whole = not isinstance(event, ev.FrameClosed) or event.frame == ev.ROOT
         if isinstance(event, ev.RunCancelled):
             self._found.append(self._event("interrupt", reason="the run was cancelled"))
         for name, call in self._book.calls.items():

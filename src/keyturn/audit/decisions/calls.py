@@ -46,7 +46,7 @@ class CallBook:
             self._replied(event)
         elif isinstance(event, ev.GrantGiven | ev.GrantBorrowed):
             self.grants[event.grant.id] = event.grant
-        elif isinstance(event, ev.CallDecided | ev.VoteCast):
+        elif isinstance(event, ev.CallDecided | ev.VoteCast | ev.DrillEnded):
             self._decided(event)
         elif isinstance(event, _OF_A_CALL):
             call = self.calls.get(event.call)
@@ -62,7 +62,7 @@ class CallBook:
             call.args = _text(call)
             self.calls[name] = call
 
-    def _decided(self, event: ev.CallDecided | ev.VoteCast) -> None:
+    def _decided(self, event: ev.CallDecided | ev.VoteCast | ev.DrillEnded) -> None:
         made = event.decision
         call = self.calls.get(made.call)
         if call is None:

@@ -14,21 +14,22 @@ import msgspec
 
 from ...core import events as ev
 from ...core.digest import canonical
+from ...core.drills import word_of
 from ...core.encodable import Encodable, moment
 from ..calls import AuditedCall, request_name
 from .calls import CallBook
 
-What = Literal["decision", "vote", "verdict", "review", "grant", "revocation", "cancellation", "damage"]
+What = Literal["decision", "vote", "verdict", "review", "drill", "grant", "revocation", "cancellation", "damage"]
 
 
 class AuditEntry(Encodable, frozen=True, omit_defaults=True):
     """Describes one decision on record.
 
     `what` says what it is: a "decision" that settled a request, a "vote" that did not yet, a "verdict" of a tool or a
-    policy, a "review" of a call that had been let run, a "grant" and its "revocation", a "cancellation" of the run.
-    "damage" says that the log cannot be read from there on. `digest` names the bytes that were decided on, `arguments`
-    shows them and `edited` what a person made of them, both with secrets redacted. `key` names the place of the entry,
-    for the next page.
+    policy, a "review" of a call that had been let run, the end of a "drill", a "grant" and its "revocation", a
+    "cancellation" of the run. "damage" says that the log cannot be read from there on. `digest` names the bytes that
+    were decided on, `arguments` shows them and `edited` what a person made of them, both with secrets redacted. `key`
+    names the place of the entry, for the next page.
 
     >>> from datetime import UTC, datetime
     >>> AuditEntry("5.run.0.0", "run", 0, datetime(2026, 11, 2, tzinfo=UTC), "decision", "approve").by
@@ -84,6 +85,8 @@ def _told(book: CallBook, event: ev.AnyEvent) -> dict[str, Any] | None:
         return _decision(book, event.decision, "decision")
     if isinstance(event, ev.VoteCast):
         return _decision(book, event.decision, "vote")
+    if isinstance(event, ev.DrillEnded):
+        return _decision(book, event.decision, "drill") | {"verdict": word_of(event)}
     if isinstance(event, ev.CallScreened):
         by = event.by or "tool"
         return {"of": event.call, "what": "verdict", "verdict": event.action, "by": by, "note": event.reason}

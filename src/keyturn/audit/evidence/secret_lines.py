@@ -40,7 +40,7 @@ class SecretLines:
         if isinstance(event, ev.CallVoided):
             self._calls |= {event.call} if event.proposal.secrets else set()
             return event.call in self._calls
-        if isinstance(event, ev.VoteCast | ev.CallDecided):
+        if isinstance(event, ev.VoteCast | ev.CallDecided | ev.DrillEnded):
             return event.decision.call in self._calls and event.decision.args is not None
         if isinstance(event, ev.FrameOpened | ev.HandedOff):  # what an agent begins with may quote earlier arguments
             return bool(self._calls)

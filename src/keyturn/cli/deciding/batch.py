@@ -15,6 +15,7 @@ from typing import Any, LiteralString
 
 from ...console.screen import Terminal
 from ...core.digest import canonical
+from ...core.drills import told_of
 from ...core.errors import Conflict, NotPending, UserError
 from ...core.policy import Approval
 from ...directory.login import By
@@ -150,7 +151,7 @@ def _row(verb: Verb, outcome: Outcome, by: str) -> str:
     if row.state == "open":
         needed = (row.request.terms or Approval()).quorum
         return f"recorded, and it waits for more: {about}, {len(row.request.votes)} of {needed} votes"
-    return f"{verb.done}: {about}, by {by}"
+    return f"{told_of(row.state) or verb.done}: {about}, by {by}"
 
 
 def _data(outcome: Outcome) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, LiteralString, NamedTuple
 
 from ...console.screen import Terminal
+from ...core.drills import told_of
 from ...core.errors import Conflict, UserError
 from ...core.policy import Approval
 from ...core.records import Word
@@ -139,6 +140,8 @@ def _told(verb: Verb, row: RequestRow, given: Sequence[GrantRow], claimed: str) 
     about = f"{escape(row.tool, keep='')} of {quote(row.agent)}, request {row.id[:SHORT]}"
     if row.state == "open":
         said = f"recorded, and it waits for more: {about}, {len(request.votes)} of {needed} votes"
+    elif told_of(row.state):
+        said = f"{told_of(row.state)} ({about})"
     else:
         said = f"{verb.done}: {about}, by {quote(by)}{claimed}"
     rows = [said, *(f"grant {grant.id}" for grant in given)]

@@ -12,6 +12,7 @@ from ...core import commands as cm
 from ...core import events as ev
 from ...core.codec import Log
 from ...core.decide import step
+from ...core.drills import over
 from ...core.errors import UserError
 from ...core.evolve import evolve
 from ...core.run import Run, call_digest, edit_digest, new_run
@@ -21,6 +22,10 @@ from ..run.open_run import new_id, new_salt
 def forked(log: Log, at: int | None, now: int) -> Log:
     """Return the log of a new run from the first `at` lines of another; by default as many as can be copied."""
     places = _places(log)
+    if log.run.drill is not None:
+        if log.run.status == "finished":
+            raise over(log.run)
+        at = at if at is None else min((place for place in places if place >= at), default=at)
     if at is None:
         at = max(places)
     if at not in places:
@@ -67,7 +72,7 @@ def _places(log: Log) -> set[int]:
         run.now = max(run.now, made.at)
         for event in made.events:
             evolve(run, event)
-        if _still(run):
+        if _still(run) and (run.drill is None or run.groups["wait"]):  # without its request a drill is nothing
             places.add(place)
     return places
 

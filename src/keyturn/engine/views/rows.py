@@ -13,6 +13,7 @@ import msgspec
 
 from ...core import events as ev
 from ...core.codec import as_text
+from ...core.drills import word_of
 from ...core.effects import waiting
 from ...core.errors import RunMissing
 from ...core.evolve import fold
@@ -132,6 +133,8 @@ def _closed(run: Run, open: Mapping[str, Asked], events: list[ev.AnyEvent]) -> d
             closed[call] = Closing(open[call].id, state, decision.at, decision.by or "")
         elif isinstance(event, ev.ReviewGiven):
             closed[call] = Closing(open[call].id, event.verdict, run.now, event.decider.id)
+        elif isinstance(event, ev.DrillEnded):
+            closed[call] = Closing(open[call].id, word_of(event), event.decision.at, event.decision.by or "")
         elif isinstance(event, ev.CallVoided | ev.CallAskedAgain | ev.ReviewAsked):
             closed[call] = Closing(open[call].id, "void", run.now)
     if any(isinstance(event, _SWEEPING) for event in events):
@@ -143,7 +146,7 @@ def _closed(run: Run, open: Mapping[str, Asked], events: list[ev.AnyEvent]) -> d
 
 def _named(event: ev.AnyEvent) -> str | None:
     """Return which call an event is about, or which review."""
-    if isinstance(event, ev.CallDecided):
+    if isinstance(event, ev.CallDecided | ev.DrillEnded):
         return event.decision.call
     if isinstance(event, ev.ReviewAsked | ev.ReviewGiven):
         return review_name(event.call)

@@ -60,9 +60,12 @@ def tallies(
     decided: dict[str, ev.Decision] = {}
     again: dict[str, str] = {}
     reviewed: dict[str, ev.ReviewGiven] = {}
+    drilled: set[str] = set()
     for event in events:
         if isinstance(event, ev.CallDecided):
             decided.setdefault(event.decision.call, event.decision)
+        elif isinstance(event, ev.DrillEnded):
+            drilled.add(event.decision.call)
         elif isinstance(event, ev.CallAskedAgain):
             again[event.call] = event.why
         elif isinstance(event, ev.ReviewGiven):
@@ -76,6 +79,8 @@ def tallies(
         asked, said = open[call], decided.get(call)
         if call in reviewed:
             found.append(asked.tally(reviewed[call].verdict, end.at, reviewed[call].decider.id))
+        elif call in drilled:
+            found.append(asked.tally(end.state, end.at, end.by))
         elif end.state == "void" or said is None:
             found.append(asked.tally(again.get(call, "void"), end.at))
         else:

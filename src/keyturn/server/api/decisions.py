@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from ...core import events as ev
 from ...core.codec import Log
+from ...core.drills import SAID
 from ...core.encodable import moment
 from ...core.errors import NotAllowed, NotPending, UserError
 from ...core.request import Request
@@ -174,12 +175,13 @@ def _decision(log: Log, row: RequestRow, person: str, verdicts: Sequence[str]) -
         step = log.steps[line]
         granted = [event.grant.id for event in step.events if isinstance(event, ev.GrantGiven)]
         for event in step.events:
-            if not isinstance(event, ev.CallDecided | ev.VoteCast):
+            if not isinstance(event, ev.CallDecided | ev.VoteCast | ev.DrillEnded):
                 continue
             said_so = event.decision
             if said_so.call == row.call and said_so.by == person and said_so.verdict in verdicts:
-                settled = isinstance(event, ev.CallDecided)
+                settled = not isinstance(event, ev.VoteCast)
+                drill = SAID[event.passed] if isinstance(event, ev.DrillEnded) and event.passed is not None else None
                 at = moment(max(step.at, 0))
                 grant = granted[0] if granted else None
-                return Decided(row.id, row.run, said_so.verdict, person, at, line, settled, grant)
+                return Decided(row.id, row.run, said_so.verdict, person, at, line, settled, grant, drill)
     return None

@@ -13,6 +13,7 @@ import msgspec
 
 from ...core import events as ev
 from ...core.call_ids import call_id
+from ...core.drills import word_of
 from ...core.encodable import moment
 from ...core.preview import redact
 from ...core.run import Call, Run, request_id
@@ -98,6 +99,12 @@ def _decision(run: Run, e: ev.CallDecided | ev.VoteCast) -> Pairs:
         yield "output", said.output
 
 
+def _drilled(_run: Run, e: ev.DrillEnded) -> Pairs:
+    yield "call", e.decision.call
+    yield "verdict", word_of(e)
+    yield "by", e.decision.by
+
+
 def _finished(_run: Run, e: ev.CallFinished) -> Pairs:
     yield "failed", e.failed or None
     yield "output", e.item.get("output")
@@ -136,6 +143,7 @@ _MORE: dict[type[Any], Callable[[Run, Any], Pairs]] = {
     ev.CallScreened: _screened,
     ev.CallDecided: _decision,
     ev.VoteCast: _decision,
+    ev.DrillEnded: _drilled,
     ev.CallAskedAgain: _named("why", "reason"),
     ev.CallVoided: _named("why"),
     ev.CallStarted: _named("by"),

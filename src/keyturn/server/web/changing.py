@@ -17,11 +17,13 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import RedirectResponse, Response
 
+from ...core.drills import told_of
 from ...core.errors import BadJson, Conflict, KeyturnError, NotAllowed, UserError
 from ...core.predicate import holds
 from ...core.preview import Preview
 from ...core.strict import parse
 from ...inbox.asking import row_of
+from ...inbox.naming import Outcome
 from ...inbox.proposed_grants import ProposedGrant, grant_for, proposed_grants
 from ...inbox.shown_request import ShownRequest
 from ...policies.grants import Scope
@@ -190,6 +192,13 @@ def _proposed(shown: ShownRequest) -> list[ProposedGrant]:
     return proposed_grants(shown.true_arguments, shown.item.request.secrets, complete=shown.complete)
 
 
+def _became(done: Outcome) -> str:
+    """Return what is to be said of one of several; "" where it was recorded, and no more is to be said."""
+    if done.error is not None:
+        return refused(done.error).message
+    return "" if done.row is None else told_of(done.row.state)
+
+
 def _predicate(shown: ShownRequest, form: dict[str, str]) -> Any:
     which = form.get("which", "")
     if which == "own":
@@ -238,5 +247,5 @@ async def decide_alike(request: HttpRequest, at: At, name: str) -> Response:
             raise NotAllowed("several requests are approved or rejected together, nothing else")
     except KeyturnError as error:
         return await told(at, name, error)
-    outcomes = [(each.request, "" if each.error is None else refused(each.error).message) for each in done]
+    outcomes = [(each.request, _became(each)) for each in done]
     return page(at, "alike_done.html", outcomes=outcomes, verdict=form["verdict"], tool=row.tool)

@@ -167,7 +167,7 @@ def who_did(run: Run, event: Any) -> Who:
     Who(what='policy', name='rule 2')
     """
     match event:
-        case ev.CallDecided() | ev.VoteCast():
+        case ev.CallDecided() | ev.VoteCast() | ev.DrillEnded():
             made = event.decision
             return _by(made.by) if made.decider is None else Who("person", made.decider.id)
         case ev.RunCancelled() | ev.GrantRevoked() | ev.CallMarked() | ev.ApprovalWithdrawn():

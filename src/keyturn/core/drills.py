@@ -1,0 +1,121 @@
+"""Judge what is said to a drill: a request that must not be approved, made from a template, of which nothing ever runs.
+
+A drill is a run of its own that looks like any other until somebody answers it: the same events, the same request. Only
+its first event says what it is. Few commands are known to it at all, and none of them starts, screens or lends
+anything; the first word of one person who may decide the request ends it, whatever that word is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from . import commands as cm
+from . import events as ev
+from .errors import Conflict, Expired, NotAllowed
+from .expiry import tick as tick_any
+from .gate import Events, check_decision, repeated
+from .looking import said_at
+from .records import Decision
+from .run import Run, call_digest
+from .states import OVER
+
+#: What whoever answered a drill is told, by whether they passed it.
+SAID = {
+    True: "This was a drill, and you saw it: it was not to be approved. Nothing of it would have run. Thank you.",
+    False: "This was a drill: it was not to be approved. Nothing ran and no standing decision was kept, so no harm is "
+    "done; take a moment more with the next one.",
+}
+
+_AS_ANY = (
+    *(cm.Start, cm.RecordReply, cm.MarkCall, cm.Look, cm.Withdraw, cm.Revoke, cm.GiveReview),
+    *(cm.Screen, cm.AddInput, cm.Resume, cm.SaveContext, cm.Cancel, cm.Fail, cm.Restored),
+)
+_LET_RUN = ("approve", "edit")
+
+Decides = Callable[[Run, Any], Events]
+
+
+def decider(run: Run, command: cm.RunCommand, usual: Decides) -> Decides:
+    """Return what decides a command of a drill; refuse what no drill ever does, and all once it is over."""
+    if isinstance(command, cm.Deliver):
+        return deliver
+    if isinstance(command, cm.Tick):
+        return tick
+    if run.status == "finished":
+        raise over(run)
+    if isinstance(command, _AS_ANY) and _asks(command):
+        return usual
+    raise Conflict("nothing of this run is ever executed")
+
+
+def _asks(command: cm.RunCommand) -> bool:
+    """Return whether a command lets nothing run: each call that is proposed or screened asks."""
+    if isinstance(command, cm.RecordReply):
+        return all(each.gate != "allow" for each in command.proposals)
+    return not isinstance(command, cm.Screen) or (command.verdict.action == "ask" and not command.on_decision)
+
+
+def over(run: Run) -> Conflict:
+    """Return what is said of a drill that was answered, to whoever would say more."""
+    said = next(iter(run.decided.values()))
+    by = said.by or "somebody"
+    how = "it ended by itself" if said.via == "clock" else f"{by} answered it"
+    return Conflict(
+        f"this was a drill, and {how}; nothing of it ran or was kept, so nothing is left to decide or take back",
+        winner=said.by or said.via,
+        at=said.at,
+    )
+
+
+def deliver(run: Run, c: cm.Deliver) -> Events:
+    """End a drill on the first word of somebody who may decide it; no standing decision comes of it."""
+    fresh = [decision for decision in c.decisions if not repeated(run, decision)]
+    if fresh and run.status == "finished":
+        ended = run.decided.get(fresh[0].call)
+        if ended is not None and ended.verdict == "expire":
+            raise Expired("this request ran out of time; the call was not executed and cannot be approved any more")
+        raise over(run)
+    for decision in fresh:
+        check_decision(run, decision)
+        if decision.via != "person":
+            raise NotAllowed("this request waits for a person")
+    if fresh:
+        said = replace(fresh[0], at=said_at(run, fresh[0]))
+        yield ev.DrillEnded(said, said.verdict not in _LET_RUN, len(c.grants))
+
+
+def tick(run: Run, c: cm.Tick) -> Events:
+    """Let time pass as for any run; where the request would end, or the drill's own time is up, it ends quietly."""
+    if run.status in OVER:
+        return
+    for event in tick_any(run, c):
+        if isinstance(event, ev.CallDecided):
+            yield ev.DrillEnded(event.decision)
+            return
+        yield event
+    if run.drill is not None and run.now >= run.drill:
+        for call in list(run.groups["wait"].values())[:1]:
+            yield ev.DrillEnded(Decision(call.id, "expire", call_digest(run, call), run.now, via="clock"))
+
+
+def word_of(event: ev.DrillEnded) -> str:
+    """Return in one word how a drill ended; of one that nobody answered it is what any request that ran out has.
+
+    >>> word_of(ev.DrillEnded(Decision("r/1.0", "reject", "d1"), passed=True))
+    'drill_passed'
+    """
+    return {True: "drill_passed", False: "drill_failed", None: "expire"}[event.passed]
+
+
+def told_of(state: str) -> str:
+    """Return the sentence for whoever answered a request that ended so, where it was a drill; "" where it was none.
+
+    >>> told_of("approve")
+    ''
+    >>> told_of("drill_failed").split(":")[0]
+    'This was a drill'
+    """
+    return {"drill_passed": SAID[True], "drill_failed": SAID[False]}.get(state, "")
