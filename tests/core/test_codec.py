@@ -172,6 +172,7 @@ FIELDS: dict[tuple[type[Any], str], Any] = {
     (ev.CallNeeds, "preview"): PREVIEW,
     (ev.VoteCast, "decision"): DECISION,
     (ev.CallDecided, "decision"): DECISION,
+    (ev.DrillEnded, "decision"): DECISION,
     (ev.CallVoided, "proposal"): PROPOSAL,
     (ev.CallVoided, "tools"): ITEM,
     (ev.CallFinished, "item"): ITEM,

@@ -72,7 +72,7 @@ def over(run: Run) -> Conflict:
 
 def deliver(run: Run, c: cm.Deliver) -> Events:
     """End a drill on the first word of somebody who may decide it; no standing decision comes of it."""
-    fresh = [decision for decision in c.decisions if not repeated(run, decision)]
+    fresh = [decision for decision in c.decisions if not _repeated(run, decision)]
     if fresh and run.status == "finished":
         ended = run.decided.get(fresh[0].call)
         if ended is not None and ended.verdict == "expire":
@@ -85,6 +85,11 @@ def deliver(run: Run, c: cm.Deliver) -> Events:
     if fresh:
         said = replace(fresh[0], at=said_at(run, fresh[0]))
         yield ev.DrillEnded(said, said.verdict not in _LET_RUN, len(c.grants))
+
+
+def _repeated(run: Run, decision: ev.Decision) -> bool:
+    """Return whether the same person said the same before; whoever else says it is told that it is over."""
+    return repeated(run, decision) and run.decided[decision.call].decider == decision.decider
 
 
 def tick(run: Run, c: cm.Tick) -> Events:

@@ -218,6 +218,7 @@ def repeated(run: Run, decision: ev.Decision) -> bool:
 
 
 def check_decision(run: Run, decision: ev.Decision) -> None:
+    """Refuse a decision that does not fit what waits, or is of somebody who may not decide it."""
     call = run.calls.get(decision.call)
     before = run.decided.get(decision.call)
     if before is not None and before.verdict == "expire":

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import inspect
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -126,7 +127,9 @@ class DrillService:
     ) -> None:
         if drills is not None and not isinstance(cast("object", drills), Drills):
             raise UserError(f"drills= of an App is Drills([Drill(...), ...]), not {drills!r}")
-        self._store, self._agents, self._drills = store, agents, drills
+        self._store = store
+        self._agents = agents
+        self._drills = drills
         self._workflow = workflow
         self._task: asyncio.Task[None] | None = None
         if drills is not None:
@@ -159,12 +162,15 @@ class DrillService:
                 wait = _BACKOFF
             await asyncio.sleep(max(wait, 0.01))
 
-    async def open_due(self) -> str | None:
-        """Open the drill of this period if its time has come, and return its run; None where nothing is to be done."""
+    async def open_due(self, now: int | None = None) -> str | None:
+        """Open the drill of this period if its time has come, and return its run; None where nothing is to be done.
+
+        `now` is the journal's own time unless another is given, in milliseconds since 1970.
+        """
         drills = self._drills
         if drills is None:
             return None
-        now = await self._store.now()
+        now = await self._store.now() if now is None else now
         period = now // drills.every_ms
         if now < self._opens(drills, period):
             return None
@@ -259,7 +265,8 @@ def _prepared(each: Drill, agents: Mapping[str, Agent[Any]]) -> tuple[Agent[Any]
     terms = tool.approval if each.terms is None else each.terms
     if terms is not None and terms.confirm and each.requester is None:
         raise UserError(f"the terms of the Drill of {each.tool!r} let its requester confirm it: say requester=")
-    text = canonical(cast("Any", dict(each.arguments)))
+    canonical(cast("Any", dict(each.arguments)))  # it refuses what no JSON is
+    text = json.dumps(dict(each.arguments), ensure_ascii=False, separators=(",", ":"))  # in the order of the template
     try:
         return (
             agent,
