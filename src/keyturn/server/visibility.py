@@ -16,12 +16,13 @@ from ..core.beside import kept_out
 from ..core.encodable import in_milliseconds
 from ..core.errors import NotAllowed, NotPending, RunMissing
 from ..core.request import Request
+from ..core.reviews import kept_from_review
 from ..directory.reads import How
 from ..directory.settings import OWN, VISIBLE
 from ..directory.state import ADMIN
 from ..engine.run.log_cache import log_in
 from ..inbox.counter import NO_SUCH
-from ..journal.rows import Query, RequestRow, RunRow
+from ..journal.rows import GrantRow, Query, RequestRow, RunRow
 from .visitor import Visitor
 
 # Nothing that is looked for and not seen is answered sooner, so that the time tells nobody whether it is there.
@@ -59,7 +60,11 @@ class Sight:
         if self.visitor.person.kind == "machine":
             return False
         who = directory.decider(self.visitor.id, self._now, "authenticated", request.terms, request.requester)
-        return who is not None and not kept_out(request.terms, who, request.requester)
+        if who is None:
+            return False
+        if request.kind == "review":
+            return not kept_from_review(request.terms, request.not_for, who, request.requester)
+        return not kept_out(request.terms, who, request.requester)
 
     def lists(self, row: RequestRow, *, mine: bool, unclaimed: bool) -> bool:
         """Return whether a list of theirs has a request; of an open one, what they put off and others are on counts."""
@@ -116,6 +121,14 @@ class Sight:
     async def runs(self, rows: Sequence[RunRow]) -> list[RunRow]:
         """Return those of some runs that they see."""
         return [row for row in rows if await self.sees_run(row)]
+
+    async def grants(self, rows: Sequence[GrantRow]) -> list[GrantRow]:
+        """Return those of some standing decisions that they see: those of runs that they see."""
+        if self.whole:
+            return list(rows)
+        runs = {row.run: await self._app.journal.runs(Query(run=row.run)) for row in rows}
+        known = {name for name, found in runs.items() if found and await self.sees_run(found[0])}
+        return [row for row in rows if row.run in known]
 
     async def steers(self, run: str) -> RunRow:
         """Return a run that they may tell things, fork and resume, or refuse it.

@@ -17,11 +17,12 @@ _FIELD = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)">')
 
 
 class Visiting:
-    """Visits the pages of an app as one person, with a session's cookie."""
+    """Visits the pages of an app as one person, with a session's cookie, or as a program with a token."""
 
-    def __init__(self, app: App, token: str, **settings: Any) -> None:
+    def __init__(self, app: App, token: str, *, program: bool = False, **settings: Any) -> None:
         transport = httpx2.ASGITransport(app=serve(app, ServerSettings(**settings)))
-        self.client = httpx2.AsyncClient(transport=transport, base_url="http://localhost", cookies={COOKIE: token})
+        shown: Any = {"headers": {"authorization": f"Bearer {token}"}} if program else {"cookies": {COOKIE: token}}
+        self.client = httpx2.AsyncClient(transport=transport, base_url="http://localhost", **shown)
 
     async def see(self, path: str, **headers: str) -> httpx2.Response:
         """Return a page."""

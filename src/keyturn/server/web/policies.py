@@ -23,7 +23,7 @@ from ...policies.rule import Rule
 from ...policies.rules import Policy
 from ...render.escape import quote
 from ..errors import Refused, refused
-from .form import Reading, form_of
+from .form import Overseeing, form_of
 from .pages import Here, page
 from .shown import Shown, ready
 from .words import data, limit_words, terms_words, where_words
@@ -83,7 +83,7 @@ class Result(NamedTuple):
 
 
 @router.get("/policies")
-async def policies_page(request: HttpRequest, at: Reading) -> Response:
+async def policies_page(request: HttpRequest, at: Overseeing) -> Response:
     """Show the policy, and what one in shadow mode said where that is asked for."""
     if request.query_params.get("shadow") != "1":
         return _drawn(at)
@@ -95,7 +95,7 @@ async def policies_page(request: HttpRequest, at: Reading) -> Response:
 
 
 @router.post("/policies/replay")
-async def replay_page(request: HttpRequest, at: Reading) -> Response:
+async def replay_page(request: HttpRequest, at: Overseeing) -> Response:
     """Replay past calls against rules that somebody pasted; nothing is changed."""
     text, since = "", "7d"
     try:
@@ -121,6 +121,7 @@ def _drawn(at: Here, **given: Any) -> Response:
 
 async def _replayed(at: Here, policy: Policy | None, since: str) -> Result:
     begin = 0 if not since else at.now - milliseconds(since)
+    await at.app.inbox.reads.note(at.visitor.login, "search", what="replay")
     found = _Found()
     whole = False
     with contextlib.suppress(TimeoutError):
