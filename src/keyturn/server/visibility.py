@@ -15,6 +15,8 @@ from ..app import App
 from ..core.beside import kept_out
 from ..core.encodable import in_milliseconds
 from ..core.errors import NotAllowed, NotPending, RunMissing
+from ..core.people import Decider
+from ..core.policy import Approval
 from ..core.request import Request
 from ..core.reviews import kept_from_review
 from ..directory.reads import How
@@ -52,19 +54,28 @@ class Sight:
             return True
         if row.state == "damaged":
             return False
-        return row.request.requester == self.visitor.id or self.may_decide(row.request)
+        shown = row.request
+        return shown.requester == self.visitor.id or self.may_decide(shown) or self._may_break_glass(shown)
 
     def may_decide(self, request: Request) -> bool:
         """Return whether they may decide a request, a signature aside."""
-        directory = self.visitor.directory
-        if self.visitor.person.kind == "machine":
-            return False
-        who = directory.decider(self.visitor.id, self._now, "authenticated", request.terms, request.requester)
+        who = self._decider(request.terms, request.requester)
         if who is None:
             return False
         if request.kind == "review":
             return not kept_from_review(request.terms, request.not_for, who, request.requester)
         return not kept_out(request.terms, who, request.requester)
+
+    def _may_break_glass(self, request: Request) -> bool:
+        """Return whether they may approve a request alone in an emergency."""
+        terms = None if request.terms is None or request.kind == "review" else request.terms.behind_glass()
+        who = None if terms is None else self._decider(terms, request.requester)
+        return who is not None and not kept_out(terms, who, request.requester)
+
+    def _decider(self, terms: Approval | None, requester: str | None) -> Decider | None:
+        if self.visitor.person.kind == "machine":
+            return None
+        return self.visitor.directory.decider(self.visitor.id, self._now, "authenticated", terms, requester)
 
     def lists(self, row: RequestRow, *, mine: bool, unclaimed: bool) -> bool:
         """Return whether a list of theirs has a request; of an open one, what they put off and others are on counts."""

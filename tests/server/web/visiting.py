@@ -20,7 +20,8 @@ class Visiting:
     """Visits the pages of an app as one person, with a session's cookie, or as a program with a token."""
 
     def __init__(self, app: App, token: str, *, program: bool = False, **settings: Any) -> None:
-        transport = httpx2.ASGITransport(app=serve(app, ServerSettings(**settings)))
+        self.served = serve(app, ServerSettings(**settings))
+        transport = httpx2.ASGITransport(app=self.served)
         shown: Any = {"headers": {"authorization": f"Bearer {token}"}} if program else {"cookies": {COOKIE: token}}
         self.client = httpx2.AsyncClient(transport=transport, base_url="http://localhost", **shown)
 
