@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -70,6 +71,7 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
     api.state.live = live
     api.state.limits = Limits()
     api.state.places = StreamPlaces()
+    api.state.busy = asyncio.Semaphore(1)
     api.state.entrance = Entrance(app, settings, api.state.limits, _drawn)
     api.mount("/v1", api_of(app, settings, live, api.state.limits))
     api.include_router(entering.router)

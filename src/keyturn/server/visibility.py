@@ -8,6 +8,7 @@ for what there is not, and after the same time.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Sequence
 
@@ -30,6 +31,8 @@ from .visitor import Visitor
 # Nothing that is looked for and not seen is answered sooner, so that the time tells nobody whether it is there.
 _SAME_TIME = 0.1
 _PAGE = 200
+_MOST = 500
+_NAME = re.compile(r"[0-9A-Za-z_.@-]{1,100}")
 
 
 class Sight:
@@ -92,10 +95,7 @@ class Sight:
 
     async def request(self, request: str, *, shows: bool = False) -> RequestRow:
         """Return a request that they see, or raise `NotPending`; with `shows` they are shown its arguments."""
-        try:
-            row = await self._app.inbox.get(request)
-        except NotPending:
-            row = None
+        row = await self._found(request)
         if row is None or not self.sees(row):
             await self._wait()
             raise NotPending(NO_SUCH)
@@ -103,15 +103,31 @@ class Sight:
             await self.reads("request", [row])
         return row
 
+    async def _found(self, request: str) -> RequestRow | None:
+        """Return a request if there is one that they may see: nobody's log is read for whoever may not."""
+        if not _is_name(request):
+            return None
+        if not self.whole and not any(map(self.sees, await self._app.journal.requests(Query(id=request)))):
+            return None
+        try:
+            return await self._app.inbox.get(request)
+        except NotPending:
+            return None
+
     async def reads(self, how: How, rows: Sequence[RequestRow]) -> None:
         """Put on record that they are about to be shown these, where the directory says so."""
         if rows:
             await self._app.inbox.reads.note(self.visitor.login, how, [row.id for row in rows])
 
+    async def reads_log(self, run: str) -> None:
+        """Put on record that they are about to be shown the log of a run, with the requests that are in it."""
+        asked = await self._app.journal.requests(Query(run=run, limit=_MOST))
+        await self._app.inbox.reads.note(self.visitor.login, "log", [row.id for row in asked], what=run)
+
     async def run(self, run: str) -> RunRow:
         """Return a run that they see, or raise `RunMissing`."""
         try:
-            row = await self._app.get(run)
+            row = await self._app.get(run) if _is_name(run) else None
         except RunMissing:
             row = None
         if row is None or not await self.sees_run(row):
@@ -166,3 +182,8 @@ class Sight:
     async def _wait(self) -> None:
         left = self._begun + _SAME_TIME - time.monotonic()
         await asyncio.sleep(max(left, 0))
+
+
+def _is_name(text: str) -> bool:
+    """Return whether that could be the id of anything: no store is asked for what none can hold."""
+    return _NAME.fullmatch(text) is not None

@@ -280,6 +280,7 @@ async def test_what_is_live_is_what_its_reader_sees_and_nobody_reads_by_it() -> 
 
 async def first_event(visit: Visiting, path: str) -> str:
     """Return the first event of a stream, whose server then stops."""
+
     async def stop() -> None:
         await asyncio.sleep(0.4)
         visit.served.end()

@@ -40,10 +40,11 @@ _NAMES = ("person", "tool", "agent", "run", "verdict", "text")
 async def audit_page(request: HttpRequest, at: Overseeing) -> Response:
     """Search the record."""
     given = request.query_params
-    chosen = {name: given.get(name, "")[:200] for name in (*_NAMES, "since", "until")}
+    chosen = {name: given.get(name, "")[:200].replace("\0", "") for name in (*_NAMES, "since", "until")}
     values: dict[str, Any] = {}
     try:
-        values = await _found(at, _terms(chosen), given.get("after") or None)
+        async with request.app.state.busy:  # one at a time: it reads logs
+            values = await _found(at, _terms(chosen), given.get("after", "")[:250].replace("\0", "") or None)
     except KeyturnError as error:
         return _drawn(at, chosen, refusal=refused(error))
     return _drawn(at, chosen, **values)
@@ -64,7 +65,8 @@ async def verify(request: HttpRequest, at: Overseeing) -> Response:
     """Verify every line of the store, and say in words what came of it."""
     try:
         await form_of(request, at)
-        report = await at.app.audit.verify()
+        async with request.app.state.busy:
+            report = await at.app.audit.verify()
     except KeyturnError as error:
         return _drawn(at, {}, refusal=refused(error))
     return _drawn(at, {}, report=report)
@@ -82,7 +84,8 @@ async def export(request: HttpRequest, at: Overseeing) -> Response:
         terms = _terms({name: form.text(name) for name in (*_NAMES, "since", "until")}) if made == "csv" else Terms()
         folder = tempfile.TemporaryDirectory(prefix="keyturn-export-")
         path = Path(folder.name) / f"keyturn-audit.{made}"
-        await at.app.audit.export(path, format=made, by=at.visitor.login, **terms)
+        async with request.app.state.busy:
+            await at.app.audit.export(path, format=made, by=at.visitor.login, **terms)
     except KeyturnError as error:
         if folder is not None:
             folder.cleanup()

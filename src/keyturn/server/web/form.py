@@ -38,6 +38,8 @@ class Form:
         value = self._given.get(name, "")
         if not isinstance(value, str):
             return ""
+        if "\0" in value:
+            raise UserError(f"{name} holds a NUL; write it without")
         if len(value) > _LONGEST:
             raise UserError(f"{name} has {len(value)} characters, and {_LONGEST} are the most here")
         return value

@@ -65,7 +65,7 @@ async def revoke(request: HttpRequest, at: Reading) -> Response:
 
 async def _drawn(at: Here, refusal: Refused | None, request: HttpRequest) -> Response:
     state = "revoked" if request.query_params.get("state") == "revoked" else "open"
-    run, _, name = request.query_params.get("after", "").partition("/")
+    run, _, name = request.query_params.get("after", "")[:250].replace("\0", "").partition("/")
     after = (0, f"{run}/{name}") if name else None
     query = Query(state=state, limit=SHOWN, after=after)
     read = at.app.journal.grants

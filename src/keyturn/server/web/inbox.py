@@ -39,7 +39,7 @@ _NEWEST = 20
 def filters_of(request: HttpRequest) -> Filters:
     """Return the filters that an address names."""
     given = request.query_params
-    named = {name: given.get(name, "")[:200] for name in ("tool", "agent", "risk", "text")}
+    named = {name: given.get(name, "")[:200].replace("\0", "") for name in ("tool", "agent", "risk", "text")}
     return Filters(**named, mine=given.get("mine") == "1")
 
 

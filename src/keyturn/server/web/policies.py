@@ -89,7 +89,8 @@ async def policies_page(request: HttpRequest, at: Overseeing) -> Response:
         return _drawn(at)
     since = request.query_params.get("since", "7d")
     try:
-        return _drawn(at, shadow=await _replayed(at, None, since), since=since)
+        async with request.app.state.busy:  # one at a time: it reads the log of every run
+            return _drawn(at, shadow=await _replayed(at, None, since), since=since)
     except KeyturnError as error:
         return _drawn(at, refusal=refused(error))
 
@@ -106,7 +107,8 @@ async def replay_page(request: HttpRequest, at: Overseeing) -> Response:
         if text.strip().endswith(".toml") and "\n" not in text.strip():
             raise UserError("paste the text of the file, not its name: no file of the server is read here")
         made = Policy.from_toml(text + "\n")
-        found = await _replayed(at, made, since)
+        async with request.app.state.busy:
+            found = await _replayed(at, made, since)
     except KeyturnError as error:
         return _drawn(at, refusal=refused(error), toml=text)
     return _drawn(at, result=found, toml=text, since=since)

@@ -29,7 +29,6 @@ router = APIRouter(include_in_schema=False)
 SHOWN = 50
 STATUSES = ("waiting", "running", "finished", "failed", "cancelled", "erased", "damaged")
 _WAITING = 20
-_READ = 500
 # A log up to this many lines is read to say for whom a run is that never asked anybody.
 _SHORT = 200
 _OUTPUT = 8_000
@@ -47,7 +46,7 @@ async def runs_page(request: HttpRequest, at: Reading) -> Response:
     """List runs, the newest first."""
     given = request.query_params
     chosen = {name: given.get(name, "")[:200].replace("\0", "") for name in ("status", "agent", "run")}
-    after = _key(given.get("after", ""))
+    after = _key(given.get("after", "").replace("\0", ""))
     query = Query(
         state=chosen["status"] or None,
         agent=chosen["agent"] or None,
@@ -131,7 +130,7 @@ async def fork(request: HttpRequest, at: Reading, name: str) -> Response:
 async def _drawn(at: Here, name: str, refusal: Refused | None, request: HttpRequest) -> Response:
     try:
         row = await at.sight.run(name)
-        await at.sight.reads("log", await at.app.journal.requests(Query(run=name, limit=_READ)))
+        await at.sight.reads_log(name)
     except KeyturnError as error:
         return failure(at, error)
     try:
