@@ -10,6 +10,8 @@ PEERS := .venv-peers
 DEEP  := .venv-deep
 UV    := $(shell command -v uv 2>/dev/null)
 
+, := ,
+
 # What the set-up rules share; $(1) is the environment. An environment whose Python is gone or lacks pip is made anew.
 NEW_ENOUGH = $(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))"
 MAKE_VENV  = $(1)/bin/python $(if $(UV),-c "",-m pip --version) 2>/dev/null || { rm -rf $(1)/bin $(1)/lib* && $(PYTHON) -m venv $(1); }
@@ -24,7 +26,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports shape format kinds previews site package bench bench-peers sweep mutants pace pile recovery simulate crash race rot forge signatures deep-peers leaks audit-trial published lock clean distclean
+.PHONY: help setup demo test check lint types imports shape format kinds previews pictures site package bench bench-peers sweep mutants pace pile recovery simulate crash race rot forge signatures deep-peers leaks audit-trial published lock clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,7 +35,7 @@ help: ## Show this list
 
 $(VENV)/.runtime: pyproject.toml requirements/dev.txt
 	@$(NEW_ENOUGH) || { echo "Keyturn needs Python 3.11 or newer: make PYTHON=/path/to/python3.12 ..." >&2; exit 1; }
-	$(call quietly,$(VENV),Setting up $(VENV) (once) ...,{ $(call MAKE_VENV,$(VENV)); } && { $(call INSTALL,$(VENV),-c requirements/dev.txt -e .); })
+	$(call quietly,$(VENV),Setting up $(VENV) (once) ...,{ $(call MAKE_VENV,$(VENV)); } && { $(call INSTALL,$(VENV),-c requirements/dev.txt -e '.[server$(,)chat]'); })
 	@touch $@
 
 $(VENV)/.ready: $(VENV)/.runtime
@@ -72,7 +74,7 @@ setup: $(VENV)/.ready ## Make .venv with the package (editable) and all tools
 
 # -------------------------------------------------------------------------------------------------------------- jobs
 
-demo: $(VENV)/.runtime ## Watch an agent wait for you, die, and go on in a new process
+demo: $(VENV)/.runtime ## Serve an office whose agents wait for you: a server, a worker, two people; ARGS=--terminal
 	@$(BIN)/keyturn demo $(ARGS)
 
 test: check $(VENV)/.system ## Run the checks, then every test
@@ -104,6 +106,9 @@ kinds: $(VENV)/.ready ## Every kind of tool against every promise; ARGS=--kinds-
 
 previews: $(VENV)/.ready ## Capture what people are shown of each kind of call: docs/previews.md
 	@$(BIN)/python docs/previews.py
+
+pictures: $(VENV)/.ready $(VENV)/.system ## Take pictures of every page in the states that matter: build/pictures/sheet.png
+	@$(BIN)/python -m tests.server.pictures
 
 site: $(VENV)/.ready ## Build the website of the manual and the reference: build/site; broken links fail
 	@$(BIN)/python docs/site/make_site.py

@@ -77,7 +77,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "sqlalchemy": ("sessions/sqlalchemy",),
     "sqlite3": ("sessions/sqlite", "journal/sqlite"),
     "starlette": ("server/",),
-    "textual": ("chat/screen", "chat/deciding", "chat/widgets/"),
+    "textual": ("chat/screen", "chat/deciding", "chat/widgets/", "screens/", "inbox_screen/"),
     "typing_extensions": ("",),
     "uvicorn": ("server/", "cli/"),
     "webauthn": ("proofs/passkey",),

@@ -19,6 +19,10 @@ SOURCE = ROOT / "src" / "keyturn"
 NO_VARIABLES = {
     "AF_UNIX": "of the module socket",
     "ALL": "an argument of bubblewrap",
+    "DIR": "what the help of a command calls an argument",
+    "DISPLAY": "of the system: whether there is a screen",
+    "WAYLAND_DISPLAY": "of the system: whether there is a screen",
+    "KEYTURN_DEMO_HOME": "what the demo tells its own worker",
     "FILE": "what the help of a command calls an argument",
     "NAME": "what the help of a command calls an argument",
     "PERSON": "what the help of a command calls an argument",
@@ -33,7 +37,7 @@ NO_VARIABLES = {
 INSIDE = {
     "BadGlob", "BatchFailed", "Broken", "CallRefused", "CannotTell", "Lost", "LostRace", "NotWritten", "OutcomeUnknown",
     "SearchFailed", "TooNarrow", "Unclear", "Unfit", "Unreached", "Unreadable", "Unsent", "Misplaced",
-    "NoRoom",
+    "NoRoom", "BadBody", "Barred", "Elsewhere", "Refusal", "TooLong", "TooMany", "TooSlow",
 }  # fmt: skip
 
 

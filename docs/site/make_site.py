@@ -32,7 +32,7 @@ def write(into: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     (into / "pages" / "img").mkdir()
-    for picture in sorted((pages.ROOT / "docs" / "img").glob("*.svg")):
+    for picture in sorted((pages.ROOT / "docs" / "img").glob("*.[sp][vn]g")):
         shutil.copy(picture, into / "pages" / "img")
     for file in ("site.css", "favicon.svg"):
         shutil.copy(HERE / file, into / "pages")

@@ -17,10 +17,10 @@ from keyturn import LocalExecutor
 from keyturn.chat.archive import Talk
 from keyturn.chat.assistant import assistant_agent
 from keyturn.chat.conversation import Assistant
-from keyturn.chat.drawing import ours
 from keyturn.chat.screen import ChatApp
 from keyturn.deep import FilesystemBackend
 from keyturn.journal import open_journal
+from keyturn.screens.drawing import ours
 from keyturn.sessions.sqlite import SQLiteSession
 from keyturn.testing import ScriptedModel, function_call
 

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from keyturn import Usage
-from keyturn.chat.drawing import entry_rows, labelled, lane_rows, prose, todo_rows, usage_rows
+from keyturn.chat.drawing import entry_rows, lane_rows, todo_rows, usage_rows
 from keyturn.chat.transcript import CallEntry, Lane, Note, Words
-from keyturn.chat.widgets.rows import STYLES, content_of
 from keyturn.core.preview import Command, Diff, Preview
 from keyturn.core.usage import Counts, Price
+from keyturn.screens.drawing import labelled, prose
+from keyturn.screens.rows import STYLES, content_of
 from keyturn.testing import ScriptedModel, function_call
 from keyturn.testing import assistant_message as says
 from tests.chat.playing_chat import chat, writes

@@ -34,6 +34,8 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "channels/webhook.py": ("webhooks",),
     "channels/webpush.py": ("webpush",),
     "chat/": ("chat",),
+    "inbox_screen/": ("chat",),
+    "screens/": ("chat",),
     "client/": ("server",),
     "audit/evidence/": ("audit",),
     "cli/migrating/": ("migrate",),

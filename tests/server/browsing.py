@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from playwright.sync_api import Browser, sync_playwright
 
@@ -28,7 +28,7 @@ def chromium() -> str | None:
 
 
 @contextlib.contextmanager
-def launched(path: str) -> Iterator[Browser]:
+def launched(path: str) -> Generator[Browser]:
     """Start a browser without a window, and stop it at the end."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS, timeout=60_000)

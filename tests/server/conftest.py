@@ -4,7 +4,7 @@ Playwright's calls that wait keep a loop of their own in this thread while the b
 use `browser` has plain functions only, no `async def`; what they need of an app they ask `Served.does`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -14,7 +14,7 @@ from tests.server.browsing import chromium, launched
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser() -> Generator[Browser]:
     """A chromium for all tests of a file; without one they are skipped."""
     path = chromium()
     if path is None:
@@ -24,7 +24,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def tab(browser: Browser) -> Iterator[Page]:
+def tab(browser: Browser) -> Generator[Page]:
     """A page of a browser that nobody used before: no cookies, and a desktop's size."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     context.set_default_timeout(15_000)

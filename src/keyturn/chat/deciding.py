@@ -14,12 +14,13 @@ from textual.app import App
 from ..core.errors import BadJson, KeyturnError
 from ..inbox.desk import Inbox
 from ..inbox.shown_request import ShownRequest
+from ..screens.asking import LineDialog, TextDialog
+from ..screens.call_view import CallView
+from ..screens.drawing import Row, labelled
+from ..screens.editing import EditDialog
+from ..screens.granting import GrantDialog
 from .conversation import Conversation
-from .drawing import Row, labelled
 from .help import help_rows
-from .widgets.asking import LineDialog, TextDialog
-from .widgets.editing import EditDialog
-from .widgets.granting import GrantDialog
 from .widgets.prompt import Prompt
 from .widgets.request_view import RequestView
 
@@ -40,7 +41,7 @@ class DecidingApp(App[str]):
         """Return whether there is room for a dialog, and none is open."""
         return len(self.screen_stack) == 1 and self.size.width >= NARROWEST_DIALOG
 
-    def on_request_view_chosen(self, message: RequestView.Chosen) -> None:
+    def on_call_view_chosen(self, message: CallView.Chosen) -> None:
         """Do what a letter says of a call."""
         if self.can_ask:
             self.run_worker(LETTERS[message.letter](self, message.request))

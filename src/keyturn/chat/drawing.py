@@ -6,10 +6,9 @@ does at the console; nothing in a row is read as markup by anybody.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any, LiteralString, TypeAlias, cast
+from typing import Any, LiteralString, cast
 
 from ..core.preview import Preview
 from ..core.usage import Prices
@@ -18,14 +17,11 @@ from ..render.arguments import is_text
 from ..render.escape import escape
 from ..render.layout import LayoutLine, preview_lines, text_lines
 from ..render.one_row import first_arguments
-from ..render.terminal import NARROWEST, folded_words, rows
+from ..render.terminal import NARROWEST, rows
+from ..screens.drawing import Row, labelled, line_rows, ours, prose
 from .transcript import CallEntry, Entry, Lane, Note, Transcript, Words
 
-Part: TypeAlias = tuple[str, str]  # a style, which is a word of ours, and a text
-Row: TypeAlias = list[Part]
-
 SHOWN = 8  # rows of a preview, or of a result, that are shown unless all are asked for
-_MARGIN: LiteralString = "\u2502 "
 _BACK: LiteralString = "  "
 _SHOWN_ELSEWHERE = ("asked", "needs", "in_doubt")  # while it waits, it is shown whole below the conversation
 _NOT_RUN = ("rejected by", "nobody decided in time", "it did not run, says")
@@ -54,59 +50,6 @@ _MARKS: dict[str, tuple[LiteralString, str]] = {
     "in_progress": ("[>] ", "runs"),
     "completed": ("[x] ", "quiet"),
 }
-_COLOUR = re.compile(r"\x1b\[(\d*)m")
-_CODES: dict[str, str] = {
-    "1": "strong", "31": "removed", "32": "added", "33": "note", "36": "unchanged",
-}  # fmt: skip
-
-
-def painted(row: str) -> Row:
-    """Read a row that `render` or the console coloured: every escape sequence in it is ours.
-
-    >>> painted("  \x1b[1magent\x1b[0m: ops")
-    [('text', '  '), ('strong', 'agent'), ('text', ': ops')]
-    """
-    made: Row = []
-    style: str = "text"
-    for place, piece in enumerate(_COLOUR.split(row)):
-        if place % 2:
-            style = _CODES.get(piece, "text")
-        elif piece:
-            made.append((style, piece))
-    return made
-
-
-def line_rows(groups: Iterable[Iterable[LayoutLine]], width: int) -> Iterator[Row]:
-    """Draw groups of lines as the console does, each in the style of its line.
-
-    >>> list(line_rows([[LayoutLine("added", "+one")]], 20))
-    [[('added', '| +one')]]
-    """
-    room = max(width, NARROWEST)
-    for lines in groups:
-        for line in lines:
-            yield from ([(line.style, row)] for row in rows(line, width=room))
-
-
-def prose(text: str, style: str, width: int) -> Iterator[Row]:
-    """Draw a text of anybody's behind a margin, folded at words."""
-    room = max(width, NARROWEST)
-    for line in text_lines(text):
-        yield from ([(style, _MARGIN), ("text", row[2:])] for row in rows(line, width=room))
-
-
-def ours(style: str, words: LiteralString, width: int, *values: int) -> Iterator[Row]:
-    """Draw a sentence of ours."""
-    for row in folded_words(words.format(*values).split(" "), max(width, 1)):
-        yield [(style, row)]
-
-
-def labelled(style: str, lead: LiteralString, data: str, width: int) -> Iterator[Row]:
-    """Draw words of ours, and behind them data that they are about, which begins no row."""
-    line = LayoutLine("text", escape(data, keep=""), lead)
-    for row in rows(line, width=max(width, NARROWEST)):
-        at = len(lead) + 1 if row.startswith(f"{lead}:") else 0
-        yield [(style, row[:at]), ("text", row[at:])] if at else [("text", row)]
 
 
 def entry_rows(entry: Entry, width: int, *, whole: bool = False, named: bool = True) -> Iterator[Row]:

@@ -7,7 +7,7 @@ from typing import LiteralString
 
 from ..console.desk import KEYS, offered
 from ..inbox.shown_request import ShownRequest
-from .drawing import Row, labelled, ours
+from ..screens.drawing import Row, labelled, ours
 
 _KEYS: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("Enter", "sends what you typed; ctrl+j begins a new line"),

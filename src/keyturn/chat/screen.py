@@ -11,41 +11,28 @@ from typing import Any, ClassVar, LiteralString
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.theme import Theme
 from textual.widgets import Footer
 
 from ..core.errors import BadJson, KeyturnError
 from ..render.escape import escape
+from ..screens.asking import LineDialog, TextDialog
+from ..screens.drawing import Row, labelled, ours
+from ..screens.rows import Rows
+from ..screens.theme import THEME
 from .archive import Talk, talks_in
 from .conversation import Assistant, Conversation
 from .deciding import DecidingApp
-from .drawing import Row, labelled, ours, summary
+from .drawing import summary
 from .help import help_rows
 from .style import CSS
 from .transcript import Entry
-from .widgets.asking import LineDialog, TextDialog
 from .widgets.prompt import Prompt
 from .widgets.request_view import RequestView
-from .widgets.rows import Rows
 from .widgets.side_view import SideView
 from .widgets.talks import TalksDialog
 from .widgets.transcript_view import TranscriptView
 
 Told = Callable[[int], Iterable[Row]]
-THEME = Theme(
-    "keyturn",
-    primary="#6cb6ff",
-    secondary="#dcbdfb",
-    accent="#39c5cf",
-    warning="#e3b341",
-    error="#ff938a",
-    success="#6bc46d",
-    foreground="#dfe5ec",
-    background="#12161c",
-    surface="#1a2029",
-    panel="#242c37",
-    variables={"quiet": "#909dab"},
-)
 _TALL = 32  # rows from which there is room for a blank one
 _WIDE = 100  # columns from which the panel stands beside the conversation
 _FRAME_SECONDS = 0.05

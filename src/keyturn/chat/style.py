@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import LiteralString
 
-CSS: LiteralString = """
-Screen { layout: vertical; }
-* {
-  scrollbar-color: $panel-lighten-2; scrollbar-color-hover: $primary; scrollbar-color-active: $primary;
-  scrollbar-background: $background; scrollbar-background-hover: $background; scrollbar-background-active: $background;
-}
+from ..screens.theme import DIALOGS
 
+CSS: LiteralString = (
+    """
+Screen { layout: vertical; }
 #top { height: 1; padding: 0 1; background: $panel; }
 #middle { height: 1fr; }
 #talk { width: 1fr; height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
@@ -38,17 +36,6 @@ Screen.-tall #asked-keys { margin: 1 0 0 0; }
 #prompt:focus { border: round $primary; }
 
 Footer { background: $panel; }
-
-Dialog { align: center middle; background: $background 60%; }
-.dialog {
-  scrollbar-gutter: stable;
-  width: 90%; max-width: 100; height: auto; max-height: 90%; border: round $primary; padding: 0 1;
-  background: $surface;
-}
-.dialog Rows { margin: 0; }
-.dialog Input { margin: 0; border: none; height: 1; padding: 0 1; background: $panel; }
-.dialog Input:focus { border: none; background: $panel-lighten-2; }
-.dialog OptionList { height: auto; max-height: 10; border: none; background: $surface; padding: 0; }
-.dialog TextArea { border: round $panel-lighten-2; background: $surface; }
-.dialog TextArea:focus { border: round $primary; }
 """
+    + DIALOGS
+)

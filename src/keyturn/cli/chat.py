@@ -20,11 +20,11 @@ from ..chat import scripted
 from ..chat.archive import Talk, talk_of, talks_in
 from ..chat.assistant import Place, assistant_agent, place_of
 from ..chat.conversation import Assistant
-from ..chat.drawing import Row, labelled, ours
 from ..core.errors import KeyturnError, UserError
 from ..core.usage import Price, Prices
 from ..journal import open_journal
 from ..keys import make_directory, state_directory
+from ..screens.drawing import Row, labelled, ours
 from ..sessions.base import Session
 from ..sessions.sqlite import SQLiteSession
 from .demo_player import Player

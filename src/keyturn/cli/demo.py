@@ -1,12 +1,14 @@
-"""The command `keyturn demo` plays an agent that waits, dies and goes on; this file starts its two processes.
+"""The command `keyturn demo` serves an office whose agents wait for people; or, in the terminal, plays one that dies.
 
-What happens in them is in `demo_stages`; with `--stage` this command is one of them.
+What is served is in `office/`. Of the other one this file starts the two processes; what happens in them is in
+`demo_stages`, and with `--stage` this command is one of them.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import shlex
 import shutil
 import signal
@@ -23,17 +25,23 @@ from .demo_agent import demo_agent
 from .demo_player import Player
 from .demo_stages import LEFT, Stage
 from .demo_voice import Voice
-from .printing import print_labelled
+from .printing import command, print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("--resume", metavar="PATH", type=Path, help="go on with a run that you left, from its file")
+    parser.add_argument("--terminal", action="store_true", help="no server: one agent and you, in this terminal")
+    parser.add_argument(
+        "--once", action="store_true", help="decide by itself, show what came of it, and end (DEMO_ONCE=1)"
+    )
+    parser.add_argument(
+        "--resume", metavar="PATH", type=Path, help="in the terminal: go on with a run that you left, from its file"
+    )
     parser.add_argument("--dir", metavar="DIR", type=Path, help="keep the demo's files in this directory")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--model", metavar="NAME", help="let this model play, such as anthropic:claude-sonnet-5")
     which.add_argument("--scripted", action="store_true", help="let the scripted model play, whatever keys are set")
-    parser.add_argument("--play", action="store_true", help="let a fixed script decide, as without a terminal")
+    parser.add_argument("--play", action="store_true", help="in the terminal: let a fixed script decide")
     parser.add_argument("--stage", choices=("first", "second"), help=argparse.SUPPRESS)
 
 
@@ -42,6 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     played = arguments.play or not sys.stdin.isatty()
     player = Player.chosen(arguments.model, scripted=arguments.scripted)
     try:
+        if not (arguments.terminal or arguments.resume or arguments.stage or arguments.play):
+            return _served(arguments, player)
         if arguments.stage == "first":
             return asyncio.run(Stage.at(arguments.resume, player, played=played).first())
         if arguments.resume is not None:
@@ -52,6 +62,18 @@ def run(arguments: argparse.Namespace) -> int:
     except KeyturnError as error:
         print_labelled("keyturn demo", str(error))
         return 1
+
+
+def _served(arguments: argparse.Namespace, player: Player) -> int:
+    try:
+        from .office.serving import play
+    except ImportError as error:
+        raise UserError(
+            f"the demo serves pages, which need packages of their own ({error.name}): pip install 'keyturn[server]', "
+            f"or see the one in the terminal: {command()} demo --terminal"
+        ) from None
+    once = arguments.once or bool(os.environ.get("DEMO_ONCE")) or not sys.stdin.isatty()
+    return play(arguments.dir, player, once=once)
 
 
 def _supervise(directory: Path | None, player: Player, *, played: bool) -> int:
@@ -94,8 +116,8 @@ def _stage(name: str, state_file: Path, played: bool, flags: Sequence[str] = ())
     """Run one process of the demo; return its exit code, or minus the signal that ended it."""
     sys.stdout.flush()
     # -P: what lies in the working directory is not to be imported.
-    command = [sys.executable, "-P", "-m", "keyturn.cli.main", "demo", "--resume", str(state_file), "--stage", name]
-    return subprocess.run([*command, *flags, *(["--play"] if played else [])], check=False).returncode
+    stage = [sys.executable, "-P", "-m", "keyturn.cli.main", "demo", "--resume", str(state_file), "--stage", name]
+    return subprocess.run([*stage, *flags, *(["--play"] if played else [])], check=False).returncode
 
 
 def _resume(state_file: Path, player: Player | None, *, played: bool) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import LiteralString
 
 from ..console.screen import MARGIN, Terminal
-from ..render.escape import escape
+from ..render.escape import Escaped, escape
 from ..render.layout import LayoutLine
 from ..render.terminal import folded_words, rows
 
@@ -42,7 +42,8 @@ class Voice:
             self.screen.label(word, text)
             return
         room = self.width - len(MARGIN) - COLUMN
-        lines = [LayoutLine("text", line) for line in escape(text).split("\n")]
+        shown = text if isinstance(text, Escaped) else escape(text)
+        lines = [LayoutLine("text", line) for line in shown.split("\n")]
         self._beside(word, [row for line in lines for row in rows(line, width=room)])
 
     def note(self, word: LiteralString, words: LiteralString, *values: int) -> None:

@@ -31,6 +31,7 @@ COMMANDS: dict[str, str] = {
     "fork": "start a new run from the first lines of another: keyturn fork RUN --at N --app module:app",
     "grant": "let a call run, and later ones like it: keyturn grant REQUEST --uses 10",
     "grants": "list standing decisions",
+    "inbox": "decide what waits, in the terminal: keyturn inbox --journal URL --as PERSON",
     "init": "make a journal with its first person, who administers it: keyturn init --journal URL",
     "insights": "tell how people decide, and suggest rules: keyturn insights --journal URL [--suggest]",
     "keys": "list the keys that sign and seal, add a new one, retire an old one: keyturn keys rotate",

@@ -13,6 +13,7 @@ import msgspec
 from ..core import events as ev
 from ..core.beside import kept_out
 from ..core.codec import Log
+from ..core.errors import Conflict, KeyturnError
 from ..core.people import Decider, barred
 from ..core.policy import Approval
 from ..core.preview import Text
@@ -53,6 +54,8 @@ STATES = {
     "void": "void",
     "damaged": "damaged",
 }
+
+_NOTHING_RAN = ("reject", "expire", "did_not_run", "answer", "asked_back", "void")
 
 
 class ListRow(NamedTuple):
@@ -342,13 +345,15 @@ def context_of(log: Log, row: RequestRow) -> Context:
     """Return what the run was asked for, and what the model wrote as it proposed the call."""
     task: Escaped | None = None
     words = list[Escaped]()
-    frame = (reviewed_call(row.call) or row.call).rsplit("/", 1)[0]
-    for step in log.steps:
-        for event in step.events:
-            if isinstance(event, ev.RunStarted):
-                task = _text(event.input)
-            elif isinstance(event, ev.ReplyRecorded) and event.frame == frame:
-                words = [text for item in event.output for text in _said(item)]
+    call = reviewed_call(row.call) or row.call
+    frame = call.rsplit("/", 1)[0]
+    proposed = False  # what the model wrote after that is of another call
+    for event in (event for step in log.steps for event in step.events):
+        proposed = proposed or getattr(event, "call", None) == call
+        if isinstance(event, ev.RunStarted):
+            task = _text(event.input)
+        elif isinstance(event, ev.ReplyRecorded) and event.frame == frame and not proposed:
+            words = [text for item in event.output for text in _said(item)]
     return Context(task, tuple(words))
 
 
@@ -369,3 +374,16 @@ def _said(item: Any) -> Iterator[Escaped]:
         text = cast("dict[str, Any]", part).get("text") if isinstance(part, dict) else None
         if isinstance(text, str) and text.strip():
             yield Escaped(clip(text, _TEXT))
+
+
+def why_not(error: Exception, now: int) -> str:
+    """Return why a word was not recorded: of a lost race who was first, how long before, and whether anything ran.
+
+    >>> why_not(Conflict("late", winner="ben", decision="reject", at=1_000), 4_000)
+    'ben rejected this 3 s before you. Nothing ran.'
+    """
+    if not isinstance(error, Conflict) or error.winner is None or error.decision is None:
+        return error.message if isinstance(error, KeyturnError) else str(error)
+    when = "" if error.at is None else f" {span(now - error.at)}"
+    ran = " Nothing ran." if error.decision in _NOTHING_RAN else " That word holds, and yours was not needed."
+    return f"{error.winner} {STATES.get(error.decision, error.decision)} this{when} before you.{ran}"

@@ -50,6 +50,11 @@ class Counter:
         self.people = People(self._store) if people is None else people
         self.reads = Reads(self._store, self.people)
 
+    @property
+    def store(self) -> Store:
+        """Return the journal that this is the inbox of."""
+        return self._store
+
     async def tell(self, run: str, *commands: cm.RunCommand) -> Run:
         """Decide commands against a run as it stands and append their events; return the run afterwards."""
         log = await self._read(run)

@@ -12,6 +12,7 @@ import json
 from collections.abc import Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any, LiteralString, cast
 
 import msgspec
@@ -21,12 +22,20 @@ from ..core.errors import BadJson
 from ..core.preview import REDACTED, Diff, Preview, Text, redact, unredacted
 from ..core.strict import parse
 from ..engine.views.items import ToolApprovalItem
+from ..journal.rows import RequestRow
 from ..render.arguments import is_text, request_lines, shown_name
 from ..render.layout import LayoutLine
 from ..render.one_row import fits_a_line, is_plain
 from ..tools.base import InvalidArguments, not_blank, plain_preview
 
 _UNKNOWN = "an argument that no tool knows"
+
+
+def bare_item(row: RequestRow) -> ToolApprovalItem:
+    """Return a request as it is shown, without its tool: it cannot be edited."""
+    request = row.request
+    raw = {"type": "function_call", "name": request.tool, "arguments": request.arguments}
+    return ToolApprovalItem(SimpleNamespace(name=request.agent), raw, request.tool, request=request)
 
 
 class ShownRequest:

@@ -7,9 +7,10 @@ from typing import LiteralString
 
 from textual.containers import VerticalScroll
 
+from ...screens.drawing import Row, labelled, ours
+from ...screens.rows import Rows
 from ..conversation import Conversation
-from ..drawing import Row, labelled, lane_rows, ours, todo_rows, usage_rows
-from .rows import Rows
+from ..drawing import lane_rows, todo_rows, usage_rows
 
 
 class SideView(VerticalScroll):

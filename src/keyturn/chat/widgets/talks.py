@@ -12,10 +12,10 @@ from textual.events import Resize
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from ...screens.asking import Dialog, sentence
+from ...screens.drawing import labelled
+from ...screens.rows import content_of
 from ..archive import Talk
-from ..drawing import labelled
-from .asking import Dialog, sentence
-from .rows import content_of
 
 
 class TalksDialog(Dialog[Talk]):

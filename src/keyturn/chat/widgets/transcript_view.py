@@ -8,9 +8,10 @@ from typing import Any
 
 from textual.containers import VerticalScroll
 
-from ..drawing import Row, entry_rows, ours
+from ...screens.drawing import Row, ours
+from ...screens.rows import Rows
+from ..drawing import entry_rows
 from ..transcript import Entry, Words
-from .rows import Rows
 
 MOST = 400  # entries that are shown; what came before is in the journal
 

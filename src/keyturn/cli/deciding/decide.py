@@ -16,14 +16,14 @@ from ...core.policy import Approval
 from ...core.records import Word
 from ...directory.people import DECIDE, Login
 from ...inbox.desk import Inbox
-from ...inbox.shown_request import ShownRequest
+from ...inbox.shown_request import ShownRequest, bare_item
 from ...journal.rows import GrantRow, Query, RequestRow
 from ...render.escape import escape, quote
 from ..finding import SHORT, find_request
 from ..with_journal import Told, by_of, hinting, login_of
 from .asking import said_yes
 from .batch import decide_alike
-from .drawing import draw_request, item_of
+from .drawing import draw_request
 from .edits import edited
 from .signing import sign
 from .verb import NOT_DONE, SHORTEST_DIGEST, Verb
@@ -48,7 +48,7 @@ async def decide(inbox: Inbox, verb: Verb, arguments: argparse.Namespace) -> Tol
     if asked.at_terminal and login is not None and row.state == "open":
         await inbox.looked(row, by=login)
     if "typed" in words:
-        words = {"output": ShownRequest(item_of(row)).answer(words["typed"])}
+        words = {"output": ShownRequest(bare_item(row)).answer(words["typed"])}
     if verb.name == "edit" and row.state == "open":
         words |= await edited(inbox, row, arguments)
     if asked.at_terminal and verb.name != "edit" and not _said_yes(verb.name, words):

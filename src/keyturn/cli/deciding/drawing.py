@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 from typing import Any, LiteralString
 
 import msgspec
@@ -13,8 +12,7 @@ from ...console.screen import Terminal
 from ...core.encodable import in_milliseconds, moment
 from ...core.policy import Approval, milliseconds
 from ...core.request import Request, Vote
-from ...engine.views.items import ToolApprovalItem
-from ...inbox.shown_request import ShownRequest
+from ...inbox.shown_request import ShownRequest, bare_item
 from ...journal.rows import RequestRow
 from ..finding import SHORT
 
@@ -37,16 +35,9 @@ _SIGNED: LiteralString = "Each of them signs with a key of their own."
 _OTHER: LiteralString = "It is not for the person for whom the run acts."
 
 
-def item_of(row: RequestRow) -> ToolApprovalItem:
-    """Return a request as the console takes it, without its tool: it can be shown, not edited."""
-    request = row.request
-    raw = {"type": "function_call", "name": request.tool, "arguments": request.arguments}
-    return ToolApprovalItem(SimpleNamespace(name=request.agent), raw, request.tool, request=request)
-
-
 def draw_request(screen: Terminal, row: RequestRow, now: int, *, named: bool = True) -> None:
     """Draw all of a request; what was said of it, and what names it, only where it is decided by itself."""
-    item = item_of(row)
+    item = bare_item(row)
     request = item.request
     describe(screen, item)
     for drawn in screen.rows(ShownRequest(item).lines()):

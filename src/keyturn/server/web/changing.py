@@ -228,7 +228,8 @@ async def _alike(at: Here, row: RequestRow) -> list[RequestRow]:
     """Return those of the same shape that this visitor sees."""
     if row.kind == "review":
         raise UserError("each call is reviewed by itself")
-    return [each for each in await at.app.inbox.alike(row) if at.sight.sees(each)]
+    found = [each for each in await at.app.inbox.alike(row) if at.sight.sees(each)]
+    return [each for each in found if each.request.preview == row.request.preview]  # one of them is on the page
 
 
 @router.post("/requests/{name}/alike")

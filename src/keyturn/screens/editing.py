@@ -12,12 +12,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import TextArea
 
-from ...core.errors import BadJson
-from ...inbox.shown_request import ShownRequest
-from ...render.escape import escape, unescape
-from ...tools.base import InvalidArguments
-from ..drawing import labelled
+from ..core.errors import BadJson
+from ..inbox.shown_request import ShownRequest
+from ..render.escape import escape, unescape
+from ..tools.base import InvalidArguments
 from .asking import Dialog, sentence
+from .drawing import labelled
 from .rows import Rows
 
 _HIGHEST = 10  # rows of one field

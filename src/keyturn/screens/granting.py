@@ -1,4 +1,4 @@
-"""Let the person approve a call for this session: with a predicate that they see, and may narrow.
+"""Let the person approve a call and later ones like it: with a predicate that they see, and may narrow.
 
 The grants that are proposed, and their words, are the console's. What is typed is checked as every grant is, and has to
 cover the call that it is given with.
@@ -17,14 +17,14 @@ from textual.events import Resize
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
-from ...core.errors import BadJson, KeyturnError
-from ...core.predicate import holds
-from ...core.strict import parse
-from ...inbox.proposed_grants import ANY, ProposedGrant, grant_for, how_long, proposed_grants
-from ...inbox.shown_request import ShownRequest
-from ...policies.grants import Grant
-from ..drawing import labelled
+from ..core.errors import BadJson, KeyturnError
+from ..core.predicate import holds
+from ..core.strict import parse
+from ..inbox.proposed_grants import ANY, ProposedGrant, grant_for, how_long, proposed_grants
+from ..inbox.shown_request import ShownRequest
+from ..policies.grants import Grant
 from .asking import Dialog, sentence
+from .drawing import labelled
 from .rows import Rows, content_of
 
 SESSION = "session"
@@ -33,9 +33,10 @@ SESSION = "session"
 class GrantDialog(Dialog[Grant]):
     """Proposes grants, the narrowest first; the answer is the one that was chosen or typed."""
 
-    def __init__(self, request: ShownRequest) -> None:
+    def __init__(self, request: ShownRequest, *, session: bool = True) -> None:
         super().__init__()
         self.request = request
+        self._session = session
         self._true: Any = request.true_arguments
         self.proposed = proposed_grants(self._true, request.item.request.secrets, complete=request.complete)
 
@@ -45,8 +46,11 @@ class GrantDialog(Dialog[Grant]):
         yield OptionList(id="proposed", markup=False)
         yield sentence("heading", "The predicate; change it to narrow it. Empty: any arguments at all.")
         yield Input(_text_of(self.proposed[0]), id="where")
-        yield sentence("heading", "How long: session, run, a number of calls, or a time such as 2h.")
-        yield Input(SESSION, id="terms")
+        if self._session:
+            yield sentence("heading", "How long: session, run, a number of calls, or a time such as 2h.")
+        else:
+            yield sentence("heading", "How long: run (until it ends), a number of calls, or a time such as 2h.")
+        yield Input(SESSION if self._session else "run", id="terms")
         yield Rows(self._words)
         yield sentence("quiet", "Enter grants it; Escape leaves.")
 
@@ -101,7 +105,7 @@ class GrantDialog(Dialog[Grant]):
         made = grant_for(ProposedGrant(where, ""), "run" if terms in ("", SESSION) else terms)
         if not holds(made.where, self._true):
             raise BadJson("it does not cover this call")
-        return made if terms == "run" else replace(made, scope=SESSION)
+        return replace(made, scope=SESSION) if self._session and terms != "run" else made
 
     def _words(self, width: int) -> Any:
         try:

@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from ..drawing import Row, labelled, ours
+from .drawing import Row, labelled, ours
 from .rows import Rows
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from ..drawing import Row
+from .drawing import Row
 
 STYLES: dict[str, str] = {
     "text": "",

@@ -1,0 +1,51 @@
+"""The command `keyturn inbox` opens the inbox in the terminal: what waits, live, and the letters that decide it.
+
+The screen needs Textual, which is imported only here and only when it is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib.util import find_spec
+
+from ..core.errors import UserError
+from ..inbox.desk import Inbox
+from .printing import print_labelled
+from .with_journal import Told, by_of, describe_app, describe_journal, login_of, run_with_inbox
+
+
+def describe(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    describe_journal(parser, people=True)
+    describe_app(parser, "its tools check edits")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Open it; return 1 where that cannot be done."""
+    if not _installed():
+        return _refuse("the screen needs the package 'textual', which is not installed: pip install 'keyturn[chat]'")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return _refuse("there is no terminal here; for programs, see keyturn requests --json")
+    return run_with_inbox(arguments, "inbox", lambda inbox: _open(inbox, arguments))
+
+
+async def _open(inbox: Inbox, arguments: argparse.Namespace) -> Told | int:
+    from ..inbox_screen.reading import Seat
+    from ..inbox_screen.screen import InboxApp
+
+    login = await login_of(inbox.people, arguments, "read")
+    await InboxApp(Seat(inbox, inbox.store, login or by_of(arguments))).run_async()
+    return 0
+
+
+def _refuse(why: str) -> int:
+    print_labelled("keyturn inbox", str(UserError(why)))
+    return 1
+
+
+def _installed() -> bool:
+    try:
+        return find_spec("textual") is not None
+    except ValueError:  # somebody put None in its place
+        return False

@@ -1,0 +1,105 @@
+"""Decide what waits in the demo where nobody is there, kill its worker in the middle, and show what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, LiteralString
+
+from ...app import App
+from ...core.errors import Conflict, NotAllowed
+from ...directory.login import Login
+from ...inbox.asking import MARKS, STATES, mark_of, telling_line
+from ...inbox.clock import span
+from ...journal.rows import RequestRow
+from ..demo_voice import Voice
+from . import tools
+from .processes import WorkerProcess
+
+_PATIENCE = 40.0
+_OVER = ("finished", "failed", "cancelled")
+
+
+async def decide_once(app: App, worker: WorkerProcess, voice: Voice, people: list[str]) -> None:
+    """Decide, kill the worker, decide on, and show what came of each call."""
+    ada, ben = (Login(person) for person in people[:2])
+    rows = {row.tool: row for row in await app.inbox.list()}
+    _show(voice, list(rows.values()), await app.inbox.now())
+    voice.rule("people decide")
+    killed = await worker.kill()
+    voice.note("killed", "kill -9 {}, the worker: nobody moves a run now, and everybody can decide", killed)
+    voice.say()
+    await _decide(app, voice, rows, ada, ben)
+    await worker.start()
+    voice.say()
+    voice.note("worker", "process {} takes up what was decided", worker.number)
+    voice.rule("what came of it")
+    await _outcomes(app, voice, rows)
+    voice.rule("what happened in the world")
+    for line in (tools.home() / tools.EFFECTS).read_text(encoding="utf-8").splitlines():
+        voice.tell("effect", line)
+    await _verify(app, voice)
+
+
+def _show(voice: Voice, rows: list[RequestRow], now: int) -> None:
+    voice.rule("what waits")
+    for row in rows:
+        left = "" if row.expires_at is None else f", {span(row.expires_at - now)} left"
+        voice.tell("waits", f"{MARKS[mark_of(row)][0]} {row.request.path or row.agent}: {row.tool}{left}")
+        voice.tell("", telling_line(row.request))
+
+
+async def _decide(app: App, voice: Voice, rows: dict[str, RequestRow], ada: Login, ben: Login) -> None:
+    inbox = app.inbox
+    said = await inbox.approve(rows["refund"], by=ada)
+    voice.tell("ada", f"approves refund: {len(said.request.votes)} of 2")
+    await inbox.approve(rows["refund"], by=ben)
+    voice.tell("ben", "approves refund: 2 of 2")
+    await inbox.reject(rows["run_shell"], by=ada, message="Never force main. Open a pull request.")
+    voice.tell("ada", "rejects run_shell: Never force main. Open a pull request.")
+    await _refused(voice, "ben", "approves run_shell", lambda: inbox.approve(rows["run_shell"], by=ben))
+    await _refused(voice, "ben", "approves migrate", lambda: inbox.approve(rows["migrate"], by=ben))
+    edit = {"file": tools.CONFIG, "old": "workers = 2", "new": "workers = 4"}
+    await inbox.approve(rows["apply_patch"], by=ada, edit=edit)
+    voice.tell("ada", "approves apply_patch, with 4 workers")
+    await inbox.approve(rows["export_customers"], by=ben)
+    voice.tell("ben", "approves export_customers, asked by an agent of an agent")
+    await inbox.answer(rows["ask_user"], "Hamburg", by=ada)
+    voice.tell("ada", "answers ask_user: Hamburg")
+    await inbox.resolve(rows["charge_card"], "ran", "the card was charged once; the bank says so", by=ada)
+    voice.tell("ada", "says of charge_card: it ran")
+    await _refused(voice, "ada", "approves wire_money unsigned", lambda: inbox.approve(rows["wire_money"], by=ada))
+
+
+async def _refused(voice: Voice, who: LiteralString, what: LiteralString, tries: Any) -> None:
+    try:
+        await tries()
+    except (Conflict, NotAllowed) as error:
+        voice.tell(who, what)
+        voice.tell("refused", error.message)
+
+
+async def _outcomes(app: App, voice: Voice, rows: dict[str, RequestRow]) -> None:
+    decided = ("refund", "run_shell", "apply_patch", "export_customers", "ask_user", "charge_card")
+    async with asyncio.timeout(_PATIENCE):
+        for tool in decided:
+            row = rows[tool]
+            run = await app.wait(row.run)
+            while run.status not in _OVER:
+                await asyncio.sleep(0.05)
+                run = await app.wait(row.run)
+            now = await app.inbox.get(row.id)
+            voice.tell("over", f"{row.agent.rsplit('/', 1)[-1]}: {tool} was {STATES.get(now.state, now.state)}")
+            voice.tell("", str((await app.run(row.run).result()).final_output))
+    left = await app.inbox.list()
+    voice.tell("waits", ", ".join(row.tool for row in left))
+
+
+async def _verify(app: App, voice: Voice) -> None:
+    rows = (tools.home() / tools.EFFECTS).read_text(encoding="utf-8").splitlines()
+    effects = [row.partition(",")[0] for row in rows]
+    voice.say()
+    if len(set(effects)) == len(effects):
+        voice.note("finished", "{} effects, each of them once", len(effects))
+    else:
+        voice.note("finished", "an effect happened twice: this is a bug")
+        raise SystemExit(1)

@@ -1,0 +1,308 @@
+"""Take a person's letter for a request, ask what goes with it, and hand it to the inbox, which alone decides.
+
+What was refused is told where it was tried: who was first, by which word, how long before, and whether anything ran.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, LiteralString
+
+from textual.app import App
+
+from ..core.errors import BadJson, KeyturnError
+from ..core.policy import Approval
+from ..inbox.asking import STATES, why_not
+from ..inbox.naming import Naming, Outcome
+from ..inbox.shown_request import ShownRequest
+from ..journal.rows import RequestRow
+from ..screens.asking import LineDialog, TextDialog
+from ..screens.call_view import CallView
+from ..screens.drawing import Row, labelled
+from ..screens.editing import EditDialog
+from ..screens.granting import GrantDialog
+from .dialogs import AlikeDialog
+from .help import help_rows
+from .reading import Seat
+from .request_view import RequestView
+
+NARROWEST_DIALOG = 20  # columns
+_AGAIN = 5.0  # seconds within which a second key means it
+
+
+class DecidingApp(App[None]):
+    """Decides the request of its view, for who sits at it."""
+
+    seat: Seat
+    _meant: tuple[str, str, float] = ("", "", 0.0)
+
+    @property
+    def view(self) -> RequestView:
+        """Return the view of the request."""
+        return self.screen_stack[0].query_one(RequestView)
+
+    def now(self) -> int:
+        """Return the journal's time."""
+        raise NotImplementedError
+
+    async def look(self, *, renew: bool = False) -> None:
+        """See what is so now."""
+        raise NotImplementedError
+
+    @property
+    def can_ask(self) -> bool:
+        """Return whether there is room for a dialog, and none is open."""
+        return len(self.screen_stack) == 1 and self.size.width >= NARROWEST_DIALOG
+
+    def on_call_view_chosen(self, message: CallView.Chosen) -> None:
+        """Do what a letter says of the request."""
+        if self.can_ask:
+            self.run_worker(LETTERS[message.letter](self, message.request), group="deciding")
+
+    async def record(self, word: Callable[[], Awaitable[RequestRow]], done: LiteralString = "Recorded") -> None:
+        """Record a word, or show what the gate has against it."""
+        try:
+            row = await word()
+        except (KeyturnError, BadJson) as error:
+            await self.look()
+            self.view.say("Not recorded", why_not(error, self.now()))
+            return
+        self._own.add(row.id)
+        await self.look()
+        self.view.say(done, _told(row), "good")
+
+    async def deliver(
+        self, request: ShownRequest, word: str, *given: Any, done: LiteralString = "Recorded", **more: Any
+    ) -> None:
+        """Say a word of the inbox about exactly what was shown."""
+        deciding = getattr(self.seat.inbox, word)
+        name = request.item.request_id
+        await self.record(lambda: deciding(name, *given, by=self.seat.by, **self.named(request), **more), done)
+
+    def named(self, request: ShownRequest) -> Naming:
+        """Return what was shown, as a word names it."""
+        item = request.item
+        return Naming(digest=item.digest, revision=item.request.revision)
+
+    async def approve_call(self, request: ShownRequest) -> None:
+        """Approve exactly what was shown; what is of high risk takes the key twice."""
+        await self._approve(request)
+
+    async def _approve(self, request: ShownRequest, **more: Any) -> None:
+        if self._signs():
+            return
+        if self._is_high() and not self._meant_it(request):
+            self.view.say("High risk: press a once more to approve", request.item.qualified_name or "", "waits")
+            return
+        note = await self._reason(request, "approve")
+        if note is None:
+            return
+        noted: dict[str, Any] = {"note": note} if note else {}
+        await self.deliver(request, "approve", edit=request.edit, seen=request.seen(), **noted, **more)
+
+    async def break_glass(self, request: ShownRequest) -> None:
+        """Approve alone in an emergency, with a reason; others are told."""
+        words: LiteralString = "You approve alone. Others are told at once, and it is reviewed after. Why?"
+        why = await self._asked(request, "Break the glass", words)
+        if why:
+            await self.deliver(request, "approve", break_glass=True, note=why)
+
+    async def grant_calls(self, request: ShownRequest) -> None:
+        """Approve it with a grant that the person sees."""
+        grant = await self.push_screen_wait(GrantDialog(request, session=False))
+        if grant is not None:
+            await self._approve(request, grant=grant)
+
+    async def edit_call(self, request: ShownRequest) -> None:
+        """Change its arguments; what was changed is shown before it can be approved."""
+        if request.item.tool is None:
+            self.view.say("An edit is checked by its tool: open the inbox with --app module:app")
+        elif await self.push_screen_wait(EditDialog(request)):
+            request.preview()
+            self.view.redraw()
+
+    async def reject_call(self, request: ShownRequest) -> None:
+        """Reject it, with a reason that the model reads."""
+        needed = self._terms().reason != "optional"
+        words: LiteralString = "why? the model reads it" if needed else "why? the model reads it; empty: no reason"
+        why = await self._asked(request, "Reject it", words)
+        if why is None or (needed and not why):
+            return
+        noted: dict[str, Any] = {"note": why} if needed else {}
+        await self.deliver(request, "reject", message=why or None, **noted)
+
+    async def ask_back(self, request: ShownRequest) -> None:
+        """Ask the agent a question back: the call does not run."""
+        words: LiteralString = "your question; the call does not run, and its model answers you"
+        question = await self._asked(request, "Ask the agent back", words)
+        if question:
+            await self.deliver(request, "ask_back", question)
+
+    async def answer_call(self, request: ShownRequest) -> None:
+        """Answer what is asked, or give the call's result."""
+        question = request.item.kind == "external"
+        words: LiteralString = "its result, as the model reads it"
+        if question:
+            words = "one of these, or its number" if request.choices else "your answer; an object or a list as JSON"
+        typed = await self._asked(request, "Answer it" if question else "Write its result", words)
+        if typed:
+            try:
+                output = request.answer(typed) if question else typed
+            except BadJson as error:
+                self.view.say("Not recorded", str(error))
+                return
+            await self.deliver(request, "answer", output)
+
+    async def call_ran(self, request: ShownRequest) -> None:
+        """Say that a call in doubt ran."""
+        typed = await self._asked(request, "It ran", "what came of it? empty: you only know that it ran")
+        if typed is not None:
+            await self._resolve(request, "ran", typed or None)
+
+    async def say_no(self, request: ShownRequest) -> None:
+        """Say that a call in doubt did not run, or that one was wrong to let run, and why."""
+        if request.item.kind != "review":
+            await self._resolve(request, "did_not_run")
+            return
+        why = await self._asked(request, "It was wrong to let it run", "why? it goes on record")
+        if why:
+            await self.deliver(request, "review", "wrong", note=why)
+
+    async def call_was_right(self, request: ShownRequest) -> None:
+        """Say that it was right to let a call run."""
+        await self.deliver(request, "review", "right")
+
+    async def retry_call(self, request: ShownRequest) -> None:
+        """Have a call in doubt run again."""
+        if self._meant_it(request):
+            await self._resolve(request, "retry")
+        else:
+            self.view.say("It may have run before: press t once more to run it again", style="waits")
+
+    async def _resolve(self, request: ShownRequest, outcome: Any, output: Any = None) -> None:
+        await self.deliver(request, "resolve", outcome, output)
+
+    async def decide_alike(self, request: ShownRequest) -> None:
+        """Show the requests of the same tool with the same arguments, and say one word for all of them."""
+        inbox, by = self.seat.inbox, self.seat.by
+        try:
+            rows = await inbox.alike(request.item.request_id, by=by, **self.named(request))
+        except KeyturnError as error:
+            self.view.say("Not recorded", why_not(error, self.now()))
+            return
+        rows = [row for row in rows if row.request.preview == request.item.request.preview]  # what was seen of one
+        if len(rows) == 1:
+            self.view.say("No other call of this tool with these arguments waits", style="waits")
+            return
+        if self._is_high() and not self._meant_it(request):
+            self.view.say("High risk: press x once more for all of them", request.item.qualified_name or "", "waits")
+            return
+        word = await self.push_screen_wait(AlikeDialog(rows, self.now()))
+        if word is None:
+            return
+        note = await self._reason(request, word)
+        if note is None:
+            return
+        deciding = inbox.approve_all if word == "approve" else inbox.reject_all
+        outcomes: Sequence[Outcome] = await deciding(rows, by=by, note=note or None)
+        await self.look()
+        self._tell_all(outcomes)
+
+    def _tell_all(self, outcomes: Sequence[Outcome]) -> None:
+        refused = [outcome.error for outcome in outcomes if outcome.error is not None]
+        said = f"{len(outcomes) - len(refused)} of {len(outcomes)}"
+        if refused:
+            self.view.say("Recorded", f"{said}; the first of the others: {why_not(refused[0], self.now())}")
+        else:
+            self.view.say("Recorded", said, "good")
+
+    async def claim(self, request: ShownRequest) -> None:
+        """Say that you are on it, or not any more."""
+        mark = request.item.request.claim if self.view.detail is None else self.view.detail.row.request.claim
+        on_it = mark is not None and mark.by == self.seat.person and mark.until.timestamp() * 1000 > self.now()
+        if on_it:
+            await self.deliver(request, "let_go", done="You let it go")
+        else:
+            await self.deliver(request, "take", done="You are on it")
+
+    async def put_off(self, request: ShownRequest) -> None:
+        """Put it off for an hour, for yourself."""
+        await self.deliver(request, "snooze", lasts="1h", done="Put off for an hour")
+
+    def _terms(self) -> Approval:
+        detail = self.view.detail
+        terms = None if detail is None else detail.row.request.terms
+        return terms or Approval()
+
+    async def _reason(self, request: ShownRequest, word: str) -> str | None:
+        """Ask for a reason where the terms want one; None leaves it."""
+        wanted = self._terms().reason
+        if wanted == "required" or (wanted == "on_reject" and word == "reject"):
+            return await self._asked(request, "A reason, for the record", "every such decision takes one") or None
+        return ""
+
+    def _signs(self) -> bool:
+        """Say how it is signed, where it takes a signature."""
+        detail = self.view.detail
+        if detail is None or not detail.standing.signs:
+            return False
+        command = f"keyturn approve {detail.row.id[:12]} --digest {detail.row.digest[:16]} --sign"
+        self.view.say("It takes your signature. In another terminal", command, "waits")
+        return True
+
+    def _is_high(self) -> bool:
+        return self.view.detail is not None and self.view.detail.row.risk == "high"
+
+    def _meant_it(self, request: ShownRequest) -> bool:
+        """Return whether this is the second time, soon after the first, for exactly this call as it is changed."""
+        item, now = request.item, time.monotonic()
+        about = f"{item.request_id} {item.digest} {request.edit!r}"
+        before, self._meant = self._meant, (about, "", now)
+        meant = before[0] == about and self.view.grace <= now - before[2] <= _AGAIN
+        if meant:
+            self._meant = ("", "", 0.0)
+        return meant
+
+    async def _asked(self, request: ShownRequest, title: LiteralString, words: LiteralString) -> str | None:
+        def above(width: int) -> Iterator[Row]:
+            yield from labelled("heading", "call", request.item.qualified_name or "", width)
+            for number, choice in enumerate(request.choices, 1):
+                yield from labelled("heading", "choice", f"{number}  {choice}", width)
+
+        return await self.push_screen_wait(LineDialog(title, words, above))
+
+    def action_keys(self) -> None:
+        """Say what the keys do."""
+        if self.can_ask:
+            self.push_screen(TextDialog("What the keys do", help_rows))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._own = set[str]()  # requests that were decided here: nobody is told of those
+
+
+def _told(row: RequestRow) -> str:
+    terms = row.request.terms_now
+    if row.state == "open" and row.request.votes and terms is not None:
+        said = sum(vote.verdict == row.request.votes[-1].verdict for vote in row.request.votes)
+        return f"{said} of {terms.quorum}; it waits for more"
+    return "" if row.state == "open" else STATES.get(row.state, row.state)
+
+
+LETTERS: dict[str, Callable[[DecidingApp, ShownRequest], Awaitable[None]]] = {
+    "a": DecidingApp.approve_call,
+    "g": DecidingApp.grant_calls,
+    "e": DecidingApp.edit_call,
+    "r": DecidingApp.reject_call,
+    "w": DecidingApp.answer_call,
+    "d": DecidingApp.call_ran,
+    "N": DecidingApp.say_no,
+    "y": DecidingApp.call_was_right,
+    "t": DecidingApp.retry_call,
+    "b": DecidingApp.ask_back,
+    "x": DecidingApp.decide_alike,
+    "c": DecidingApp.claim,
+    "z": DecidingApp.put_off,
+    "!": DecidingApp.break_glass,
+}

@@ -1,0 +1,54 @@
+"""Ask for what goes along with a word: a reason, the requests of the same shape, what else was approved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Literal, LiteralString
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from ..inbox.asking import row_of
+from ..journal.rows import RequestRow
+from ..screens.asking import Dialog, sentence
+from ..screens.drawing import Row, labelled, ours
+from ..screens.rows import Rows
+
+Word = Literal["approve", "reject"]
+
+
+class AlikeDialog(Dialog[Word]):
+    """Shows the requests of one shape, each in a row; the answer is one word for all of them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "say('approve')", "Approve all"),
+        Binding("r", "say('reject')", "Reject all"),
+    ]
+
+    def __init__(self, rows: Sequence[RequestRow], now: int) -> None:
+        super().__init__()
+        self._listed = rows
+        self._now = now
+
+    def parts(self) -> ComposeResult:
+        """Make a row for each request, and say what a word comes to."""
+        yield Rows(lambda width: ours("title", "{} calls of this tool with these arguments", width, len(self._listed)))
+        yield sentence("quiet", "Each is decided by itself: one that somebody else decided first holds up none.")
+        yield Rows(self._rows)
+        yield Rows(
+            lambda width: ours(
+                "waits", "a approves all of these {}  r rejects them  Escape leaves", width, len(self._listed)
+            )
+        )
+
+    def _rows(self, width: int) -> Iterable[Row]:
+        for row in self._listed:
+            told = row_of(row, self._now)
+            requester = row.request.requester
+            about = f"{told.path}, {told.left or 'no deadline'}" + (f", for {requester}" if requester else "")
+            lead: LiteralString = "request"
+            yield from labelled("heading", lead, f"{row.id[:8]}  {about}", width)
+
+    def action_say(self, word: Word) -> None:
+        """Say it of all."""
+        self.dismiss(word)

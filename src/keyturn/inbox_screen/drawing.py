@@ -1,0 +1,177 @@
+"""Draw a list of requests, and all of one, as rows: what would run first, then what is known, then words of others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import LiteralString, NamedTuple, cast
+
+from ..console.screen import Terminal, TooNarrow
+from ..core.preview import Diff, Preview
+from ..inbox.asking import MARKS, STATES, ListRow, facts_of, question_of, votes_of
+from ..inbox.clock import span, stamp
+from ..inbox.trail import Mark
+from ..render.escape import escape
+from ..render.layout import LayoutLine
+from ..render.terminal import folded_words
+from ..screens.drawing import Row, cut, labelled, line_rows, ours, painted
+from .reading import Detail
+
+_LATE = 600_000
+_STYLES = {"high": "bad", "medium": "waits", "question": "you", "doubt": "waits", "review": "you"}
+_WANTS: dict[str, LiteralString] = {
+    "external": "needs an answer for",
+    "in_doubt": "started",
+    "review": "ran",
+}
+_BAR = 20  # columns of the bar that stands for the time left
+
+
+class Entry(NamedTuple):
+    """Holds a request of the list as it stands there: what became of it, and whether it is ticked."""
+
+    row: ListRow
+    gone: str = ""
+
+
+def list_rows(entries: Sequence[Entry], at: int, now: int, width: int) -> Iterator[Row]:
+    """Draw the list, two rows for each request."""
+    for place, entry in enumerate(entries):
+        yield from _entry_rows(entry, now, width, on=place == at)
+
+
+def _entry_rows(entry: Entry, now: int, width: int, *, on: bool) -> Iterator[Row]:
+    row = entry.row
+    bar = ("you", "\u258c") if on else ("text", " ")
+    sign = MARKS[row.mark][0]
+    told = "quiet" if entry.gone else "strong" if on else "text"
+    tool = cut(escape(row.tool, keep=""), width - 4)
+    yield [bar, (_STYLES.get(row.mark, "quiet"), f"{sign} "), (told, tool)]
+    left = entry.gone or _left(row.deadline, now)
+    votes = f" {row.votes}" if row.votes else ""
+    lead = f"  {left}{votes} " if left or votes else "  "
+    late = row.deadline is not None and row.deadline - now < _LATE and not entry.gone
+    path = escape(row.path, keep="")
+    line = row.line if entry.gone else f"{path}: {row.line}" if width < 40 else f"{path}  {row.line}"
+    yield [bar, ("waits" if late else "quiet", lead), ("quiet", cut(line, width - len(lead) - 2))]
+
+
+def _left(deadline: int | None, now: int) -> str:
+    if deadline is None:
+        return ""
+    return span(deadline - now) if deadline > now else "time is up"
+
+
+def head_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
+    """Draw who wants what, how risky it is said to be, how long it waits still, and the one question."""
+    row = detail.row
+    sign, word = MARKS[detail.mark]
+    yield from labelled("quiet", "agent", row.request.path or row.agent, width)
+    yield from labelled("heading", _WANTS.get(row.kind, "wants to run"), row.tool, width)
+    risk: list[tuple[str, str]] = [(_STYLES.get(detail.mark, "quiet"), f"{sign} {word}")]
+    if row.state != "open":
+        yield risk
+        return
+    if row.expires_at is not None:
+        risk += [("text", "  "), *_clock(row.expires_at, row.asked_at, now, width - len(word) - 4)]
+    yield risk
+    before, _tool, after = question_of(row)
+    words = before if "that" in before else f"{before} it"
+    for folded in folded_words(f"{words} {after}".replace(" ?", "?").split(" "), width):
+        yield [("title", folded)]
+
+
+def _clock(expires: int, asked: int, now: int, room: int) -> list[tuple[str, str]]:
+    left = expires - now
+    if left <= 0:
+        return [("bad", "its time is up")]
+    style = "waits" if left < _LATE else "text"
+    told = f"{span(left)} left"
+    at = f", until {stamp(expires)}"
+    full = max(1, round(_BAR * min(left / max(expires - asked, 1), 1)))
+    bar = "\u2501" * full + "\u2500" * (_BAR - full)
+    if room >= len(told) + len(at) + _BAR + 2:
+        return [(style, told), ("quiet", at), ("text", "  "), (style, bar)]
+    return [(style, told), ("quiet", at)] if room >= len(told) + len(at) else [(style, told)]
+
+
+def payload_rows(detail: Detail, width: int) -> Iterator[Row]:
+    """Draw what would run, as it would run now; the last of these rows is seen before anything runs."""
+    drawn: list[str] = []
+    request = detail.request
+    screen = Terminal(show=drawn.append, colour=True, width=width)
+    try:
+        drawn += screen.rows(request.lines())
+        for number, choice in enumerate(request.choices, 1):
+            screen.label("choice", f"{number}  {choice}")
+        if request.edit is not None:
+            screen.say()
+            screen.draw(request.difference())
+        if detail.row.request.difference:
+            screen.say()
+            screen.draw(_changed_tool(detail))
+    except TooNarrow:
+        drawn = ["too narrow to show it"]
+    yield from map(painted, drawn)
+
+
+def _changed_tool(detail: Detail) -> Preview:
+    change = detail.row.request.difference
+    before, after = (json.dumps(change[side], indent=2) for side in ("before", "after"))
+    return Preview((Diff(before, after, label="the tool itself changed since it was shown"),))
+
+
+def known_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
+    """Draw what is known of a request: what became of it, who decides and did, and last what others wrote."""
+    shown = detail.row.request
+    if len(detail.trail) > 1:
+        yield from ours("title", "What happened", width)
+        for mark in detail.trail:
+            yield from _mark_rows(mark, now, width)
+        yield []
+    for fact in facts_of(detail.row, now):
+        text = " \u00b7 ".join(part for part in (fact.text, fact.after) if part)
+        yield from labelled("note" if fact.mark else "heading", cast("LiteralString", fact.word), text, width)
+    claim = shown.claim
+    if claim is not None and detail.row.state == "open" and claim.until.timestamp() * 1000 > now:
+        yield from labelled("waits", "on it", claim.by, width)
+    for vote in votes_of(shown, now):
+        said = f"{vote.by} {vote.word} {vote.ago} ago" + (f", who notes: {vote.note}" if vote.note else "")
+        yield from labelled("good", "voted", said, width)
+    if detail.standing.why and detail.row.state == "open":
+        yield from labelled("note", "you", detail.standing.why, width)
+    if detail.standing.voted:
+        yield from labelled("note", "you voted already", STATES.get(detail.standing.voted, ""), width)
+    yield from _others(detail, width)
+    yield []
+    yield from labelled("quiet", "request", detail.row.id, width)
+    yield from labelled("quiet", "digest", detail.row.digest, width)
+
+
+def _mark_rows(mark: Mark, now: int, width: int) -> Iterator[Row]:
+    lead = cast("LiteralString", f"{span(now - mark.at)} ago, line {mark.line}: {mark.word}")
+    style = {"failed": "bad", "lost": "bad", "denied": "bad", "ended": "good"}.get(mark.kind, "quiet")
+    yield from labelled(style, f"{lead} by", mark.by, width) if mark.by else ours(style, lead, width)
+    if mark.text:
+        yield from _written(mark.text, width)
+
+
+def _others(detail: Detail, width: int) -> Iterator[Row]:
+    """Draw what is not ours: each text under words that say whose it is."""
+    context, described = detail.context, detail.row.request.description
+    groups: list[tuple[LiteralString, Iterable[str]]] = [
+        ("The tool's own description", [escape(described)] if described else []),
+        ("Written by the model", context.words),
+        ("What the run was asked", [context.task] if context.task else []),
+    ]
+    for title, texts in groups:
+        for place, text in enumerate(texts):
+            if not place:
+                yield []
+                yield from ours("title", title, width)
+            yield from _written(text, width)
+
+
+def _written(text: str, width: int) -> Iterator[Row]:
+    """Draw a text of others that is escaped already, behind the margin."""
+    yield from line_rows([[LayoutLine("context", line) for line in text.split("\n")]], width)

@@ -1,0 +1,132 @@
+"""Show one request whole: what would run first, then what is known of it, and the letters that this person has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, LiteralString
+
+from textual.app import ComposeResult
+
+from ..inbox.shown_request import ShownRequest
+from ..screens.call_view import CallView, Letter
+from ..screens.drawing import Row, ours
+from ..screens.rows import Rows
+from .drawing import head_rows, known_rows, payload_rows
+from .reading import Detail
+
+#: What each letter does; each needs one of the verdicts beside it, none where there is none.
+_LETTERS: dict[str, tuple[Letter, str]] = {
+    "a": (Letter("approve", runs=True), "approve"),
+    "e": (Letter("edit"), "edit"),
+    "r": (Letter("reject"), "reject"),
+    "w": (Letter("write its result"), "answer"),
+    "g": (Letter("approve calls like it", runs=True), "approve"),
+    "d": (Letter("it ran"), "ran"),
+    "N": (Letter("it did not run"), "did_not_run"),
+    "t": (Letter("run it again", runs=True), "retry"),
+    "y": (Letter("it was right"), "right"),
+    "b": (Letter("ask the agent back"), "reject"),
+    "x": (Letter("all of this shape", runs=True), "approve"),
+}
+_FIRST = ("a", "r", "e", "w", "d", "N", "y", "t", "s")  # that are named where there is little room
+_FEW = 4
+_ROOMY = 60  # columns
+_BESIDE = {"c": Letter("I am on it"), "z": Letter("put it off")}
+_GLASS = {"!": Letter("break the glass", runs=True)}
+_REST = {"s": Letter("show the rest")}
+
+
+class RequestView(CallView):
+    """Shows a request, and passes on the letters that are typed."""
+
+    def __init__(self, now: Callable[[], int], **options: Any) -> None:
+        super().__init__(**options)
+        self._now = now
+        self.detail: Detail | None = None
+        self._told_late = False
+
+    def compose(self) -> ComposeResult:
+        """Put who asks, and the question, above all."""
+        yield Rows(self._head_rows, id="head")
+        yield from super().compose()
+
+    @property
+    def request(self) -> ShownRequest | None:
+        """Return the request that is shown, in this person's hands."""
+        return None if self.detail is None else self.detail.request
+
+    @property
+    def late(self) -> bool:
+        """Return whether its time is up, whatever was recorded of that so far."""
+        ends = None if self.detail is None else self.detail.row.expires_at
+        return ends is not None and ends <= self._now()
+
+    def show(self, detail: Detail | None) -> bool:
+        """Show a request; return whether another one came up, or the same one asked anew."""
+        before, self.detail = self.detail, detail
+        if detail is not None and before is not None and before.request is detail.request:
+            self.redraw()
+            return False
+        self._told_late = False
+        self.come_up()
+        return detail is not None
+
+    def redraw(self) -> None:
+        """Draw it anew, with what stands above it."""
+        self.query_one("#head", Rows).redraw()
+        super().redraw()
+
+    def tick(self) -> None:
+        """Draw the time that is left; where none is, there are no letters any more."""
+        self.query_one("#head", Rows).redraw()
+        if self.detail is not None and self.late and self.detail.row.state == "open" and not self._told_late:
+            self._told_late = True
+            self.query_one("#asked-keys", Rows).redraw()
+            self.say("Its time is up. Nothing ran.")
+
+    def letters(self, request: ShownRequest) -> dict[str, Letter]:
+        """Return the letters that this person has for this request, as it stands now."""
+        detail = self.detail
+        if detail is None or detail.row.state != "open" or self.late:
+            return {}
+        made = {} if request.seen_whole else dict(_REST)
+        verbs = detail.standing.verbs
+        without = set[str]()
+        if detail.row.kind != "approval":
+            without |= {"b", "x", "e", "g"}
+        if detail.standing.signs:
+            without |= {"x", "g"}
+        if detail.row.kind == "external":
+            made["w"] = Letter("answer")
+        if "wrong" in verbs:
+            made["N"] = Letter("it was wrong")
+        offered = {letter: each for letter, (each, verb) in _LETTERS.items() if verb in verbs and letter not in without}
+        made = {letter: made.get(letter, each) for letter, each in offered.items()} | made
+        if detail.standing.glass:
+            made |= _GLASS
+        if request.edit is not None:
+            made.pop("x", None)
+        return made | _BESIDE
+
+    def key_words(self, request: ShownRequest) -> list[tuple[str, LiteralString]]:
+        """Return the keys as they stand below the request; where there is little room, the first of them."""
+        words = super().key_words(request)
+        if self.size.width >= _ROOMY or len(words) <= _FEW:
+            return words
+        return [*(each for each in words if each[0] in _FIRST), ("?", "all keys")]
+
+    def asked_rows(self, width: int) -> Iterator[Row]:
+        """Draw what would run."""
+        if self.detail is not None:
+            yield from payload_rows(self.detail, width)
+
+    def known_rows(self, width: int) -> Iterator[Row]:
+        """Draw what is known of it, and last what others wrote."""
+        if self.detail is not None:
+            yield from known_rows(self.detail, self._now(), width)
+
+    def _head_rows(self, width: int) -> Iterator[Row]:
+        if self.detail is None:
+            yield from ours("quiet", "A call waits here when its tool, or a policy, asks for a person.", width)
+        else:
+            yield from head_rows(self.detail, self._now(), width)

@@ -1,0 +1,176 @@
+"""Show a call that waits, and take the letters that decide it: the console's words and letters.
+
+Nothing that lets a call run is taken before its last row was on the screen, and what was being typed when it came up is
+no answer to it. What rows there are, and which letters, says each screen for itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, LiteralString
+
+from textual.app import ComposeResult
+from textual.containers import Vertical, VerticalScroll
+from textual.events import Key
+from textual.message import Message
+
+from ..console.screen import Terminal, TooNarrow
+from ..inbox.shown_request import ShownRequest
+from .drawing import Row, labelled, ours
+from .rows import Rows
+
+
+@dataclass(frozen=True)
+class Letter:
+    """Says what a letter does to a call; `runs` says that it lets the call run."""
+
+    word: LiteralString
+    runs: bool = False
+
+
+class CallView(Vertical):
+    """Shows a call, and passes on the letters that are typed."""
+
+    grace = 0.6  # seconds without a key after a call came up, before a letter counts
+
+    @dataclass
+    class Chosen(Message):
+        """Says which letter was typed for a call."""
+
+        letter: str
+        request: ShownRequest
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._armed_at = 0.0
+        self._notice: list[tuple[LiteralString, LiteralString, str]] = []
+
+    def compose(self) -> ComposeResult:
+        """Make the parts: the call, what is known of it, and the keys below."""
+        with VerticalScroll(id="asked"):
+            yield Rows(self.asked_rows, id="asked-rows")
+            yield Rows(self.known_rows, id="asked-known")
+        yield Rows(self._notice_rows, id="asked-notice")
+        yield Rows(self._key_rows, id="asked-keys")
+
+    @property
+    def request(self) -> ShownRequest | None:
+        """Return the call that is shown."""
+        raise NotImplementedError
+
+    def letters(self, request: ShownRequest) -> dict[str, Letter]:
+        """Return the letters that are taken for a call as it is now."""
+        raise NotImplementedError
+
+    def asked_rows(self, width: int) -> Iterator[Row]:
+        """Draw what would run: all of these rows are seen before anything runs."""
+        raise NotImplementedError
+
+    def known_rows(self, width: int) -> Iterator[Row]:
+        """Draw what else is known of it."""
+        yield from ()
+
+    def key_words(self, request: ShownRequest) -> list[tuple[str, LiteralString]]:
+        """Return the keys as they stand below the call."""
+        return [(letter, each.word) for letter, each in self.letters(request).items()]
+
+    def fit(self) -> None:
+        """Leave room for the keys, where the call may take more than there is."""
+
+    def redraw(self) -> None:
+        """Draw the call anew, as it was changed."""
+        for name in ("#asked-rows", "#asked-known", "#asked-keys"):
+            self.query_one(name, Rows).redraw()
+        self.fit()
+        self.call_after_refresh(self._look)
+
+    def say(self, lead: LiteralString, text: str = "", style: LiteralString = "bad") -> None:
+        """Show why nothing was decided, or what was."""
+        self._notice = [(style, lead, text)] if lead else []
+        self.query_one("#asked-notice", Rows).redraw()
+        self.fit()
+
+    def take_focus(self) -> None:
+        """Let keys come here."""
+        self.query_one("#asked").focus()
+
+    def come_up(self) -> None:
+        """Show another call, from its first row."""
+        self._armed_at = time.monotonic() + self.grace
+        self.say("")
+        self.query_one("#asked", VerticalScroll).scroll_home(animate=False)
+        self.redraw()
+
+    def on_mount(self) -> None:
+        """Watch how far down somebody has looked."""
+        self.watch(self.query_one("#asked"), "scroll_y", self._look, init=False)
+
+    def on_resize(self) -> None:
+        """See whether all of it is on the screen now."""
+        self.fit()
+        self.call_after_refresh(self._look)
+
+    def _look(self) -> None:
+        """Note that the last row was on the screen."""
+        body, request = self.query_one("#asked", VerticalScroll), self.request
+        if request is None or request.seen_whole or not body.size.height or not self._fits():
+            return
+        rows = self.query_one("#asked-rows", Rows)
+        height = len(rows.rows_at(rows.content_size.width))
+        if body.scroll_y + body.size.height >= height and body.virtual_size.height >= height:
+            request.seen_whole = True
+            self.query_one("#asked-keys", Rows).redraw()
+
+    def _fits(self) -> bool:
+        """Return whether the screen is wide enough to show a call at all."""
+        rows: list[str] = []
+        screen = Terminal(show=rows.append, width=self.query_one("#asked-rows", Rows).content_size.width)
+        try:
+            screen.label("call", "")
+        except TooNarrow:
+            return False
+        return True
+
+    def on_key(self, event: Key) -> None:
+        """Pass on a letter that decides, once the person can have seen what it is about."""
+        if self.take(event.character or ""):
+            event.stop()
+
+    def take(self, letter: str) -> bool:
+        """Take a letter; return whether it is one of this call's."""
+        request = self.request
+        if request is None or letter not in self.letters(request):
+            return False
+        now = time.monotonic()
+        if now < self._armed_at:
+            self._armed_at = now + self.grace
+            self.say("just came up; press the key once more")
+        elif letter == "s":
+            self.query_one("#asked", VerticalScroll).scroll_page_down(animate=False)
+        elif self.letters(request)[letter].runs and not request.seen_whole:
+            self.say("there is more to see first: s shows it")
+        else:
+            self.say("")
+            self.post_message(self.Chosen(letter, request))
+        return True
+
+    def _notice_rows(self, width: int) -> Iterator[Row]:
+        for style, lead, text in self._notice:
+            yield from labelled(style, lead, text, width) if text else ours(style, lead, width)
+
+    def _key_rows(self, width: int) -> Iterator[Row]:
+        if self.request is None:
+            return
+        row: Row = []
+        room = width
+        for letter, word in self.key_words(self.request):
+            needs = len(letter) + len(word) + 1
+            if row and needs + 2 > room:
+                yield row
+                row, room = [], width
+            gap = "  " if row else ""
+            row += [("waits", gap + letter), ("text", f" {word}")]
+            room -= needs + len(gap)
+        yield row

@@ -1,0 +1,82 @@
+"""The demo as it is in earnest: a server, a worker that dies, two people; with nobody there, and with somebody."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from keyturn.cli.main import main
+from tests.cli.terminal import KEYS, SECRET, SOURCE, unfolded
+
+COMMAND = [sys.executable, "-P", "-m", "keyturn.cli.main", "demo", "--scripted"]
+
+
+def environ(home: Path, **more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in KEYS}
+    own = {"PYTHONPATH": str(SOURCE), "KEYTURN_SECRET": SECRET, "TMPDIR": str(home), "KEYTURN_HOME": str(home / "keys")}
+    return {**kept, **own, **more}
+
+
+@pytest.mark.timeout(150)
+def test_with_nobody_there_it_decides_kills_its_worker_and_ends(tmp_path: Path) -> None:
+    done = subprocess.run(
+        COMMAND,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=environ(tmp_path),
+        check=False,
+        timeout=140,
+    )
+    shown = done.stdout
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "was stopped while it charged a card" in shown
+    assert "refund: 2 of 2" in shown
+    assert "this call was decided before: reject by ada" in shown
+    assert re.search(r"kill -9 \d+", shown)
+    assert "support: refund was approved" in shown
+    assert "4 effects, each of them once" in shown
+    assert "it takes a decision signed with" in unfolded(shown)
+    assert not list(tmp_path.glob("keyturn-demo-*"))
+
+
+@pytest.mark.timeout(150)
+def test_it_stays_up_lets_people_in_by_links_and_ends_when_told(tmp_path: Path) -> None:
+    leader, follower = os.openpty()
+    process = subprocess.Popen(COMMAND, stdin=follower, stdout=subprocess.PIPE, text=True, env=environ(tmp_path))
+    assert process.stdout is not None
+    try:
+        shown = ""
+        ends = time.monotonic() + 120
+        while "Ctrl-C ends it" not in shown and time.monotonic() < ends:
+            shown += process.stdout.readline()
+        links = re.findall(r"(http://localhost:\d+)/enter#(kt\w+)", shown)
+        assert len(links) == 2
+        assert links[0][1] != links[1][1]
+        with urllib.request.urlopen(f"{links[0][0]}/enter", timeout=20) as answer:
+            assert answer.status == 200
+        [home] = tmp_path.glob("keyturn-demo-*")
+        assert (home / "ada.token").stat().st_mode & 0o77 == 0
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+        assert not home.exists()
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        os.close(leader)
+        os.close(follower)
+
+
+def test_it_takes_no_directory_with_something_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    assert main(["demo", "--once", "--scripted", "--dir", str(tmp_path)]) == 1
+    assert "not empty" in capsys.readouterr().err

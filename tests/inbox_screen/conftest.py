@@ -1,0 +1,18 @@
+"""Every test here runs under a key of its own, and no letter has to wait for quiet."""
+
+from __future__ import annotations
+
+import pytest
+
+from keyturn.inbox_screen.request_view import RequestView
+
+
+@pytest.fixture(autouse=True)
+def _keyed(own_key: None) -> None:
+    """Use a key of the test's own."""
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take a letter at once: what the wait is for has a test of its own."""
+    monkeypatch.setattr(RequestView, "grace", 0.0)

@@ -1,0 +1,113 @@
+"""Play the inbox in the terminal: a screen that nobody sees, an office full of requests, and keys that are pressed.
+
+No test is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from keyturn import App, MemoryJournal
+from keyturn.directory.login import Login
+from keyturn.inbox_screen.reading import Seat
+from keyturn.inbox_screen.screen import InboxApp
+from keyturn.journal.rows import RequestRow
+from tests.server.office import Clock, office, opened, peopled
+
+TURNS = 500  # of two hundredths of a second
+
+
+@dataclass
+class Desk:
+    """One screen, and who presses its keys."""
+
+    screen: InboxApp
+    pilot: Pilot[Any]
+    app: App
+    clock: Clock
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def type(self, text: str) -> None:
+        self.screen.screen.query_one(Input).value = text
+        await self.press("enter")
+
+    async def until(self, reached: Callable[[], Any]) -> None:
+        for _ in range(TURNS):
+            await self.pilot.pause(0.02)
+            if reached():
+                await self.pilot.pause()
+                return
+        raise AssertionError(f"it never came to that\n{self.text()}")
+
+    async def says(self, *words: str) -> None:
+        """Wait until the screen says these words."""
+        await self.until(lambda: all(word in self.text() for word in words))
+
+    async def at(self, tool: str) -> None:
+        """Go to the request of a tool, and wait until it is shown."""
+        await self.until(lambda: any(entry.row.tool == tool for entry in self.screen.list.entries))
+        places = [entry.row.tool for entry in self.screen.list.entries]
+        self.screen.list.go(places.index(tool) - self.screen.list.place)
+        await self.until(lambda: self.shown == tool)
+
+    async def seen(self) -> None:
+        """Have all of what would run on the screen once."""
+        for _ in range(200):
+            await self.pilot.pause(0.02)
+            request = self.screen.view.request
+            if request is not None and request.seen_whole:
+                return
+            await self.press("s")
+        raise AssertionError("it was never on the screen")
+
+    @property
+    def asks(self) -> bool:
+        """Whether a dialog stands over the inbox."""
+        return len(self.screen.screen_stack) > 1
+
+    @property
+    def shown(self) -> str:
+        detail = self.screen.view.detail
+        return "" if detail is None else detail.row.tool
+
+    async def row(self, tool: str) -> RequestRow:
+        """Return the row of a tool's request, whatever became of it."""
+        rows = [await self.app.inbox.get(name) for name in self.screen.list.ids]
+        return next(row for row in rows if row.tool == tool)
+
+    def text(self) -> str:
+        """Return the characters on the screen."""
+        drawn: Any = self.screen.screen
+        strips = drawn._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
+
+
+@asynccontextmanager
+async def desk(*names: str, person: str = "ada", size: tuple[int, int] = (120, 40)) -> AsyncGenerator[Desk]:
+    """Open the inbox of an office in which these agents ask."""
+    clock = Clock()
+    async with App(office(), MemoryJournal(clock=clock)) as app:
+        await peopled(app)
+        if names:
+            await opened(app, *names)
+        async with sitting(app, clock, person, size) as made:
+            await made.until(lambda: len(made.screen.list.entries) >= len(names))
+            await made.until(lambda: not names or made.shown)
+            yield made
+
+
+@asynccontextmanager
+async def sitting(app: App, clock: Clock, person: str, size: tuple[int, int] = (120, 40)) -> AsyncGenerator[Desk]:
+    """Open the inbox of an app for one person."""
+    screen = InboxApp(Seat(app.inbox, app.journal, Login(person)))
+    async with screen.run_test(size=size) as pilot:
+        yield Desk(screen, pilot, app, clock)

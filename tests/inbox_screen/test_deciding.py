@@ -1,0 +1,180 @@
+"""A person decides in the terminal inbox: each letter, what it asks for, and what it does not do."""
+
+from __future__ import annotations
+
+import pytest
+from textual.widgets import Input, TextArea
+
+from keyturn.inbox_screen.request_view import RequestView
+from tests.inbox_screen.playing_inbox import desk
+
+
+async def test_a_call_is_shown_whole_with_who_decides_and_the_models_words_last() -> None:
+    async with desk("ops") as at:
+        text = at.text()
+        order = ["wants to run: delete_backups", "api-2026-11-01", "who decides: role ops", "Written by the model"]
+        places = [text.index(words) for words in order]
+        assert places == sorted(places)
+        assert "▲ high risk" in text
+        assert "9 min left" in text or "8 min left" in text
+
+
+async def test_a_approves_exactly_what_was_shown_and_the_result_comes_live() -> None:
+    async with desk("notices") as at:
+        await at.seen()
+        await at.press("a")
+        await at.says("Recorded: approved", "sent to #ops")
+        assert (await at.row("send_notice")).state == "approve"
+
+
+async def test_high_risk_takes_the_key_twice() -> None:
+    async with desk("ops") as at:
+        await at.seen()
+        await at.press("a")
+        await at.says("High risk: press a once more")
+        assert (await at.row("delete_backups")).state == "open"
+        await at.press("a")
+        await at.says("Recorded: approved")
+
+
+async def test_nothing_runs_before_its_last_row_was_on_the_screen() -> None:
+    async with desk("sql", size=(100, 24)) as at:
+        await at.press("a")
+        await at.says("there is more to see first")
+        assert (await at.row("run_sql")).state == "open"
+        await at.press("x")
+        await at.says("there is more to see first")
+        await at.seen()
+        await at.press("a")
+        await at.says("Recorded: approved")
+
+
+async def test_a_key_that_was_being_typed_when_it_came_up_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with desk("notices", "support") as at:
+        await at.seen()
+        monkeypatch.setattr(RequestView, "grace", 60.0)
+        await at.press("j")
+        await at.until(lambda: at.shown == "send_notice")
+        await at.press("a")
+        await at.says("just came up")
+        assert (await at.row("send_notice")).state == "open"
+
+
+async def test_r_rejects_with_a_reason_that_the_terms_want() -> None:
+    async with desk("ops") as at:
+        await at.press("r")
+        await at.until(lambda: at.asks)
+        await at.type("")
+        await at.until(lambda: not at.asks)
+        assert (await at.row("delete_backups")).state == "open"
+        await at.press("r")
+        await at.until(lambda: at.asks)
+        await at.type("Not those three.")
+        await at.says("Recorded: rejected", "Not those three.")
+
+
+async def test_e_changes_the_call_which_is_shown_before_it_runs() -> None:
+    async with desk("notices") as at:
+        await at.press("e")
+        await at.until(lambda: at.asks)
+        at.screen.screen.query_one("#field-0", TextArea).text = "#dev"
+        await at.press("ctrl+s")
+        await at.says("your change", "#dev")
+        assert (await at.row("send_notice")).state == "open"
+        await at.seen()
+        await at.press("a")
+        await at.says("Recorded: approved with other arguments", "sent to #dev")
+
+
+async def test_w_answers_a_question_by_the_number_of_a_choice() -> None:
+    async with desk("asker") as at:
+        await at.says("◆ question", "choice: 2  Hamburg")
+        await at.press("w")
+        await at.until(lambda: at.asks)
+        await at.type("2")
+        await at.says("Recorded: answered", "Hamburg")
+
+
+async def test_g_approves_calls_like_it() -> None:
+    async with desk("notices") as at:
+        await at.seen()
+        await at.press("g")
+        await at.until(lambda: at.asks)
+        at.screen.screen.query_one("#where", Input).focus()
+        await at.press("enter")
+        await at.says("Recorded: approved")
+        assert len(await at.app.inbox.grants()) == 1
+
+
+async def test_b_asks_the_agent_back_and_nothing_runs() -> None:
+    async with desk("notices") as at:
+        await at.press("b")
+        await at.until(lambda: at.asks)
+        await at.type("Who reads it?")
+        await at.says("Recorded:", "Who reads it?")
+        assert (await at.row("send_notice")).state in ("reject", "asked_back")
+
+
+async def test_x_says_one_word_for_all_of_one_shape() -> None:
+    async with desk("notices") as at:
+        run = await at.app.start("notices", "Do your work.", requester="cyd")
+        await at.app.wait(run.id, 20)
+        await at.says("1 new, press n")
+        await at.seen()
+        await at.press("x")
+        await at.until(lambda: at.asks)
+        await at.says("2 calls of this tool with these arguments")
+        await at.press("a")
+        await at.says("Recorded: 2 of 2")
+        assert not await at.app.inbox.list()
+
+
+async def test_c_claims_and_lets_go_and_z_puts_it_off() -> None:
+    async with desk("notices") as at:
+        await at.press("c")
+        await at.says("You are on it", "on it: ada")
+        await at.press("c")
+        await at.says("You let it go")
+        await at.press("z")
+        await at.says("Put off for an hour")
+        await at.press("m")
+        await at.until(lambda: not at.screen.list.entries)
+        assert "Nothing of that kind waits." in at.text()
+
+
+async def test_a_quorum_shows_its_progress_and_takes_two() -> None:
+    async with desk("support") as at:
+        await at.seen()
+        await at.press("a")
+        await at.says("1 of 2; it waits for more", "1/2", "ada approved")
+        row = await at.row("refund")
+        assert row.state == "open"
+
+
+async def test_who_may_not_decide_has_no_letters_and_is_told_why() -> None:
+    async with desk("ops", person="ben") as at:
+        await at.says("You cannot decide it")
+        await at.press("a", "r", "w")
+        assert not at.asks
+        assert (await at.row("delete_backups")).state == "open"
+
+
+async def test_a_signed_one_says_how_it_is_signed() -> None:
+    async with desk("treasury") as at:
+        await at.seen()
+        await at.press("a")
+        await at.says("It takes your signature", "--sign")
+        assert (await at.row("wire")).state == "open"
+
+
+async def test_the_models_words_are_those_with_which_it_proposed_the_call_also_once_the_run_is_over() -> None:
+    async with desk("ci") as at:
+        await at.press("r")
+        await at.until(lambda: at.asks)
+        await at.type("No.")
+        await at.says("Recorded: rejected")
+        run = at.screen.view.detail.row.run if at.screen.view.detail else ""
+        await at.app.run(run).result(20)
+        await at.screen.look()
+        assert "The branch has diverged." in at.text()
+        assert "It is done." not in at.text()

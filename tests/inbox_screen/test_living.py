@@ -1,0 +1,149 @@
+"""The terminal inbox is live: others decide, time runs out, more comes; and the list never moves under the cursor."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from textual.widgets import Input
+
+from keyturn.directory.login import Login
+from keyturn.journal.rows import RequestRow
+from tests.inbox_screen.playing_inbox import desk
+from tests.server.office import HOSTILE
+
+
+async def test_what_is_new_is_announced_and_moves_nothing() -> None:
+    async with desk("notices") as at:
+        before = at.screen.list.ids
+        run = await at.app.start("ops", "Go.", requester="cyd")  # it runs out first, so it belongs above
+        await at.app.wait(run.id, 20)
+        await at.says("1 new, press n")
+        assert at.screen.list.ids == before
+        await at.press("n")
+        await at.until(lambda: len(at.screen.list.entries) == 2)
+        assert [entry.row.tool for entry in at.screen.list.entries] == ["delete_backups", "send_notice"]
+        assert at.shown == "send_notice"
+        assert at.screen.list.place == 1
+
+
+async def test_somebody_else_decides_while_it_is_looked_at() -> None:
+    async with desk("notices", "support") as at:
+        await at.at("send_notice")
+        await at.app.inbox.reject(await at.row("send_notice"), by=Login("ben"))
+        await at.says("It waits no longer: ben rejected", "Nothing ran.")
+        assert [entry.gone for entry in at.screen.list.entries if entry.row.tool == "send_notice"] == ["rejected"]
+        await at.press("a", "r")
+        assert not at.asks
+        await at.press("n")
+        await at.until(lambda: len(at.screen.list.entries) == 1)
+
+
+async def test_who_comes_second_is_told_who_was_first_and_that_nothing_ran() -> None:
+    async with desk("notices") as at:
+        await at.press("r")
+        await at.until(lambda: at.asks)  # while the reason is typed, somebody else decides
+        await at.app.inbox.reject(await at.row("send_notice"), by=Login("ben"))
+        at.clock.now += 3_000
+        await at.type("Too late.")
+        await at.says("Not recorded: ben rejected this 3 s before you. Nothing ran.")
+
+
+async def test_two_people_make_a_quorum_on_two_screens() -> None:
+    async with desk("support") as at:
+        await at.seen()
+        await at.press("a")
+        await at.says("1 of 2; it waits for more")
+        await at.app.inbox.approve(await at.row("refund"), by=Login("ben"))
+        await at.says("refunded 129 for A-1042")
+
+
+async def test_time_runs_out_while_it_is_looked_at() -> None:
+    async with desk("ops") as at:
+        at.clock.now += 10 * 60_000
+        await at.screen.look()
+        screen: Any = at.screen
+        screen._tick()
+        await at.says("Its time is up. Nothing ran.")
+        await at.press("a", "r", "w")
+        assert not at.asks
+
+
+async def test_a_long_list_is_bounded_and_quick() -> None:
+    async with desk() as at:
+        rows = [_open_row(number) for number in range(10_000)]
+        journal: Any = at.app.journal
+        journal._mine.rows.requests.update({row.id: row for row in rows})
+        begun = time.perf_counter()
+        await at.screen.look(renew=True)
+        took = time.perf_counter() - begun
+        await at.says("500 and more waiting, the first 50 here")
+        assert len(at.screen.list.entries) == 50
+        assert took < 5
+
+
+def _open_row(number: int) -> RequestRow:
+    return RequestRow(f"{number:032x}", "run", f"r/{number}.0", "approval", "pay", "desk", "d" * 64, number)
+
+
+async def test_search_and_filters_narrow_the_list() -> None:
+    async with desk("notices", "support", "ops") as at:
+        await at.press("slash")
+        at.screen.query_one("#search", Input).value = "risk:high"
+        await at.until(lambda: [entry.row.tool for entry in at.screen.list.entries] == ["delete_backups"])
+        await at.press("escape")
+        await at.until(lambda: len(at.screen.list.entries) == 3)
+
+
+async def test_letters_typed_into_the_search_decide_nothing() -> None:
+    async with desk("notices") as at:
+        await at.seen()
+        await at.press("slash", "a", "r", "q")
+        assert not at.asks
+        assert (await at.row("send_notice") if at.screen.list.ids else (await at.app.inbox.list())[0]).state == "open"
+
+
+async def test_hostile_text_is_never_markup_and_never_acts() -> None:
+    async with desk("stranger") as at:
+        text = at.text()
+        assert "<script>" in text
+        assert "\\u{202e}" in text
+        assert not set(text) & {"\u202e", "\x1b", "\u200b"}
+        assert HOSTILE not in text
+
+
+async def test_forty_columns_are_enough() -> None:
+    async with desk("notices", size=(40, 24)) as at:
+        assert at.screen.list.region.height
+        assert not at.screen.view.region.height
+        await at.press("a", "r")  # nothing that is not on the screen is decided
+        assert not at.asks
+        await at.press("enter")
+        await at.until(lambda: at.screen.view.region.height)
+        await at.seen()
+        await at.press("a")
+        await at.until(lambda: "Recorded" in at.text())
+        await at.press("escape")
+        await at.until(lambda: at.screen.list.region.height)
+
+
+async def test_no_size_ends_it() -> None:
+    async with desk("notices", "sql") as at:
+        for size in ((3, 2), (12, 5), (40, 10), (200, 60)):
+            await at.pilot.resize_terminal(*size)
+            await at.pilot.pause(0.05)
+        await at.says("keyturn inbox")
+
+
+async def test_q_leaves() -> None:
+    async with desk("notices") as at:
+        await at.press("q")
+        await at.until(lambda: not at.screen.is_running)
+
+
+async def test_question_mark_says_what_the_keys_do() -> None:
+    async with desk("notices") as at:
+        await at.press("question_mark")
+        await at.says("What the keys do", "ask the agent back")
+        await at.press("escape")
+        await at.until(lambda: not at.asks)
