@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from keyturn import Agent, App, Approval, MemoryJournal, function_tool
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
+from tests.server.office import Clock
 from tests.server.web.visiting import Visiting
 
 
-def app_of(approval: Approval) -> App:
+def app_of(approval: Approval, clock: Clock | None = None) -> App:
     """Make an app whose agent wants to wire money once, on these terms."""
 
     @function_tool(needs_approval=True, approval=approval)
@@ -22,7 +22,7 @@ def app_of(approval: Approval) -> App:
     def says(request: ModelRequest) -> Any:
         return "Done." if tool_outputs(request) else [function_call("wire", {"amount": 5})]
 
-    return App([Agent("teller", model=ScriptedModel(says), tools=[wire])], MemoryJournal())
+    return App([Agent("teller", model=ScriptedModel(says), tools=[wire])], MemoryJournal(clock))
 
 
 async def opened(app: App) -> tuple[dict[str, str], Any]:
@@ -38,7 +38,8 @@ async def opened(app: App) -> tuple[dict[str, str], Any]:
 
 
 async def test_who_approves_looks_first_and_the_page_says_how_long_still() -> None:
-    async with app_of(Approval(min_look="0.5s")) as app:
+    clock = Clock()
+    async with app_of(Approval(min_look="0.5s"), clock) as app:
         tokens, row = await opened(app)
         ada, path = Visiting(app, tokens["ada"]), f"/requests/{row.id}"
         text = (await ada.see(path)).text
@@ -54,7 +55,7 @@ async def test_who_approves_looks_first_and_the_page_says_how_long_still() -> No
         assert "I am looking at it" not in (await ada.see(path)).text
         assert (await ada.decide(row.id, "approve")).status_code == 403
         assert (await Visiting(app, tokens["ben"]).decide(row.id, "approve")).status_code == 403  # each by themselves
-        await asyncio.sleep(0.55)
+        clock.now += 500
         assert (await ada.send(f"{path}/looked", form)).json() == {"left": 0}
         assert 'data-look="0"' in (await ada.see(path)).text
         assert (await ada.decide(row.id, "approve")).status_code == 303

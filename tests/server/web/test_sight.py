@@ -282,7 +282,7 @@ async def first_event(visit: Visiting, path: str) -> str:
     """Return the first event of a stream, whose server then stops."""
 
     async def stop() -> None:
-        await asyncio.sleep(0.4)
+        await visit.listened()
         visit.served.end()
 
     made, _ = await asyncio.gather(visit.see(path), stop())
@@ -293,10 +293,9 @@ async def test_what_is_live_ends_with_its_session() -> None:
     async with bank() as at:
         visit = at.as_("eve")
         listening = asyncio.ensure_future(visit.see("/live"))
-        await asyncio.sleep(0.3)
+        await visit.listened()
         [session] = await at.app.people.tokens("eve")
         await at.app.people.revoke_token(session.id, by="ada")
         second = await waiting(at.app)
         made = await asyncio.wait_for(listening, 10)
         assert second.id not in made.text
-        assert at.request.id in made.text

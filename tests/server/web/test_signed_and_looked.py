@@ -89,7 +89,8 @@ def test_the_button_opens_once_it_was_looked_at(own_key: None, browser: Browser)
 def test_without_script_a_look_is_a_button(own_key: None, browser: Browser) -> None:
     with staffed(browser, "eraser") as (served, device, asked):
         context = browser.new_context(java_script_enabled=False)
-        context.add_cookies(device.context.cookies())  # type: ignore[arg-type]
+        kept: Any = device.context.cookies()
+        context.add_cookies(kept)
         page = context.new_page()
         page.goto(f"{served.url}/requests/{asked['eraser']}")
         page.get_by_role("button", name="I am looking at it").click()
