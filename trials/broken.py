@@ -333,7 +333,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "a grant covers what its giver could not decide",
         "I1 a standing decision is worth what its giver's word is worth",
-        Edit(gate.covers, "barred_throughout(terms, grant.decider, run.requester)", "False"),
+        Edit(gate.covers, "barred(due, grant.decider, run.requester)", "False"),
     ),
     mutant(
         "anybody confirms",
