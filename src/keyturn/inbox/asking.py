@@ -18,6 +18,7 @@ from ..core.people import Decider, barred
 from ..core.policy import Approval
 from ..core.preview import Text
 from ..core.request import Request, Vote
+from ..core.reviews import kept_from_review, reviewed_call
 from ..journal.rows import RequestRow
 from ..render.escape import Escaped, clip, escape
 from ..render.names import mixed_script
@@ -46,6 +47,8 @@ STATES = {
     "asked_back": "asked back",
     "ran": "said to have run",
     "did_not_run": "said not to have run",
+    "right": "said to be right",
+    "wrong": "said to be wrong",
     "retry": "to run again",
     "expire": "out of time",
     "drill_passed": "a drill, and not approved: well seen",
@@ -168,6 +171,9 @@ def standing(row: RequestRow, who: Decider, *, may: bool) -> Standing:
         return Standing((), "It waits no longer.")
     if not may:
         return Standing((), "Your token is not good for decisions.")
+    if row.kind == "review":
+        why = kept_from_review(shown.terms, shown.not_for, who, shown.requester)
+        return Standing((), f"You cannot review it: {why}.") if why else Standing(tuple(shown.verdicts))
     terms = shown.terms_now
     bare = None if terms is None else _unsigned(terms)
     why = barred(bare, who, shown.requester)
@@ -176,13 +182,35 @@ def standing(row: RequestRow, who: Decider, *, may: bool) -> Standing:
     glass = behind is not None and bool(why) and not barred(_unsigned(behind), who, shown.requester)
     if why:
         out = kept_out(shown.terms, who, shown.requester)
-        return Standing((), f"You cannot decide it: {out or why}.", glass=glass)
+        signs = glass and behind is not None and behind.needs_proof
+        return Standing((), f"You cannot decide it: {out or why}.", glass=glass, signs=signs)
     signs = terms is not None and terms.needs_proof
     return Standing(tuple(shown.verdicts), voted=voted, glass=False, signs=signs)
 
 
 def _unsigned(terms: Approval) -> Approval:
     return msgspec.structs.replace(terms, signed=False, step_up=False)
+
+
+class Looking(NamedTuple):
+    """Says for how long somebody looks at a request before they approve it: in all, and still, in milliseconds.
+
+    `begun` says whether it is on record that they look.
+    """
+
+    takes: int
+    left: int
+    begun: bool
+
+
+def looking_of(row: RequestRow, person: str, now: int) -> Looking | None:
+    """Return for how long somebody still has to look at a request; None where its terms ask for no look."""
+    terms = row.request.terms_now
+    takes = None if terms is None or row.state != "open" or row.kind == "review" else terms.min_look_ms
+    if takes is None:
+        return None
+    since = next((in_ms(each.at) for each in row.request.looked if each.by == person), None)
+    return Looking(takes, takes if since is None else max(0, since + takes - now), since is not None)
 
 
 class Fact(NamedTuple):
@@ -213,6 +241,9 @@ def _facts(row: RequestRow, shown: Request, now: int) -> Iterator[Fact]:
     if terms is not None and terms.reason != "optional":
         words = {"required": "every decision takes one", "on_reject": "a rejection takes one"}
         yield Fact("reason", "", words[terms.reason])
+    if terms is not None and terms.min_look_ms is not None:
+        words = f"who approves has it on the screen for {seconds(terms.min_look_ms)} first"
+        yield Fact("reading time", "", words)
     if terms is not None and terms.execute_by_ms is not None:
         yield Fact("good for", "", f"{span(terms.execute_by_ms)} after it is approved")
     if row.expires_at is not None:
@@ -223,6 +254,15 @@ def _facts(row: RequestRow, shown: Request, now: int) -> Iterator[Fact]:
     if shown.former is not None:
         yield Fact("was let run by", shown.former.by or "a standing decision", STATES.get(shown.former.verdict, ""))
     yield Fact("asked", "", f"{span(now - row.asked_at)} ago, {stamp(row.asked_at)}")
+
+
+def seconds(ms: int) -> str:
+    """Return a short time in whole seconds, begun ones included.
+
+    >>> seconds(4_200)
+    '5 s'
+    """
+    return f"{-(-ms // 1_000)} s"
 
 
 def _then(terms: Approval | None) -> str:
@@ -307,10 +347,11 @@ def context_of(log: Log, row: RequestRow) -> Context:
     """Return what the run was asked for, and what the model wrote as it proposed the call."""
     task: Escaped | None = None
     words = list[Escaped]()
-    frame = row.call.rsplit("/", 1)[0]
+    call = reviewed_call(row.call) or row.call
+    frame = call.rsplit("/", 1)[0]
     proposed = False  # what the model wrote after that is of another call
     for event in (event for step in log.steps for event in step.events):
-        proposed = proposed or getattr(event, "call", None) == row.call
+        proposed = proposed or getattr(event, "call", None) == call
         if isinstance(event, ev.RunStarted):
             task = _text(event.input)
         elif isinstance(event, ev.ReplyRecorded) and event.frame == frame and not proposed:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from ..journal.rows import RequestRow
+from ..journal.rows import Query, RequestRow
 from .asking import mark_of
 from .desk import Inbox
 from .naming import By
@@ -16,6 +17,8 @@ from .naming import By
 SHOWN = 50
 #: How many open requests are looked at to put those first whose time runs out first.
 SORTED = 500
+#: How many times that many are looked through for those that somebody sees.
+PAGES = 10
 _NEVER = 1 << 62
 
 
@@ -46,22 +49,47 @@ class Listed(NamedTuple):
     whole: bool
 
 
-async def listed(inbox: Inbox, chosen: Filters, person: By) -> Listed:
+Shows = Callable[[RequestRow], bool]
+
+
+async def listed(inbox: Inbox, chosen: Filters, person: By, shows: Shows | None = None) -> Listed:
     """Return the rows of a list as a person sees it.
 
-    Those whose time runs out first come first, as far as they were looked at; then the oldest.
+    Those whose time runs out first come first, as far as they were looked at; then the oldest. `shows` says of each
+    whether this list of theirs has it; then nobody is said to have read anything.
     """
     wanted: dict[str, Any] = {"limit": SORTED}
     if chosen.tool:
         wanted["tool"] = chosen.tool
     if chosen.agent:
         wanted["agent"] = chosen.agent
-    rows = list(await inbox.list(for_=person if chosen.mine else None, **wanted))
-    whole = len(rows) < SORTED
-    if chosen.risk:
-        rows = [row for row in rows if mark_of(row) == chosen.risk]
-    if chosen.text:
-        asked = chosen.text.casefold()
-        rows = [row for row in rows if asked in f"{row.tool} {row.agent} {row.reason} {row.body}".casefold()]
+    if shows is None:
+        given = await inbox.list(for_=person if chosen.mine else None, **wanted)
+        rows = [row for row in given if _fits(row, chosen)]
+        whole = len(given) < SORTED
+    else:
+        rows, whole = await _looked_through(inbox, Query(state="open", **wanted), chosen, shows)
     rows.sort(key=lambda row: (row.expires_at or _NEVER, row.asked_at))
     return Listed(rows[:SHOWN], len(rows), whole)
+
+
+async def _looked_through(inbox: Inbox, query: Query, chosen: Filters, shows: Shows) -> tuple[list[RequestRow], bool]:
+    """Return those that a list shows, and whether those are all: only so many are looked at."""
+    found: list[RequestRow] = []
+    for _ in range(PAGES):
+        page = await inbox.list(query)
+        found += [row for row in page if _fits(row, chosen) and shows(row)]
+        if len(page) < query.limit:
+            return found, True
+        if len(found) >= SORTED:
+            return found[:SORTED], False
+        query = msgspec.structs.replace(query, after=(page[-1].asked_at, page[-1].id))
+        await asyncio.sleep(0)  # others are served meanwhile
+    return found, False
+
+
+def _fits(row: RequestRow, chosen: Filters) -> bool:
+    if chosen.risk and mark_of(row) != chosen.risk:
+        return False
+    asked = chosen.text.casefold()
+    return not asked or asked in f"{row.tool} {row.agent} {row.reason} {row.body}".casefold()

@@ -7,13 +7,15 @@ decided here.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from threading import Thread
 from types import SimpleNamespace
 from typing import Any, LiteralString, cast
 
+import msgspec
 from msgspec.structs import replace
 
 from ..core.errors import BadJson
@@ -188,6 +190,18 @@ class ShownRequest:
         now = self.true_arguments
         value: Any = typed if isinstance(now.get(name), str) else parse(typed)
         self._take({**self._redacted(now), name: value})
+
+    def fill(self, typed: Mapping[str, str]) -> None:
+        """Take the arguments of a form, as `present` shows them; those that are as they were stay so."""
+        for name in dict(self.arguments):
+            given = typed.get(name)
+            value = None if given is None else given.replace("\r\n", "\n")
+            if value is not None and value != self.present(name):
+                self.put(name, value)
+
+    def mark(self) -> str:
+        """Return what names the drawing of a change, so that it can be said which one somebody saw."""
+        return hashlib.sha256(msgspec.json.encode(self.preview(), order="sorted")).hexdigest()
 
     def restore(self, edit: dict[str, Any] | None) -> None:
         """Take back a change: the arguments are those of before, or the model's own."""

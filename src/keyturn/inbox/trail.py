@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..core import events as ev
-from ..core.beside_events import ApprovalWithdrawn, CallMarked
+from ..core.beside_events import ApprovalWithdrawn, CallLooked, CallMarked, ReviewGiven
 from ..core.codec import Log
 from ..core.drills import SAID, word_of
+from ..core.reviews import reviewed_call
 from ..render.escape import Escaped, clip
 from .asking import STATES
 
@@ -28,7 +29,8 @@ class Mark(NamedTuple):
 
 
 def trail_of(log: Log, call: str) -> list[Mark]:
-    """Return what happened to a call, oldest first."""
+    """Return what happened to a call, oldest first; of a review, to the call that it is about."""
+    call = reviewed_call(call) or call
     return [
         mark
         for number, step in enumerate(log.steps, 1)
@@ -70,6 +72,10 @@ def _marks(number: int, at: int, event: Any, call: str) -> Iterator[Mark]:
             on = "is on it" if event.mark == "claim" else "put it off"
             off = "let it go" if event.mark == "claim" else "has it back"
             yield Mark(number, at, off if event.until is None else on, event.decider.id)
+        case CallLooked():
+            yield Mark(number, at, "looks at it", event.decider.id)
+        case ReviewGiven():
+            yield Mark(number, at, f"reviewed: {STATES[event.verdict]}", event.decider.id, _clipped(event.note))
         case ev.CallStarted():
             yield Mark(number, at, "started", event.by or "", None, "started")
         case ev.CallFinished():

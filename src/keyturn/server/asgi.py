@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -19,6 +20,7 @@ from .identity.entrance import Entrance, too_many
 from .limits import Limiter, Limits, TooMany
 from .live import Live
 from .opening import Opening
+from .places import StreamPlaces
 from .settings import ServerSettings
 from .visitor import Visitor
 from .web import routes as pages
@@ -68,6 +70,8 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
     api.state.settings = settings
     api.state.live = live
     api.state.limits = Limits()
+    api.state.places = StreamPlaces()
+    api.state.busy = asyncio.Semaphore(1)
     api.state.entrance = Entrance(app, settings, api.state.limits, _drawn)
     api.mount("/v1", api_of(app, settings, live, api.state.limits))
     api.include_router(entering.router)

@@ -12,7 +12,7 @@ from ..core.errors import NotAllowed
 from .visitor import Visitor
 
 FIELD = "form_mark"
-_MOST_FIELDS = 200
+_MOST_FIELDS = 400
 
 
 async def form_of(request: Request) -> FormData:

@@ -8,6 +8,7 @@ for what there is not, and after the same time.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Sequence
 
@@ -15,18 +16,23 @@ from ..app import App
 from ..core.beside import kept_out
 from ..core.encodable import in_milliseconds
 from ..core.errors import NotAllowed, NotPending, RunMissing
+from ..core.people import Decider
+from ..core.policy import Approval
 from ..core.request import Request
+from ..core.reviews import kept_from_review
 from ..directory.reads import How
 from ..directory.settings import OWN, VISIBLE
 from ..directory.state import ADMIN
 from ..engine.run.log_cache import log_in
 from ..inbox.counter import NO_SUCH
-from ..journal.rows import Query, RequestRow, RunRow
+from ..journal.rows import GrantRow, Query, RequestRow, RunRow
 from .visitor import Visitor
 
 # Nothing that is looked for and not seen is answered sooner, so that the time tells nobody whether it is there.
 _SAME_TIME = 0.1
 _PAGE = 200
+_MOST = 500
+_NAME = re.compile(r"[0-9A-Za-z_.@-]{1,100}")
 
 
 class Sight:
@@ -51,15 +57,28 @@ class Sight:
             return True
         if row.state == "damaged":
             return False
-        return row.request.requester == self.visitor.id or self.may_decide(row.request)
+        shown = row.request
+        return shown.requester == self.visitor.id or self.may_decide(shown) or self._may_break_glass(shown)
 
     def may_decide(self, request: Request) -> bool:
         """Return whether they may decide a request, a signature aside."""
-        directory = self.visitor.directory
-        if self.visitor.person.kind == "machine":
+        who = self._decider(request.terms, request.requester)
+        if who is None:
             return False
-        who = directory.decider(self.visitor.id, self._now, "authenticated", request.terms, request.requester)
-        return who is not None and not kept_out(request.terms, who, request.requester)
+        if request.kind == "review":
+            return not kept_from_review(request.terms, request.not_for, who, request.requester)
+        return not kept_out(request.terms, who, request.requester)
+
+    def _may_break_glass(self, request: Request) -> bool:
+        """Return whether they may approve a request alone in an emergency."""
+        terms = None if request.terms is None or request.kind == "review" else request.terms.behind_glass()
+        who = None if terms is None else self._decider(terms, request.requester)
+        return who is not None and not kept_out(terms, who, request.requester)
+
+    def _decider(self, terms: Approval | None, requester: str | None) -> Decider | None:
+        if self.visitor.person.kind == "machine":
+            return None
+        return self.visitor.directory.decider(self.visitor.id, self._now, "authenticated", terms, requester)
 
     def lists(self, row: RequestRow, *, mine: bool, unclaimed: bool) -> bool:
         """Return whether a list of theirs has a request; of an open one, what they put off and others are on counts."""
@@ -76,10 +95,7 @@ class Sight:
 
     async def request(self, request: str, *, shows: bool = False) -> RequestRow:
         """Return a request that they see, or raise `NotPending`; with `shows` they are shown its arguments."""
-        try:
-            row = await self._app.inbox.get(request)
-        except NotPending:
-            row = None
+        row = await self._found(request)
         if row is None or not self.sees(row):
             await self._wait()
             raise NotPending(NO_SUCH)
@@ -87,15 +103,31 @@ class Sight:
             await self.reads("request", [row])
         return row
 
+    async def _found(self, request: str) -> RequestRow | None:
+        """Return a request if there is one that they may see: nobody's log is read for whoever may not."""
+        if not _is_name(request):
+            return None
+        if not self.whole and not any(map(self.sees, await self._app.journal.requests(Query(id=request)))):
+            return None
+        try:
+            return await self._app.inbox.get(request)
+        except NotPending:
+            return None
+
     async def reads(self, how: How, rows: Sequence[RequestRow]) -> None:
         """Put on record that they are about to be shown these, where the directory says so."""
         if rows:
             await self._app.inbox.reads.note(self.visitor.login, how, [row.id for row in rows])
 
+    async def reads_log(self, run: str) -> None:
+        """Put on record that they are about to be shown the log of a run, with the requests that are in it."""
+        asked = await self._app.journal.requests(Query(run=run, limit=_MOST))
+        await self._app.inbox.reads.note(self.visitor.login, "log", [row.id for row in asked], what=run)
+
     async def run(self, run: str) -> RunRow:
         """Return a run that they see, or raise `RunMissing`."""
         try:
-            row = await self._app.get(run)
+            row = await self._app.get(run) if _is_name(run) else None
         except RunMissing:
             row = None
         if row is None or not await self.sees_run(row):
@@ -109,13 +141,26 @@ class Sight:
             return True
         if row.status in ("erased", "damaged"):
             return False
-        if await self._requester(row.run) == self.visitor.id:
-            return True
-        return any(self.sees(each) for each in await self._app.journal.requests(Query(run=row.run, limit=_PAGE)))
+        asked = await self._app.journal.requests(Query(run=row.run, limit=_PAGE))
+        if any(each.state != "damaged" for each in asked):  # each of them says for whom the run is: no log is read
+            return any(map(self.sees, asked))
+        return await self._requester(row.run) == self.visitor.id
 
     async def runs(self, rows: Sequence[RunRow]) -> list[RunRow]:
         """Return those of some runs that they see."""
-        return [row for row in rows if await self.sees_run(row)]
+        found = list[RunRow]()
+        for row in rows:
+            found += [row] if await self.sees_run(row) else []
+            await asyncio.sleep(0)  # others are served meanwhile
+        return found
+
+    async def grants(self, rows: Sequence[GrantRow]) -> list[GrantRow]:
+        """Return those of some standing decisions that they see: those of runs that they see."""
+        if self.whole:
+            return list(rows)
+        runs = {row.run: await self._app.journal.runs(Query(run=row.run)) for row in rows}
+        known = {name for name, found in runs.items() if found and await self.sees_run(found[0])}
+        return [row for row in rows if row.run in known]
 
     async def steers(self, run: str) -> RunRow:
         """Return a run that they may tell things, fork and resume, or refuse it.
@@ -142,3 +187,8 @@ class Sight:
     async def _wait(self) -> None:
         left = self._begun + _SAME_TIME - time.monotonic()
         await asyncio.sleep(max(left, 0))
+
+
+def _is_name(text: str) -> bool:
+    """Return whether that could be the id of anything: no store is asked for what none can hold."""
+    return _NAME.fullmatch(text) is not None

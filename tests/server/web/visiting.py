@@ -9,23 +9,38 @@ from typing import Any
 import httpx2
 
 from keyturn import App
-from keyturn.server.asgi import serve
+from keyturn.server.asgi import face, limited
+from keyturn.server.guard import Guard
+from keyturn.server.opening import Opening
 from keyturn.server.settings import ServerSettings
 from keyturn.server.visitor import COOKIE
+from tests.waiting import until
 
 _FIELD = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)">')
 
 
 class Visiting:
-    """Visits the pages of an app as one person, with a session's cookie."""
+    """Visits the pages of an app as one person, with a session's cookie, or as a program with a token."""
 
-    def __init__(self, app: App, token: str, **settings: Any) -> None:
-        transport = httpx2.ASGITransport(app=serve(app, ServerSettings(**settings)))
-        self.client = httpx2.AsyncClient(transport=transport, base_url="http://localhost", cookies={COOKIE: token})
+    def __init__(self, app: App, token: str, *, program: bool = False, **settings: Any) -> None:
+        made = ServerSettings(**settings)
+        self.face = face(app, made)
+        self.served = Guard(Opening(limited(self.face), app), made, end=self.face.state.live.end)
+        transport = httpx2.ASGITransport(app=self.served)
+        shown: Any = {"headers": {"authorization": f"Bearer {token}"}} if program else {"cookies": {COOKIE: token}}
+        self.client = httpx2.AsyncClient(transport=transport, base_url="http://localhost", **shown)
 
     async def see(self, path: str, **headers: str) -> httpx2.Response:
         """Return a page."""
         return await self.client.get(path, headers=headers)
+
+    async def listened(self, count: int = 1) -> None:
+        """Wait until so many pages listen."""
+
+        async def all_of_them() -> bool:
+            return self.face.state.live.listeners == count
+
+        await until(all_of_them)
 
     async def fields(self, path: str) -> dict[str, str]:
         """Return the hidden fields of a page's forms."""

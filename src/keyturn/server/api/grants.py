@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from ...core.errors import NotPending
-from ...journal.rows import GrantRow, Query
+from ...journal.rows import Query
 from ...wire import said
 from ...wire.seen import Done, GrantPage, GrantSeen
+from ..visible_pages import visible_page
 from .paging import After, IdPath, Limit, Name, after_of, key_of, plain
 from .routes import Here, Routes, answer, taken
-from .visible_pages import visible_page
 
 routes = Routes("grants")
 
@@ -27,15 +26,8 @@ async def list_grants(
     """List standing decisions, by run and id."""
     plain(run)
     query = Query(run=run, state=state, limit=limit, after=after_of(after))
-
-    async def seen(rows: Sequence[GrantRow]) -> list[GrantRow]:
-        if here.sight.whole:
-            return list(rows)
-        runs = {row.run: await here.app.journal.runs(Query(run=row.run)) for row in rows}
-        known = {name for name, found in runs.items() if found and await here.sight.sees_run(found[0])}
-        return [row for row in rows if row.run in known]
-
-    rows, more = await visible_page(query, here.app.inbox.grants, seen, lambda row: (0, f"{row.run}/{row.id}"))
+    read = here.app.inbox.grants
+    rows, more = await visible_page(query, read, here.sight.grants, lambda row: (0, f"{row.run}/{row.id}"))
     return answer(GrantPage([GrantSeen.of(row) for row in rows], key_of(*more) if more else None))
 
 

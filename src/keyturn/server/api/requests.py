@@ -16,11 +16,11 @@ from ...directory.settings import RECORD_READS
 from ...journal.rows import Query, RequestRow
 from ...wire import said
 from ...wire.seen import Done, Form, RequestPage, RequestSeen
+from ..visible_pages import visible_page
 from .paging import After, IdPath, Limit, Name, Newest, after_of, key_of, plain
 from .routes import Call, Here, Routes, answer, taken
 from .run_events import LastId
 from .streams import EventStream, event
-from .visible_pages import visible_page
 from .waiting import Wait, changes_within
 
 routes = Routes("requests")
@@ -129,7 +129,8 @@ async def _pages(here: Call, wanted: Wanted, token: str | None) -> AsyncGenerato
             if not (changed or timed):
                 continue
             whose = "" if now.sight.whole and not (timed or noted) else now.visitor.id
-            name, body = await here.live.once(("requests", wanted, whose, changed), partial(_encoded, now, wanted))
+            look = partial(_encoded, now, wanted)
+            name, body = await (here.live.once(("requests", wanted, whose), look) if changed else look())
             if name != token:
                 token = name
                 yield event(body, id=name, name="requests")

@@ -15,7 +15,6 @@ from ...core.errors import UserError
 from ...core.states import OVER
 from ...engine.run.open_run import chain_of
 from ...journal.base import Store
-from ...journal.rows import Query
 from ...wire.seen import RunLine
 from .paging import IdPath
 from .routes import Here, Routes
@@ -23,7 +22,6 @@ from .run_lines import shown_line
 from .streams import EventStream, event
 
 routes = Routes("events")
-_MOST = 500
 _PLACE = re.compile(r"[0-9]{1,9}")
 _ENDED = (*OVER, "failed", "erased")
 
@@ -38,7 +36,7 @@ async def stream_run(here: Here, run: IdPath, last_event_id: LastId = None) -> A
     """
     after = _after(last_event_id)
     row = await here.sight.run(run)
-    await here.sight.reads("log", await here.app.journal.requests(Query(run=run, limit=_MOST)))
+    await here.sight.reads_log(run)
     places = here.request.app.state.places
     places.check(here.visitor.id)
     lines = nothing() if row.status == "erased" else run_lines(here.app.journal, run, after)

@@ -12,10 +12,10 @@ from ...core.people import Decider
 from ...journal.rows import Query
 from ...wire import said
 from ...wire.seen import Done, RunNamed, RunPage, RunResult, RunSeen
+from ..visible_pages import visible_page
 from .once import name_of_start
 from .paging import After, IdPath, Limit, Name, Newest, after_of, key_of, plain
 from .routes import Here, Routes, answer, taken
-from .visible_pages import visible_page
 from .waiting import Wait, changes_within
 
 routes = Routes("runs")

@@ -1,7 +1,6 @@
 """Send events as they come (server-sent events), until the reader goes, the source ends, or the server stops.
 
-A reader who is slow holds up nobody but itself. Streams cost memory and a place for as long as they last, so each
-person has a number of them, and the server has one.
+A reader who is slow holds up nobody but itself.
 """
 
 from __future__ import annotations
@@ -9,48 +8,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import Any
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from ...core.errors import KeyturnError
+from ..places import StreamPlaces
 from .refusing import Refusal
 
 _PING = 15.0
 _HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
 _BEGIN = b": keyturn\nretry: 1000\n\n"
-
-
-class StreamPlaces:
-    """Counts the streams that are open, of each person and of all."""
-
-    def __init__(self, each: int = 20, whole: int = 2_000) -> None:
-        self._each, self._whole = each, whole
-        self._open = Counter[str]()
-
-    @property
-    def taken(self) -> int:
-        """Return how many are open."""
-        return self._open.total()
-
-    @contextlib.contextmanager
-    def held(self, person: str) -> Generator[None]:
-        """Hold a place while a stream is open."""
-        self._open[person] += 1
-        try:
-            yield
-        finally:
-            self._open[person] -= 1
-            if not self._open[person]:
-                del self._open[person]
-
-    def check(self, person: str) -> None:
-        """Refuse one stream more than somebody, or the server, has places for."""
-        if self._open[person] >= self._each or self.taken >= self._whole:
-            raise Refusal(429, "too_many", "too many streams are open: close one", {"retry-after": "5"})
 
 
 def event(data: bytes, *, id: str, name: str = "") -> bytes:

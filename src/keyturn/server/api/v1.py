@@ -14,13 +14,13 @@ from ...app import App
 from ...wire.seen import Failure
 from ..limits import Limits
 from ..live import Live
+from ..places import StreamPlaces
 from ..settings import ServerSettings
 from . import decisions, grants, health, people, policies, records, requests, run_events, runs
 from .health import Measured, Metrics
 from .once import Answers
 from .refusing import answer_refusals
 from .routes import SCHEMA, Route
-from .streams import StreamPlaces
 
 SUBJECTS = (health, runs, run_events, requests, decisions, grants, people, policies, records)
 

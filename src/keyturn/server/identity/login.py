@@ -97,7 +97,9 @@ async def log_out(request: Request) -> Response:
         except NotAllowed as error:
             return await _login_page(request, "/", error.message, status=403)
         await entrance.people.revoke_token(visitor.login.token, by=visitor.login)
-    return entrance.forget(request, go(request, "/login"))
+    made = entrance.forget(request, go(request, "/login"))
+    made.headers["clear-site-data"] = '"cache"'  # no page is shown again by going back
+    return made
 
 
 @router.get("/enter")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 from collections.abc import Sequence
@@ -11,14 +12,17 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from ...core.errors import KeyturnError, NotAllowed, NotPending, UserError
+from ...core.errors import BadJson, Conflict, KeyturnError, NotAllowed, NotPending, UserError
 from ...core.people import Proof, ProofRefused
 from ...core.records import Word
 from ...directory.signed import public_of
 from ...directory.state import Key
+from ...engine.views.items import ToolApprovalItem
+from ...inbox.shown_request import ShownRequest
 from ...proofs.base import Asked, PublicKey, Site
 from ...proofs.passkey import assertion_options, proof_of, registration_options, site_of
 from ..forms import own_path
+from ..visibility import Sight
 from ..visitor import Visitor
 from . import tickets
 from .attempts import ADDRESS
@@ -175,7 +179,9 @@ def _to_sign(challenge: bytes, keys: Sequence[PublicKey]) -> Response:
 
 # Signing decisions --------------------------------------------------------------------------------------------------
 
-_DOES: dict[str, str] = {"approve": "approve", "edit": "approve", "reject": "reject", "answer": "answer"}
+_DOES: dict[str, str] = {
+    "approve": "approve", "edit": "approve", "reject": "reject", "answer": "answer", "ask_back": "ask_back",
+}  # fmt: skip
 _RESOLVES = ("ran", "did_not_run", "retry")
 
 
@@ -185,8 +191,11 @@ async def sign_options(request: Request) -> Response:
     entrance = entrance_of(request)
     try:
         visitor, site = by_script(request, await entrance.visitor(request)), _site(entrance, request)
-        said = _said(await body_of(request))
-        challenge = await entrance.app.inbox.to_sign(said.pop("request"), cast("Word", said.pop("verdict")), **said)
+        said = await _said(entrance, visitor, await body_of(request))
+        shown, verdict = said.pop("request"), said.pop("verdict")
+        if verdict == "ask_back":
+            verdict, said["message"], said["asks_back"] = "reject", said.pop("question"), True
+        challenge = await entrance.app.inbox.to_sign(shown, cast("Word", verdict), **said)
         return _to_sign(challenge, await _keys(entrance, site, visitor.id, counts=True))
     except KeyturnError as error:
         return told(error)
@@ -200,7 +209,7 @@ async def decide(request: Request) -> Response:
         visitor, site = by_script(request, await entrance.visitor(request)), _site(entrance, request)
         body = await body_of(request)
         proof = proof_of(_credential(body), await _keys(entrance, site, visitor.id, counts=True))
-        said = _said(body)
+        said = await _said(entrance, visitor, body)
         shown, verdict = said.pop("request"), said.pop("verdict")
         said |= {"by": visitor.login, "proof": proof}
         if verdict in _RESOLVES:
@@ -214,8 +223,36 @@ async def decide(request: Request) -> Response:
     return JSONResponse({"request": row.id, "state": row.state, "next": f"{root_of(request)}/requests/{row.id}"})
 
 
-def _said(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the words of a decision, the same to be signed and to be recorded."""
+async def _said(entrance: Entrance, visitor: Visitor, body: dict[str, Any]) -> dict[str, Any]:
+    """Return the words of a decision, the same to be signed and to be recorded, about a request that they see."""
+    said = _words(body)
+    await (await Sight.of(entrance.app, visitor)).request(said["request"])
+    if said["verdict"] == "edit" and "fields" in body:
+        said |= await _edit(await entrance.app.inbox.item(said["request"], by=visitor.login), body)
+    return said
+
+
+async def _edit(item: ToolApprovalItem, body: dict[str, Any]) -> dict[str, Any]:
+    """Return the change that the fields of an edit form make, as it was drawn for whoever signs it."""
+    typed = body.get("fields")
+    fields = cast("dict[Any, Any]", typed) if isinstance(typed, dict) else {}
+    if not fields or not all(isinstance(text, str) for text in fields.values()):
+        raise UserError("fields are the arguments of the edit form, each a text")
+    shown = ShownRequest(item)
+    if not shown.editable:
+        raise UserError("the arguments of this call cannot be changed: reject it and say why")
+    try:
+        await asyncio.to_thread(shown.fill, fields)
+    except (BadJson, ValueError) as error:
+        raise UserError(str(error)) from None
+    if not shown.changed:
+        raise UserError("nothing is changed; approve the call as it is")
+    if await asyncio.to_thread(shown.mark) != text_of(body, "looked"):
+        raise Conflict("what it would do is drawn differently now than what you were shown: look at it again")
+    return {"edit": shown.edit, "seen": shown.seen()}
+
+
+def _words(body: dict[str, Any]) -> dict[str, Any]:
     verdict, digest = text_of(body, "verdict"), text_of(body, "digest")
     if verdict not in _DOES and verdict not in _RESOLVES:
         raise UserError(f"verdict is one of {', '.join([*_DOES, *_RESOLVES])}")
@@ -226,8 +263,13 @@ def _said(body: dict[str, Any]) -> dict[str, Any]:
     said: dict[str, Any] = {"request": text_of(body, "request"), "verdict": verdict, "digest": digest}
     takes = {"reject": ("message", "note"), "approve": ("note",), "edit": ("note",)}.get(verdict, ("note",))
     said |= {name: text_of(body, name) for name in takes if text_of(body, name)}
+    revision = body.get("revision")
+    if isinstance(revision, int) and not isinstance(revision, bool):
+        said["revision"] = revision
     if verdict == "edit":
         said["edit"] = body.get("edit")
+    if verdict == "ask_back":
+        said["question"] = text_of(body, "message")
     if verdict in ("answer", "ran"):
         said["output"] = body.get("output")
     if verdict == "approve" and body.get("glass") is True:

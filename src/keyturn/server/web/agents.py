@@ -14,7 +14,7 @@ from ...policies.file import PolicyFile
 from ...policies.rule import Rule, is_named
 from ...policies.rules import Policy
 from ...render.escape import quote
-from .form import Reading
+from .form import Overseeing
 from .pages import page
 from .shown import Shown, ready
 from .words import terms_words
@@ -48,7 +48,7 @@ class AgentRow(NamedTuple):
 
 
 @router.get("/agents")
-async def agents_page(at: Reading) -> Response:
+async def agents_page(at: Overseeing) -> Response:
     """Show the agents and their tools."""
     rules = rules_of(at.app.policy)
     found = [row for root in at.app.agents.values() for row in _agents(root, rules)]

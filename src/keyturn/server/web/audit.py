@@ -1,6 +1,6 @@
 """The audit: search the record of decisions, verify it now, and take it along.
 
-Reading is for whoever may read. An export that is signed with this server's key is for administrators.
+Overseeing is for whoever may read. An export that is signed with this server's key is for administrators.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...audit.evidence.report import VerifyReport
 from ...audit.service import Format, Terms
 from ...core.errors import KeyturnError, UserError
 from ..errors import Refused, refused
-from .form import Form, Reading, administers, form_of
+from .form import Form, Overseeing, administers, form_of
 from .pages import Here, page
 
 router = APIRouter(include_in_schema=False)
@@ -37,13 +37,14 @@ _NAMES = ("person", "tool", "agent", "run", "verdict", "text")
 
 
 @router.get("/audit")
-async def audit_page(request: HttpRequest, at: Reading) -> Response:
+async def audit_page(request: HttpRequest, at: Overseeing) -> Response:
     """Search the record."""
     given = request.query_params
-    chosen = {name: given.get(name, "")[:200] for name in (*_NAMES, "since", "until")}
+    chosen = {name: given.get(name, "")[:200].replace("\0", "") for name in (*_NAMES, "since", "until")}
     values: dict[str, Any] = {}
     try:
-        values = await _found(at, _terms(chosen), given.get("after") or None)
+        async with request.app.state.busy:  # one at a time: it reads logs
+            values = await _found(at, _terms(chosen), given.get("after", "")[:250].replace("\0", "") or None)
     except KeyturnError as error:
         return _drawn(at, chosen, refusal=refused(error))
     return _drawn(at, chosen, **values)
@@ -52,7 +53,7 @@ async def audit_page(request: HttpRequest, at: Reading) -> Response:
 async def _found(at: Here, terms: Terms, after: str | None) -> dict[str, Any]:
     try:
         async with asyncio.timeout(SECONDS):
-            entries = await at.app.audit.search(after=after, limit=SHOWN + 1, **terms)
+            entries = await at.app.audit.search(after=after, limit=SHOWN + 1, by=at.visitor.login, **terms)
     except TimeoutError:
         return {"late": True}
     more = entries[SHOWN - 1].key if len(entries) > SHOWN else ""
@@ -60,18 +61,19 @@ async def _found(at: Here, terms: Terms, after: str | None) -> dict[str, Any]:
 
 
 @router.post("/audit/verify")
-async def verify(request: HttpRequest, at: Reading) -> Response:
+async def verify(request: HttpRequest, at: Overseeing) -> Response:
     """Verify every line of the store, and say in words what came of it."""
     try:
         await form_of(request, at)
-        report = await at.app.audit.verify()
+        async with request.app.state.busy:
+            report = await at.app.audit.verify()
     except KeyturnError as error:
         return _drawn(at, {}, refusal=refused(error))
     return _drawn(at, {}, report=report)
 
 
 @router.post("/audit/export")
-async def export(request: HttpRequest, at: Reading) -> Response:
+async def export(request: HttpRequest, at: Overseeing) -> Response:
     """Write the record as a file: CSV with the filters of the search, or JSONL, whole and signed."""
     folder: Any = None
     try:
@@ -82,7 +84,8 @@ async def export(request: HttpRequest, at: Reading) -> Response:
         terms = _terms({name: form.text(name) for name in (*_NAMES, "since", "until")}) if made == "csv" else Terms()
         folder = tempfile.TemporaryDirectory(prefix="keyturn-export-")
         path = Path(folder.name) / f"keyturn-audit.{made}"
-        await at.app.audit.export(path, format=made, **terms)
+        async with request.app.state.busy:
+            await at.app.audit.export(path, format=made, by=at.visitor.login, **terms)
     except KeyturnError as error:
         if folder is not None:
             folder.cleanup()

@@ -7,29 +7,28 @@ word comes, the word does not count.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-import msgspec
 from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import RedirectResponse, Response
 
 from ...core.drills import told_of
-from ...core.errors import BadJson, Conflict, KeyturnError, NotAllowed, UserError
+from ...core.errors import BadJson, Conflict, KeyturnError, NotAllowed, NotPending, UserError
 from ...core.predicate import holds
-from ...core.preview import Preview
 from ...core.strict import parse
 from ...inbox.asking import row_of
 from ...inbox.naming import Outcome
 from ...inbox.proposed_grants import ProposedGrant, grant_for, proposed_grants
 from ...inbox.shown_request import ShownRequest
+from ...journal.rows import RequestRow
 from ...policies.grants import Scope
 from ..errors import refused
 from .blocks import Block, blocks_of
-from .inbox import At, detail_of, form_of, told, words_of
+from .form import Judging, Reading, form_of
+from .inbox import detail_of, told, words_of
 from .pages import Here, failure, page
 
 router = APIRouter(include_in_schema=False)
@@ -58,39 +57,46 @@ class Change(NamedTuple):
 
 
 @router.get("/requests/{name}/edit")
-async def edit(at: At, name: str) -> Response:
+async def edit(at: Judging, name: str) -> Response:
     """Show the form made from the tool's schema, with what runs now beside it."""
     try:
-        shown = ShownRequest(await at.app.inbox.item(name))
-        row = await at.app.inbox.get(name)
+        row, shown = await _in_hand(at, name)
+        if not shown.editable:
+            raise UserError("the arguments of this call cannot be changed: reject it and say why")
+        values = {"fields": fields_of(shown), "change": Change(None, [], [])}
+        return page(at, "edit.html", **values, **await detail_of(at, row))
     except KeyturnError as error:
         return failure(at, error)
-    if not shown.editable:
-        return failure(at, UserError("the arguments of this call cannot be changed: reject it and say why"))
-    values = {"fields": fields_of(shown), "change": Change(None, [], [])}
-    return page(at, "edit.html", **values, **await detail_of(at, row))
+
+
+async def _in_hand(at: Here, name: str) -> tuple[RequestRow, ShownRequest]:
+    """Return an open request that this visitor sees, and their change to it, which begins as none."""
+    row = await at.sight.request(name, shows=True)
+    return row, ShownRequest(await at.app.inbox.item(name))
 
 
 @router.post("/requests/{name}/change")
-async def change(request: HttpRequest, at: At, name: str) -> Response:
+async def change(request: HttpRequest, at: Judging, name: str) -> Response:
     """Show what a change would come to; nothing is recorded."""
     try:
-        form = await form_of(request, at)
-        shown = ShownRequest(await at.app.inbox.item(name))
+        form = (await form_of(request, at)).whole()
+        _row, shown = await _in_hand(at, name)
         made = await asyncio.to_thread(changed, shown, form)
+    except NotPending as error:
+        return failure(at, error)
     except KeyturnError as error:
         made = Change(None, [], [], wrong=refused(error).message)
     return page(at, "_change.html", change=made)
 
 
 @router.post("/requests/{name}/edit")
-async def approve_edit(request: HttpRequest, at: At, name: str) -> Response:
+async def approve_edit(request: HttpRequest, at: Judging, name: str) -> Response:
     """Approve the call with the arguments that were drawn."""
     made = Change(None, [], [])
     shown = None
     try:
-        form = await form_of(request, at)
-        shown = ShownRequest(await at.app.inbox.item(name))
+        form = (await form_of(request, at)).whole()
+        _row, shown = await _in_hand(at, name)
         made = await asyncio.to_thread(changed, shown, form)
         if made.wrong or made.edit is None:
             raise UserError(made.wrong or "nothing is changed; approve the call as it is")
@@ -104,32 +110,22 @@ async def approve_edit(request: HttpRequest, at: At, name: str) -> Response:
 
 async def _edited_again(at: Here, name: str, shown: ShownRequest | None, made: Change, error: KeyturnError) -> Response:
     said = refused(error)
-    if shown is None:
+    if shown is None or isinstance(error, NotPending):
         return await told(at, name, error)
-    row = await at.app.inbox.get(name)
-    detail = await detail_of(at, row) | {"refusal": said}
+    detail = await detail_of(at, await at.sight.request(name)) | {"refusal": said}
     return page(at, "edit.html", said.status, fields=fields_of(shown), change=made, **detail)
 
 
 def changed(shown: ShownRequest, form: dict[str, str]) -> Change:
     """Return what the fields of a form make of a call."""
     try:
-        for field in fields_of(shown):
-            given = form.get(f"arg.{field.name}")
-            if given is None or given.replace("\r\n", "\n") == field.value:
-                continue
-            shown.put(field.name, given.replace("\r\n", "\n"))
+        shown.fill({name.removeprefix("arg."): text for name, text in form.items() if name.startswith("arg.")})
     except (KeyturnError, BadJson, ValueError) as error:
         return Change(None, [], [], wrong=str(error))
     if not shown.changed:
         return Change(None, [], [])
     would = shown.preview()
-    return Change(shown.edit, blocks_of(shown.difference(), None), blocks_of(would, shown.arguments), drawn(would))
-
-
-def drawn(preview: Preview) -> str:
-    """Return what names a drawing, so that it can be said which one somebody saw."""
-    return hashlib.sha256(msgspec.json.encode(preview, order="sorted")).hexdigest()
+    return Change(shown.edit, blocks_of(shown.difference(), None), blocks_of(would, shown.arguments), shown.mark())
 
 
 def fields_of(shown: ShownRequest) -> list[Field]:
@@ -160,24 +156,32 @@ def _field(name: str, value: Any, text: str, schema: dict[str, Any], *, secret: 
 
 
 @router.get("/requests/{name}/grant")
-async def grant(at: At, name: str) -> Response:
+async def grant(at: Judging, name: str) -> Response:
     """Show what could be approved from now on, the narrowest first."""
     try:
-        shown = ShownRequest(await at.app.inbox.item(name))
-        row = await at.app.inbox.get(name)
+        row, shown = await _in_hand(at, name)
+        _alone(row)
+        proposed = _proposed(shown)
+        own = json.dumps(proposed[0].where or {}, ensure_ascii=True)
+        return page(at, "grant.html", proposed=proposed, own=own, **await detail_of(at, row))
     except KeyturnError as error:
         return failure(at, error)
-    proposed = _proposed(shown)
-    own = json.dumps(proposed[0].where or {}, ensure_ascii=True)
-    return page(at, "grant.html", proposed=proposed, own=own, **await detail_of(at, row))
+
+
+def _alone(row: RequestRow) -> None:
+    """Refuse what no standing decision can be given with."""
+    terms = row.request.terms
+    if terms is not None and (terms.needs_proof or terms.min_look_ms is not None):
+        what = "takes a signature" if terms.needs_proof else "is looked at before it is approved"
+        raise UserError(f"each call of this kind {what}, and a standing decision could not: approve it alone")
 
 
 @router.post("/requests/{name}/grant")
-async def give_grant(request: HttpRequest, at: At, name: str) -> Response:
+async def give_grant(request: HttpRequest, at: Judging, name: str) -> Response:
     """Approve this call, and later ones that the grant covers."""
     try:
-        form = await form_of(request, at)
-        shown = ShownRequest(await at.app.inbox.item(name))
+        form = (await form_of(request, at)).whole()
+        _row, shown = await _in_hand(at, name)
         made = grant_for(ProposedGrant(_predicate(shown, form), ""), _terms(form))
         if not holds(made.where, shown.true_arguments):
             raise UserError("this grant does not cover the call itself")
@@ -217,25 +221,34 @@ def _terms(form: dict[str, str]) -> str:
 
 
 @router.get("/requests/{name}/alike")
-async def alike(at: At, name: str) -> Response:
+async def alike(at: Reading, name: str) -> Response:
     """Show the requests of the same tool with the same arguments, to decide them together."""
     try:
-        row = await at.app.inbox.get(name)
-        rows = (await at.app.inbox.alike(row))[:SHAPE_LIMIT]
+        row = await at.sight.request(name, shows=True)
+        rows = (await _alike(at, row))[:SHAPE_LIMIT]
+        await at.sight.reads("list", rows)
+        listed = {"rows": [row_of(each, at.now) for each in rows], "digests": [each.digest for each in rows]}
+        return page(at, "alike.html", **listed, **await detail_of(at, row))
     except KeyturnError as error:
         return failure(at, error)
-    listed = {"rows": [row_of(each, at.now) for each in rows], "digests": [each.digest for each in rows]}
-    return page(at, "alike.html", **listed, **await detail_of(at, row))
+
+
+async def _alike(at: Here, row: RequestRow) -> list[RequestRow]:
+    """Return those of the same shape that this visitor sees."""
+    if row.kind == "review":
+        raise UserError("each call is reviewed by itself")
+    found = [each for each in await at.app.inbox.alike(row) if at.sight.sees(each)]
+    return [each for each in found if each.request.preview == row.request.preview]  # one of them is on the page
 
 
 @router.post("/requests/{name}/alike")
-async def decide_alike(request: HttpRequest, at: At, name: str) -> Response:
+async def decide_alike(request: HttpRequest, at: Reading, name: str) -> Response:
     """Decide those that were ticked, each by itself, as they were shown."""
     try:
-        form = await form_of(request, at)
-        row = await at.app.inbox.get(name)
+        form = (await form_of(request, at)).whole()
+        row = await at.sight.request(name, shows=True)
         ticked = {key.removeprefix("is.") for key in form if key.startswith("is.")}
-        rows = [each for each in await at.app.inbox.alike(row) if f"{each.id}.{each.digest}" in ticked]
+        rows = [each for each in await _alike(at, row) if f"{each.id}.{each.digest}" in ticked]
         if not rows:
             raise UserError("tick those that you mean")
         if form.get("verdict") == "approve":

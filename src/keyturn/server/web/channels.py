@@ -12,7 +12,7 @@ from ...channels.addressing import NOBODY
 from ...core.errors import UserError
 from ...journal.rows import Delivery, DeliveryQuery
 from ..errors import Refused
-from .form import Form, Reading, administers, change
+from .form import Form, Overseeing, administers, change
 from .pages import Here, page
 
 router = APIRouter(include_in_schema=False)
@@ -32,13 +32,13 @@ class ChannelRow(NamedTuple):
 
 
 @router.get("/channels")
-async def channels_page(request: HttpRequest, at: Reading) -> Response:
+async def channels_page(request: HttpRequest, at: Overseeing) -> Response:
     """Show the channels."""
     return await _drawn(at, None, request)
 
 
 @router.post("/channels/again")
-async def again(request: HttpRequest, at: Reading) -> Response:
+async def again(request: HttpRequest, at: Overseeing) -> Response:
     """Send dead messages again: one, or all that there are."""
 
     async def make(form: Form) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Awaitable, Callable
 from typing import Annotated
 
@@ -12,10 +11,10 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import RedirectResponse, Response
 
 from ...core.errors import KeyturnError, NotAllowed, UserError
+from .. import forms
 from ..errors import Refused, refused
 from .pages import Here, failure, here
 
-_FIELDS = 200
 _LONGEST = 20_000
 
 
@@ -39,9 +38,15 @@ class Form:
         value = self._given.get(name, "")
         if not isinstance(value, str):
             return ""
+        if "\0" in value:
+            raise UserError(f"{name} holds a NUL; write it without")
         if len(value) > _LONGEST:
             raise UserError(f"{name} has {len(value)} characters, and {_LONGEST} are the most here")
         return value
+
+    def whole(self) -> dict[str, str]:
+        """Return all fields as they were typed, however long they are; of two with one name the last."""
+        return {name: value for name, value in self._given.items() if isinstance(value, str)}
 
     def several(self, name: str) -> list[str]:
         """Return all fields of one name."""
@@ -77,7 +82,23 @@ async def reader(at: Annotated[Here, Depends(here)]) -> Here:
     return at
 
 
+async def judge(at: Annotated[Here, Depends(here)]) -> Here:
+    """Return what the page of one request needs, for a visitor who may read, or decide what they know of."""
+    return at if at.visitor.may("decide") else await reader(at)
+
+
+async def overseer(at: Annotated[Here, Depends(reader)]) -> Here:
+    """Return what a page needs that tells of everybody, for a visitor who sees all of their tenant."""
+    try:
+        at.sight.must_see_all()
+    except NotAllowed as error:
+        raise Barred(at, error) from None
+    return at
+
+
 Reading = Annotated[Here, Depends(reader)]
+Judging = Annotated[Here, Depends(judge)]
+Overseeing = Annotated[Here, Depends(overseer)]
 Drawn = Callable[[Refused | None], Awaitable[Response]]
 
 
@@ -86,11 +107,9 @@ async def form_of(request: HttpRequest, at: Here) -> Form:
 
     A program that shows a token needs no mark: no page makes a browser send one.
     """
-    form = Form(await request.form(max_files=0, max_fields=_FIELDS))
-    fits = hmac.compare_digest(form.typed("form_mark").encode("utf-8", "replace"), at.visitor.form.encode())
-    if at.visitor.via == "session" and not (at.visitor.form and fits):
-        raise NotAllowed("this form is not of your session any more: load the page again; nothing was changed")
-    return form
+    given = await forms.form_of(request)
+    forms.changing(at.visitor, forms.text_in(given, forms.FIELD))
+    return Form(given)
 
 
 async def change(request: HttpRequest, at: Here, make: Callable[[Form], Awaitable[str]], drawn: Drawn) -> Response:

@@ -9,11 +9,12 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from ...core.errors import UserError
+from ...core.errors import NotPending
 from ...core.records import GrantTerms
 from ...core.states import OVER
 from ...journal.rows import GrantRow, Query
 from ..errors import Refused
+from ..visible_pages import visible_page
 from .form import Form, Reading, change, decides
 from .pages import Here, page
 from .shown import Shown
@@ -53,9 +54,9 @@ async def revoke(request: HttpRequest, at: Reading) -> Response:
     async def make(form: Form) -> str:
         decides(at)
         run, grant = form.text("run"), form.text("grant")
-        rows = await at.app.journal.grants(Query(run=run, id=grant, limit=1))
-        if not rows:
-            raise UserError("there is no such grant here")
+        await at.sight.run(run)
+        if not await at.app.journal.grants(Query(run=run, id=grant, limit=1)):
+            raise NotPending("there is no such grant; the list of grants says which there are")
         await at.app.inbox.revoke(run, grant, by=at.visitor.login)
         return "/grants"
 
@@ -64,13 +65,14 @@ async def revoke(request: HttpRequest, at: Reading) -> Response:
 
 async def _drawn(at: Here, refusal: Refused | None, request: HttpRequest) -> Response:
     state = "revoked" if request.query_params.get("state") == "revoked" else "open"
-    run, _, name = request.query_params.get("after", "").partition("/")
+    run, _, name = request.query_params.get("after", "")[:250].replace("\0", "").partition("/")
     after = (0, f"{run}/{name}") if name else None
-    rows = list(await at.app.journal.grants(Query(state=state, limit=SHOWN + 1, after=after)))
-    over = await _over(at, rows[:SHOWN])
-    made = [_standing(row, at.now, over) for row in rows[:SHOWN]]
-    last = rows[SHOWN - 1] if len(rows) > SHOWN else None
-    more = "" if last is None else f"{last.run}/{last.id}"
+    query = Query(state=state, limit=SHOWN, after=after)
+    read = at.app.journal.grants
+    rows, place = await visible_page(query, read, at.sight.grants, lambda row: (0, f"{row.run}/{row.id}"))
+    over = await _over(at, rows)
+    made = [_standing(row, at.now, over) for row in rows]
+    more = "" if place is None else place[1]
     status = 200 if refusal is None else refusal.status
     return page(at, "grants.html", status, rows=made, state=state, more=more, first=after is None, refusal=refusal)
 

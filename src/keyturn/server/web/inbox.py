@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from hmac import compare_digest
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Depends, Form
+from fastapi import APIRouter, Depends
 from starlette.requests import Request as HttpRequest
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from ...core.errors import KeyturnError, NotAllowed, UserError
 from ...engine.run.log_cache import log_in
@@ -16,6 +15,7 @@ from ...inbox.asking import (
     choices_of,
     context_of,
     facts_of,
+    looking_of,
     mark_of,
     question_of,
     row_of,
@@ -24,21 +24,22 @@ from ...inbox.asking import (
     votes_of,
 )
 from ...inbox.clock import in_ms
-from ...inbox.listing import Filters, listed
+from ...inbox.listing import Filters, Listed, listed
 from ...inbox.trail import trail_of
 from ...journal.rows import Query, RequestRow
 from ..errors import refused
 from .blocks import blocks_of
-from .pages import Here, failure, here, page
+from .form import Judging, Reading, form_of
+from .pages import Here, failure, page
 
 router = APIRouter(include_in_schema=False)
-At = Annotated[Here, Depends(here)]
+_NEWEST = 20
 
 
 def filters_of(request: HttpRequest) -> Filters:
     """Return the filters that an address names."""
     given = request.query_params
-    named = {name: given.get(name, "")[:200] for name in ("tool", "agent", "risk", "text")}
+    named = {name: given.get(name, "")[:200].replace("\0", "") for name in ("tool", "agent", "risk", "text")}
     return Filters(**named, mine=given.get("mine") == "1")
 
 
@@ -46,14 +47,31 @@ Chosen = Annotated[Filters, Depends(filters_of)]
 
 
 @router.get("/")
-async def inbox(at: At, chosen: Chosen) -> Response:
+async def inbox(at: Reading, chosen: Chosen) -> Response:
     """Show what waits, and the first of it."""
-    rows, count, whole = await listed(at.app.inbox, chosen, at.visitor.login)
-    first = rows[0] if rows else None
+    found = await seen_list(at, chosen)
+    try:
+        await at.sight.reads("list", found.rows)
+    except KeyturnError as error:
+        return failure(at, error)
+    first = found.rows[0] if found.rows else None
     detail = await _first(at, first)
     last = None if first is not None else await _last_decided(at)
-    made = [row_of(row, at.now) for row in rows]
-    return page(at, "inbox.html", rows=made, count=count, whole=whole, chosen=chosen, picked=False, last=last, **detail)
+    return page(at, "inbox.html", chosen=chosen, picked=False, last=last, **_drawn(at, found), **detail)
+
+
+async def seen_list(at: Here, chosen: Filters) -> Listed:
+    """Return the list of what waits as this visitor sees it."""
+
+    def shows(row: RequestRow) -> bool:
+        return at.sight.lists(row, mine=chosen.mine, unclaimed=False)
+
+    return await listed(at.app.inbox, chosen, at.visitor.login, shows)
+
+
+def _drawn(at: Here, found: Listed) -> dict[str, Any]:
+    made = [row_of(row, at.now) for row in found.rows]
+    return {"rows": made, "count": found.found, "whole": found.whole}
 
 
 async def _first(at: Here, row: RequestRow | None) -> dict[str, Any]:
@@ -65,72 +83,73 @@ async def _first(at: Here, row: RequestRow | None) -> dict[str, Any]:
 
 
 @router.get("/requests/{name}")
-async def request_page(at: At, chosen: Chosen, name: str) -> Response:
+async def request_page(at: Judging, chosen: Chosen, name: str) -> Response:
     """Show one request, whatever became of it; the list stands beside it where there is room."""
     try:
-        row = await at.app.inbox.get(name)
-        detail = await detail_of(at, row)
+        detail = await detail_of(at, await at.sight.request(name, shows=True))
+        if at.partial:
+            return page(at, "_request.html", **detail)
+        found = await seen_list(at, chosen) if at.visitor.may("read") else Listed([], 0, whole=True)
+        await at.sight.reads("list", found.rows)
     except KeyturnError as error:
         return failure(at, error)
-    if at.partial:
-        return page(at, "_request.html", **detail)
-    rows, count, whole = await listed(at.app.inbox, chosen, at.visitor.login)
-    made = [row_of(each, at.now) for each in rows]
-    return page(at, "inbox.html", rows=made, count=count, whole=whole, chosen=chosen, picked=True, last=None, **detail)
+    return page(at, "inbox.html", chosen=chosen, picked=True, last=None, **_drawn(at, found), **detail)
 
 
 @router.get("/requests/{name}/outcome")
-async def outcome(at: At, name: str) -> Response:
+async def outcome(at: Judging, name: str) -> Response:
     """Show what became of a request so far: the part of its page that is live."""
     try:
-        return page(at, "_outcome.html", **await detail_of(at, await at.app.inbox.get(name)))
+        return page(at, "_outcome.html", **await detail_of(at, await at.sight.request(name, shows=True)))
     except KeyturnError as error:
         return failure(at, error)
 
 
 @router.post("/requests/{name}/looked")
-async def looked(request: HttpRequest, at: At, name: str) -> Response:
-    """Note that somebody has the request before them; the script says so once it was on the screen."""
+async def looked(request: HttpRequest, at: Judging, name: str) -> Response:
+    """Note that somebody has the request before them as it was shown, and say how long they still look.
+
+    The script says so once it was on the screen; without one there is a button.
+    """
+    form: dict[str, str] = {}
     try:
-        await form_of(request, at)
-        await at.app.inbox.looked(name, by=at.visitor.login)
+        form = (await form_of(request, at)).whole()
+        await at.sight.request(name)
+        await at.app.inbox.looked(name, by=at.visitor.login, **words_of(form))
+        row = await at.sight.request(name)
+        looking = looking_of(row, at.visitor.id, await at.app.inbox.now())
     except KeyturnError as error:
-        return failure(at, error)
-    return Response(status_code=204)
+        return await told(at, name, error) if form.get("back") else failure(at, error)
+    if form.get("back"):
+        return RedirectResponse(at.url(f"/requests/{name}"), 303)
+    return JSONResponse({"left": 0 if looking is None else looking.left})
 
 
 @router.post("/requests/{name}/decide")
-async def decide(request: HttpRequest, at: At, name: str, verdict: Annotated[str, Form()]) -> Response:
+async def decide(request: HttpRequest, at: Judging, name: str) -> Response:
     """Record what somebody decided about exactly what they were shown."""
     try:
-        form = await form_of(request, at)
-        await _say(at, name, verdict, form)
+        form = (await form_of(request, at)).whole()
+        await at.sight.request(name)
+        await _say(at, name, form)
+        if at.partial:
+            return page(at, "_request.html", **await detail_of(at, await at.sight.request(name, shows=True)))
     except KeyturnError as error:
         return await told(at, name, error)
-    if at.partial:
-        return page(at, "_request.html", **await detail_of(at, await at.app.inbox.get(name)))
     return RedirectResponse(at.url(f"/requests/{name}"), 303)
 
 
 async def told(at: Here, name: str, error: KeyturnError) -> Response:
     """Show what was refused where it was asked for, beside the request as it stands now."""
     try:
-        row = await at.app.inbox.get(name)
+        detail = await detail_of(at, await at.sight.request(name, shows=True))
     except KeyturnError:
         return failure(at, error)
     said = refused(error)
-    detail = await detail_of(at, row) | {"refusal": said}
+    detail |= {"refusal": said}
     return page(
         at, "_request.html" if at.partial else "request_alone.html", 200 if at.partial else said.status, **detail
     )
-
-
-async def form_of(request: HttpRequest, at: Here) -> dict[str, str]:
-    """Return the fields of a form of this visitor's own session."""
-    form = {key: str(value) for key, value in (await request.form()).items()}
-    if at.visitor.via == "session" and not compare_digest(form.get("form_mark", ""), at.visitor.form):
-        raise NotAllowed("this form is not of your session; load the page again")
-    return form
 
 
 def words_of(form: dict[str, str]) -> dict[str, Any]:
@@ -146,10 +165,10 @@ def words_of(form: dict[str, str]) -> dict[str, Any]:
     return words
 
 
-async def _say(at: Here, name: str, verdict: str, form: dict[str, str]) -> None:
+async def _say(at: Here, name: str, form: dict[str, str]) -> None:
     """Deliver one word; a decision names the digest and revision that stood on the page."""
     inbox, by = at.app.inbox, at.visitor.login
-    words = words_of(form)
+    verdict, words = form.get("verdict", ""), words_of(form)
     message = form.get("message") or None
     match verdict:
         case "approve":
@@ -162,6 +181,8 @@ async def _say(at: Here, name: str, verdict: str, form: dict[str, str]) -> None:
             await inbox.answer(name, form.get("output", ""), by=by, **words)
         case "ran" | "did_not_run" | "retry":
             await inbox.resolve(name, verdict, form.get("output") or None, by=by, **words)
+        case "right" | "wrong":
+            await inbox.review(name, verdict, by=by, **words)
         case "take":
             await inbox.take(name, by=by, **words)
         case "let_go":
@@ -199,7 +220,34 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
         "claimed": "" if shown.claim is None or in_ms(shown.claim.until) <= at.now else shown.claim.by,
         "put_off": any(each.by == at.visitor.id and in_ms(each.until) > at.now for each in shown.snoozed),
         "head": len(log.steps),
+        "looking": looking_of(row, at.visitor.id, at.now),
+        "signing": _signing(at) if who.signs else None,
+        "command": _command(row),
     }
+
+
+def _command(row: RequestRow) -> str:
+    """Return how a request is decided with a signature in a terminal."""
+    word, rest = {"external": ("answer", " TEXT"), "in_doubt": ("resolve", " ran")}.get(row.kind, ("approve", ""))
+    return f"keyturn {word} {row.id[:12]}{rest} --digest {row.digest[:16]} --sign"
+
+
+class Signing(NamedTuple):
+    """Holds whose keys could sign here: passkeys that count, keys of a terminal that do, and how many count not yet."""
+
+    passkeys: list[str]
+    others: list[str]
+    waiting: int
+
+
+def _signing(at: Here) -> Signing:
+    """Return which keys of a visitor sign."""
+    found = at.visitor.directory.keys.values()
+    own = [key for key in found if key.person == at.visitor.id and key.revoked_at is None]
+    good = [key for key in own if key.counts]
+    passkeys = [key.label or key.id for key in good if key.scheme == "passkey"]
+    others = [f"{key.label or key.id} ({key.scheme})" for key in good if key.scheme != "passkey"]
+    return Signing(passkeys, others, len(own) - len(good))
 
 
 async def _who(at: Here, row: RequestRow) -> Standing:
@@ -214,8 +262,8 @@ async def _who(at: Here, row: RequestRow) -> Standing:
 
 
 async def _last_decided(at: Here) -> RequestRow | None:
+    found: list[RequestRow] = []
     for state in ("approve", "reject", "edit", "answer"):
-        rows = await at.app.journal.requests(Query(state=state, newest=True, limit=1))
-        if rows:
-            return rows[0]
-    return None
+        rows = await at.app.journal.requests(Query(state=state, newest=True, limit=_NEWEST))
+        found += [row for row in rows if row.closed_at is not None and at.sight.sees(row)][:1]
+    return max(found, key=lambda row: row.closed_at or 0, default=None)

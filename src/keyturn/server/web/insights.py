@@ -9,7 +9,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from ...inbox.suggestions import Suggestion
-from .form import Reading
+from .form import Overseeing
 from .pages import page
 from .plots import days_plot, shares_plot, time, times_plot
 
@@ -24,7 +24,7 @@ _NEWEST = 2_000
 
 
 @router.get("/insights")
-async def insights_page(request: HttpRequest, at: Reading) -> Response:
+async def insights_page(request: HttpRequest, at: Overseeing) -> Response:
     """Show how people decide."""
     given = request.query_params.get("days", "30")
     days = int(given) if given in map(str, DAYS) else 30
@@ -34,7 +34,7 @@ async def insights_page(request: HttpRequest, at: Reading) -> Response:
     late = False
     if request.query_params.get("suggest") == "1":
         try:
-            async with asyncio.timeout(SECONDS):
+            async with request.app.state.busy, asyncio.timeout(SECONDS):
                 suggested = await at.app.insights.suggestions(newest=_NEWEST)
         except TimeoutError:
             late = True

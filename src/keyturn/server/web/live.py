@@ -6,6 +6,7 @@ was away for a while is told what is so now.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -15,21 +16,36 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import StreamingResponse
 
-from ...inbox.listing import Filters, listed
-from .inbox import At, Chosen
-from .pages import Here
+from ...core.errors import KeyturnError
+from ...inbox.listing import Filters
+from ..limits import TooMany
+from ..places import StreamPlaces
+from .form import Barred, Reading, reader
+from .inbox import Chosen, seen_list
+from .pages import Elsewhere, Here, here
 
 router = APIRouter(include_in_schema=False)
 EVERY = 20.0
 
 
 @router.get("/live")
-async def live(request: HttpRequest, at: At, chosen: Chosen) -> StreamingResponse:
+async def live(request: HttpRequest, at: Reading, chosen: Chosen) -> StreamingResponse:
     """Stream what changes in the inbox, and in one run if it is named."""
     run = request.query_params.get("run", "")[:64]
     seen = request.headers.get("last-event-id", "")
+    places = request.app.state.places
+    places.check(at.visitor.id)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(_events(request, at, chosen, run, seen), media_type="text/event-stream", headers=headers)
+    events = _held(places, at.visitor.id, _events(request, at, chosen, run, seen))
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+
+
+async def _held(places: StreamPlaces, person: str, events: AsyncGenerator[str]) -> AsyncGenerator[str]:
+    """Hold a place of a person while they listen."""
+    with places.held(person):
+        async with contextlib.aclosing(events):
+            async for each in events:
+                yield each
 
 
 async def _events(request: HttpRequest, at: Here, chosen: Filters, run: str, seen: str) -> AsyncGenerator[str]:
@@ -37,24 +53,44 @@ async def _events(request: HttpRequest, at: Here, chosen: Filters, run: str, see
     async for changed in at.live.changes(EVERY):
         if await request.is_disconnected():
             return
-        if not changed:
+        now = await _anew(request)
+        if now is None:
+            return
+        if not (changed or chosen.mine):  # what was put off is so until a time
             yield ": still here\n\n"
             continue
-        told = dict(await _snapshot(at, chosen))
+        told = dict(await _snapshot(now, chosen, changed=changed))
         if run:
-            told["head"] = await at.app.journal.head(run)
+            told["head"] = await _head(now, run)
         state = f"{crc32(json.dumps(told).encode()):08x}"
         if state != seen:
             seen = state
             yield f"id: {state}\nevent: inbox\ndata: {json.dumps(told)}\n\n"
 
 
-async def _snapshot(at: Here, chosen: Filters) -> dict[str, Any]:
+async def _anew(request: HttpRequest) -> Here | None:
+    """Return the same with who looks as they are now; None for whoever logged out, or may read no more."""
+    try:
+        return await reader(await here(request))
+    except (Barred, Elsewhere, TooMany):
+        return None
+
+
+async def _snapshot(at: Here, chosen: Filters, *, changed: bool) -> dict[str, Any]:
     """Return what a list shows, looked up once for all who see the same list at the same time."""
-    whose = at.visitor.id if chosen.mine else ""
+    whose = at.visitor.id if chosen.mine or not at.sight.whole else ""
 
     async def looked_up() -> dict[str, Any]:
-        rows, count, _whole = await listed(at.app.inbox, chosen, at.visitor.login)
+        rows, count, _whole = await seen_list(at, chosen)
         return {"count": count, "rows": [f"{row.id}.{row.request.revision}.{len(row.request.votes)}" for row in rows]}
 
-    return await at.live.once((chosen, whose), looked_up)
+    return await (at.live.once((chosen, whose), looked_up) if changed else looked_up())
+
+
+async def _head(at: Here, run: str) -> int:
+    """Return how many lines a run has that they see; 0 of any other."""
+    try:
+        await at.sight.run(run)
+    except KeyturnError:
+        return 0
+    return await at.app.journal.head(run)

@@ -14,11 +14,12 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from ...app import App
 from ...core.errors import KeyturnError
-from ...inbox.asking import MARKS, STATES
+from ...inbox.asking import MARKS, STATES, seconds
 from ...inbox.clock import span, stamp
 from ..errors import refused
 from ..live import Live
 from ..settings import ServerSettings
+from ..visibility import Sight
 from ..visitor import Visitor, visitor_of
 from .shown import Shown, finalize, ready, typed
 from .words import data, plural
@@ -28,12 +29,13 @@ STATIC = _HERE / "static"
 
 
 class Here(NamedTuple):
-    """Holds what every page needs: the app, who looks, the journal's time, and where the pages begin."""
+    """Holds what every page needs: the app, who looks and what they see, the journal's time, where the pages begin."""
 
     app: App
     settings: ServerSettings
     live: Live
     visitor: Visitor
+    sight: Sight
     now: int
     root: str
     partial: bool
@@ -62,7 +64,9 @@ async def here(request: HttpRequest) -> Here:
     if visitor is None:
         path = request.url.path.removeprefix(root)
         raise Elsewhere(f"{root}/login?next={quote(path if request.method == 'GET' else '/')}")
-    return Here(app, request.app.state.settings, request.app.state.live, visitor, await app.inbox.now(), root, partial)
+    now = await app.inbox.now()
+    sight = Sight(app, visitor, now)
+    return Here(app, request.app.state.settings, request.app.state.live, visitor, sight, now, root, partial)
 
 
 async def elsewhere(request: HttpRequest, error: Exception) -> Response:
@@ -112,7 +116,14 @@ def _environment() -> Environment:
     )
     for name in ("safe", "tojson", "urlize", "forceescape", "xmlattr"):  # they print what `finalize` has not seen
         del made.filters[name]
-    made.filters |= {"span": span, "stamp": stamp, "typed": typed, "groups": _groups, "short": _short}
+    made.filters |= {
+        "span": span,
+        "stamp": stamp,
+        "seconds": seconds,
+        "typed": typed,
+        "groups": _groups,
+        "short": _short,
+    }
     known: dict[str, Any] = {"MARKS": MARKS, "STATES": STATES}
     made.globals.update(known)
     of_words: dict[str, Any] = {"plural": plural, "data": _data, "name": _named}

@@ -23,7 +23,7 @@ from ...policies.rule import Rule
 from ...policies.rules import Policy
 from ...render.escape import quote
 from ..errors import Refused, refused
-from .form import Reading, form_of
+from .form import Overseeing, form_of
 from .pages import Here, page
 from .shown import Shown, ready
 from .words import data, limit_words, terms_words, where_words
@@ -83,19 +83,20 @@ class Result(NamedTuple):
 
 
 @router.get("/policies")
-async def policies_page(request: HttpRequest, at: Reading) -> Response:
+async def policies_page(request: HttpRequest, at: Overseeing) -> Response:
     """Show the policy, and what one in shadow mode said where that is asked for."""
     if request.query_params.get("shadow") != "1":
         return _drawn(at)
     since = request.query_params.get("since", "7d")
     try:
-        return _drawn(at, shadow=await _replayed(at, None, since), since=since)
+        async with request.app.state.busy:  # one at a time: it reads the log of every run
+            return _drawn(at, shadow=await _replayed(at, None, since), since=since)
     except KeyturnError as error:
         return _drawn(at, refusal=refused(error))
 
 
 @router.post("/policies/replay")
-async def replay_page(request: HttpRequest, at: Reading) -> Response:
+async def replay_page(request: HttpRequest, at: Overseeing) -> Response:
     """Replay past calls against rules that somebody pasted; nothing is changed."""
     text, since = "", "7d"
     try:
@@ -106,7 +107,8 @@ async def replay_page(request: HttpRequest, at: Reading) -> Response:
         if text.strip().endswith(".toml") and "\n" not in text.strip():
             raise UserError("paste the text of the file, not its name: no file of the server is read here")
         made = Policy.from_toml(text + "\n")
-        found = await _replayed(at, made, since)
+        async with request.app.state.busy:
+            found = await _replayed(at, made, since)
     except KeyturnError as error:
         return _drawn(at, refusal=refused(error), toml=text)
     return _drawn(at, result=found, toml=text, since=since)
@@ -121,6 +123,7 @@ def _drawn(at: Here, **given: Any) -> Response:
 
 async def _replayed(at: Here, policy: Policy | None, since: str) -> Result:
     begin = 0 if not since else at.now - milliseconds(since)
+    await at.app.inbox.reads.note(at.visitor.login, "search", what="replay")
     found = _Found()
     whole = False
     with contextlib.suppress(TimeoutError):

@@ -18,6 +18,7 @@ from ...inbox.asking import ListRow, row_of
 from ...journal.rows import Query, RequestRow, RunRow
 from ...render.escape import clip
 from ..errors import Refused
+from ..visible_pages import visible_page
 from .form import Form, Reading, change, decides
 from .pages import Here, failure, page
 from .shown import Shown, ready
@@ -45,20 +46,20 @@ async def runs_page(request: HttpRequest, at: Reading) -> Response:
     """List runs, the newest first."""
     given = request.query_params
     chosen = {name: given.get(name, "")[:200].replace("\0", "") for name in ("status", "agent", "run")}
-    after = _key(given.get("after", ""))
+    after = _key(given.get("after", "").replace("\0", ""))
     query = Query(
         state=chosen["status"] or None,
         agent=chosen["agent"] or None,
         run=chosen["run"] or None,
         newest=True,
-        limit=SHOWN + 1,
+        limit=SHOWN,
         after=after,
     )
-    rows = list(await at.app.journal.runs(query))
-    shown = [row for row in rows[:SHOWN] if row.agent != COUNTS or chosen["agent"] or chosen["run"]]
+    read = at.app.journal.runs
+    rows, more = await visible_page(query, read, at.sight.runs, lambda row: (row.started_at, row.run))
+    shown = [row for row in rows if row.agent != COUNTS or chosen["agent"] or chosen["run"]]
     made = [Listed(row, await _requester(at, row)) for row in shown]
-    last = rows[SHOWN - 1] if len(rows) > SHOWN else None
-    older = "" if last is None else f"{last.started_at}.{last.run}"
+    older = "" if more is None else f"{more[0]}.{more[1]}"
     agents = sorted(at.app.agents)
     return page(at, "runs.html", rows=made, chosen=chosen, older=older, first=after is None, agents=agents)
 
@@ -75,6 +76,7 @@ async def cancel(request: HttpRequest, at: Reading, name: str) -> Response:
 
     async def make(form: Form) -> str:
         decides(at)
+        await at.sight.run(name)
         await at.app.inbox.cancel(name, by=at.visitor.login, why=form.text("why"))
         return f"/runs/{name}"
 
@@ -87,7 +89,7 @@ async def message(request: HttpRequest, at: Reading, name: str) -> Response:
 
     async def make(form: Form) -> str:
         decides(at)
-        await at.app.get(name)
+        await at.sight.steers(name)
         if not form.text("text"):
             raise UserError("write what the model is to read")
         await at.app.send(name, form.text("text"))
@@ -102,7 +104,7 @@ async def resume(request: HttpRequest, at: Reading, name: str) -> Response:
 
     async def make(_form: Form) -> str:
         decides(at)
-        await at.app.get(name)
+        await at.sight.steers(name)
         await at.app.resume(name)
         return f"/runs/{name}"
 
@@ -115,6 +117,7 @@ async def fork(request: HttpRequest, at: Reading, name: str) -> Response:
 
     async def make(form: Form) -> str:
         decides(at)
+        await at.sight.steers(name)
         line = form.text("line")
         if not (line.isascii() and line.isdigit() and int(line[:9]) > 0):
             raise UserError("name the last line that the new run begins with, a number from 1")
@@ -126,7 +129,8 @@ async def fork(request: HttpRequest, at: Reading, name: str) -> Response:
 
 async def _drawn(at: Here, name: str, refusal: Refused | None, request: HttpRequest) -> Response:
     try:
-        row = await at.app.get(name)
+        row = await at.sight.run(name)
+        await at.sight.reads_log(name)
     except KeyturnError as error:
         return failure(at, error)
     try:
@@ -134,7 +138,8 @@ async def _drawn(at: Here, name: str, refusal: Refused | None, request: HttpRequ
     except KeyturnError as error:
         return page(at, "run.html", 200, row=row, log=None, damage=str(error), refusal=refusal, waits=[], facts=[])
     told = timeline(log, _number(request.query_params.get("from", "")))
-    waits = await at.app.journal.requests(Query(run=name, state="open", limit=_WAITING))
+    open = await at.app.journal.requests(Query(run=name, state="open", limit=_WAITING))
+    waits = [each for each in open if at.sight.sees(each)]
     values: dict[str, Any] = {
         "row": row,
         "log": told,

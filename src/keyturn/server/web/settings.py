@@ -9,14 +9,14 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from ...core.errors import UserError
+from ...core.errors import NotAllowed, UserError
 from ...core.policy import milliseconds
 from ...inbox.clock import span
 from ...inbox.insights import MIN_LOOK, floors_of
 from ..errors import Refused
 from ..settings import ServerSettings
 from .form import Form, Reading, administers, change
-from .pages import Here, page
+from .pages import Here, failure, page
 
 router = APIRouter(include_in_schema=False)
 
@@ -34,6 +34,10 @@ class Meaning(NamedTuple):
 @router.get("/settings")
 async def settings_page(at: Reading) -> Response:
     """Show the settings."""
+    try:
+        administers(at)
+    except NotAllowed as error:
+        return failure(at, error)
     return await _drawn(at, None)
 
 
@@ -56,7 +60,10 @@ async def change_settings(request: HttpRequest, at: Reading) -> Response:
             raise UserError(f"a form of ours never asks for {form.text('do')!r}")
         return "/settings"
 
-    return await change(request, at, make, lambda said: _drawn(at, said))
+    async def refusing(said: Refused | None) -> Response:
+        return await _drawn(at, said) if at.visitor.administers else await settings_page(at)
+
+    return await change(request, at, make, refusing)
 
 
 async def _drawn(at: Here, refusal: Refused | None) -> Response:

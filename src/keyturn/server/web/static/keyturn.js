@@ -71,6 +71,7 @@
         one(".scroll", block).focus({ preventScroll: true });
       });
     }
+    for (const button of all("[data-look]", inside)) if (!watched.has(button) && +button.dataset.look > 0) button.disabled = true;
     for (const button of all("[data-hold]", inside)) holding(button);
     for (const button of all("[data-opens]", inside)) opening(button);
   };
@@ -134,13 +135,34 @@
     const open = one(".request[data-state=open]");
     const form = open && one("[name=form_mark]", open);
     const key = open && `${open.dataset.request}.${open.dataset.revision}`;
-    if (!form || looked.has(key)) return;
+    if (!form || looked.has(key) || !one("[data-actions] [name=verdict]", open)) return;
     setTimeout(() => {
       if (one(".request") !== open || document.hidden || looked.has(key)) return;
       looked.add(key);
       const body = new URLSearchParams({ form_mark: form.value });
-      fetch(`${root}/requests/${open.dataset.request}/looked`, { method: "POST", body }).catch(() => looked.delete(key));
+      for (const name of ["digest", "revision"]) body.set(name, one(`[name=${name}]`, open)?.value || "");
+      fetch(`${root}/requests/${open.dataset.request}/looked`, { method: "POST", body, headers: { accept: "application/json" } })
+        .then((answer) => (answer.ok ? answer.json() : { left: 0 }))
+        .then((told) => waiting(open, told.left))
+        .catch(() => looked.delete(key));
     }, 700);
+  };
+  // Who approves looks at it first, where its terms say so: the server counts, and the button says how long still.
+  const waiting = (open, left) => {
+    const until = performance.now() + left;
+    const buttons = all("[data-look]", open);
+    const told = one("[data-looking]", open), count = one("[data-look-left]", open);
+    const show = () => {
+      if (!open.isConnected) return;
+      const ms = until - performance.now();
+      for (const button of buttons) button.disabled = ms > 0;
+      if (told) told.hidden = ms <= 0;
+      if (!count || ms <= 0) return;
+      count.parentElement.hidden = false;
+      count.textContent = `${Math.ceil(ms / 1000)} s`;
+      setTimeout(show, Math.min(250, ms));
+    };
+    if (one("[data-gone]", open)?.hidden !== false) show();
   };
 
   // Clocks go by the server's time -------------------------------------------------------------------------------------

@@ -79,14 +79,19 @@
     const words = { request: form.dataset.signs, verdict: button.value };
     for (const name of ["digest", "message", "note"]) if (given.get(name)) words[name] = given.get(name);
     if (given.get("glass")) words.glass = true;
-    if (form.dataset.edit) words.edit = JSON.parse(form.dataset.edit);
+    if (/^\d{1,9}$/.test(given.get("revision") || "")) words.revision = Number(given.get("revision"));
+    if (form.dataset.edit !== undefined) {
+      words.looked = given.get("looked") || "";
+      words.fields = {};
+      for (const [name, value] of given) if (name.startsWith("arg.")) words.fields[name.slice(4)] = value;
+    }
     if (given.get("output") !== null) words.output = given.get("output");
     return words;
   };
   document.addEventListener("submit", (event) => {
     const form = event.target.closest("form[data-signs]");
     const button = event.submitter;
-    if (!form || !button || !["approve", "edit", "reject", "answer", "ran", "did_not_run", "retry"].includes(button.value)) return;
+    if (!form || !button || !["approve", "edit", "reject", "ask_back", "answer", "ran", "did_not_run", "retry"].includes(button.value)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     trying(button, async () => {

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ...journal.rows import Query
+from ..journal.rows import Query
 
 _PAGES = 10
 _LEAST = 100
