@@ -120,7 +120,7 @@ BROKEN: list[Mutant] = [
         "I3 one delivery decides a call once",
         Edit(
             gate.deliver,
-            "if not _alike(first.setdefault(decision.call, decision), decision):",
+            "if not say_alike(first.setdefault(decision.call, decision), decision):",
             "if False:",
         ),
     ),
@@ -218,7 +218,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "a request stays open",
         "I6 what was decided waits no more",
-        Edit(rows._closed, "call = event.decision.call if", "call = None if"),
+        Edit(rows._closed, "call = _named(event)", "call = None"),
     ),
     mutant(
         "policy not asked about the decision",
@@ -350,7 +350,11 @@ BROKEN: list[Mutant] = [
     mutant(
         "anybody breaks the glass",
         "I1 the glass is broken by whom the terms name",
-        Edit(gate._check_decider, "if why:", "if why and not decision.broke_glass:"),
+        Edit(
+            gate._check_decider,
+            "why = barred(terms, decision.decider, run.requester, decision.proof)",
+            'why = "" if decision.broke_glass else barred(terms, decision.decider, run.requester, decision.proof)',
+        ),
     ),
     mutant(
         "an approval is taken back and stands",

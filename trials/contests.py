@@ -59,13 +59,18 @@ async def _once(arena: Arena, run: str, ended: list[Any]) -> Met:
     return {"conflicts": len(lost)}, broken + await over(arena, run)
 
 
+async def still_waits(arena: Arena, run: str) -> bool:
+    """Whether anything of a run waits; that somebody reviews what ran is no waiting."""
+    return any(row.kind != "review" for row in await arena.journals[0].requests(Query(run=run, state="open")))
+
+
 async def over(arena: Arena, run: str, status: str = "finished") -> list[str]:
     """The run is over, nothing of it waits, and its call was decided once."""
     [row] = await arena.journals[0].runs(Query(run=run))
     broken = list[str]()
     if row.status != status or row.waiting:
         broken.append(f"the run is {row.status}, not {status}; {row.waiting} wait")
-    if await arena.journals[0].requests(Query(run=run, state="open")):
+    if await still_waits(arena, run):
         broken.append("a request of it is open")
     decided = await decided_in(arena, run)
     if len(decided) > 1:
@@ -149,7 +154,7 @@ async def cancels(arena: Arena, dice: random.Random) -> Met:
     started = sum(isinstance(event, CallStarted) for event in events)
     if arena.by_run[run] > min(started, 1):
         broken.append(f"the effect happened {arena.by_run[run]} times, of {started} starts")
-    if await arena.journals[0].requests(Query(run=run, state="open")):
+    if await still_waits(arena, run):
         broken.append("a request of it is open")
     return {"conflicts": sum(isinstance(end, Conflict) for end in ended)}, broken
 

@@ -67,7 +67,7 @@ def a_call(field: str, text: str, name: str = "c") -> Any:
     about = SimpleNamespace(
         verdicts=("approve", "edit", "reject", "answer"), risk=given["risk"], secrets=(), path=given["path"],
         description=given["description"], started_at=moment(1), started_by=given["process"],
-        former=SimpleNamespace(by=given["former"], verdict="approve"),
+        former=SimpleNamespace(by=given["former"], verdict="approve"), reviews=None,
     )  # fmt: skip
     return SimpleNamespace(
         call=name, kind="approval", agent=SimpleNamespace(name=given["agent"]), name=given["tool"],

@@ -268,6 +268,16 @@ def test_one_person_can_reject_for_good_where_one_can_reject() -> None:
     assert states(pen) == ["rejected", "rejected", "asked"]
 
 
+def test_a_standing_rejection_is_worth_its_givers_word_on_the_step_that_is_due() -> None:
+    """What waits for its requester's word is rejected for good by the requester, and by nobody who comes after."""
+    first = Approval(confirm=True, role="ops")
+    for giver, wanted in ((person("bob", "ops"), "asked"), (person("eve", "ops", requester=True), "rejected")):
+        given = grant(verdict="reject", by=giver)
+        pen = granted(given, then=(tool("c0", ""),))
+        pen(cm.Screen(NEXT, Verdict("ask", terms=first)))
+        assert pen.state(NEXT) == wanted, giver
+
+
 COVERED: list[tuple[Approval | None, dict[str, Any], bool]] = [
     (None, {"by": None}, True),
     (None, {"by": person("ada", strength="claimed")}, True),

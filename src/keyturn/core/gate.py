@@ -16,7 +16,7 @@ from . import events as ev
 from .digest import canonical, same
 from .errors import Conflict, Expired, NotAllowed, NotPending, UserError
 from .looking import said_at, unlooked
-from .people import barred, barred_throughout, plain_text, voices
+from .people import barred, plain_text, voices
 from .policy import Approval, Verdict, check_share
 from .predicate import check_where, holds, may_hold
 from .preview import Preview
@@ -108,7 +108,9 @@ def covers(run: Run, grant: ev.GrantTerms, call: Call, terms: Approval | None) -
         return False
     if terms is not None and (terms.in_two_steps or terms.min_look is not None) and grant.verdict == "approve":
         return False
-    if barred_throughout(terms, grant.decider, run.requester):
+    said = call.confirmed is not None and confirmed(run, call)
+    due = None if terms is None else terms.at_step(confirmed=said)
+    if barred(due, grant.decider, run.requester):
         return False
     spent = grant.uses is not None and run.grant_uses.get(grant.id, 0) >= grant.uses
     over = grant.expires_at is not None and run.now >= grant.expires_at
