@@ -128,7 +128,7 @@ def test_a_question_back_and_an_answer_are_signed(own_key: None, browser: Browse
         page.locator("[data-words] textarea").fill("Who is ann?")
         page.get_by_role("button", name="Ask this").click()
         assert ended(served, asked["treasury"]).state == "asked_back"
-        page.wait_for_url(f"**/requests/{asked['treasury']}")
+        expect(page.locator(".sentence.ended")).to_be_visible()
         words = {"request": other.id, "digest": other.digest, "revision": 1, "verdict": "answer", "output": "by hand"}
         device.sees("/account")
         assert device.asks("/sign/options", {**words, "revision": 2})[0] == 409

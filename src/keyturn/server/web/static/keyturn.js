@@ -135,7 +135,7 @@
     const open = one(".request[data-state=open]");
     const form = open && one("[name=form_mark]", open);
     const key = open && `${open.dataset.request}.${open.dataset.revision}`;
-    if (!form || looked.has(key) || !one("[data-actions] [name=verdict]", open)) return;
+    if (!form || looked.has(key) || !one("[name=digest]", open) || !one("[data-actions] [name=verdict]", open)) return;
     setTimeout(() => {
       if (one(".request") !== open || document.hidden || looked.has(key)) return;
       looked.add(key);
