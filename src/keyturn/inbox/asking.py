@@ -51,8 +51,8 @@ STATES = {
     "wrong": "said to be wrong",
     "retry": "to run again",
     "expire": "out of time",
-    "drill_passed": "a drill, and not approved: well seen",
-    "drill_failed": "only a drill: nothing ran, no harm done",
+    "drill_passed": "a drill, seen through",
+    "drill_failed": "a drill, of which nothing ran, approved",
     "void": "void",
     "damaged": "damaged",
 }

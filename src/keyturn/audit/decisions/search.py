@@ -23,7 +23,7 @@ from .entries import AuditEntry, damage, entries_of, texts
 _PAGE = 200
 _MOST = 10_000
 _VERDICTS = (
-    *("approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire"),
+    *("approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire", "drill_passed", "drill_failed"),
     *("right", "wrong", "allow", "ask", "deny", "revoke", "cancel", "damaged"),
 )
 

@@ -28,8 +28,8 @@ STATES = {
     "did_not_run": "said not to have run",
     "retry": "to run again",
     "expire": "out of time",
-    "drill_passed": "a drill, and not approved: well seen",
-    "drill_failed": "only a drill: nothing ran, no harm done",
+    "drill_passed": "a drill, seen through",
+    "drill_failed": "a drill, of which nothing ran, approved",
     "right": "said to have been right",
     "wrong": "said to have been wrong",
 }

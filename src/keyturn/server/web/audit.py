@@ -30,7 +30,7 @@ SHOWN = 25
 SECONDS = 8.0
 FAULTS = 50
 VERDICTS = (
-    *("approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire"),
+    *("approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire", "drill_passed", "drill_failed"),
     *("allow", "ask", "deny", "revoke", "cancel", "damaged"),
 )
 _NAMES = ("person", "tool", "agent", "run", "verdict", "text")
