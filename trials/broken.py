@@ -34,7 +34,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "digest not compared at the decision",
         "I4 a decision is for exactly the bytes that were shown",
-        Edit(gate._check_decision, _DIGEST_FITS, "False"),
+        Edit(gate.check_decision, _DIGEST_FITS, "False"),
     ),
     mutant(
         "digest not compared at the start",
@@ -111,8 +111,8 @@ BROKEN: list[Mutant] = [
     mutant(
         "second decision wins",
         "I3 the first decision stands",
-        Edit(gate._check_decision, "call is None or call.state not in WAITING", "call is None"),
-        Edit(gate._check_decision, "OPENING[call.state]", "OPENING.get(call.state, OPENING['asked'])"),
+        Edit(gate.check_decision, "call is None or call.state not in WAITING", "call is None"),
+        Edit(gate.check_decision, "OPENING[call.state]", "OPENING.get(call.state, OPENING['asked'])"),
         Moves(MOVES, _SECOND),
     ),
     mutant(
@@ -127,7 +127,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "expired approval accepted",
         "I1 a decision in time",
-        Edit(gate._check_decision, 'call.state == "asked" and ran_out(run, call)', "False"),
+        Edit(gate.check_decision, 'call.state == "asked" and ran_out(run, call)', "False"),
     ),
     mutant(
         "stale approval executed",
@@ -384,7 +384,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "expiry by the decision's own time",
         "I1 the time that counts is that of the delivery",
-        Edit(gate._check_decision, "ran_out(run, call)", "decision.at > (call.expires_at or decision.at)"),
+        Edit(gate.check_decision, "ran_out(run, call)", "decision.at > (call.expires_at or decision.at)"),
     ),
     mutant(
         "an edit is unbound",

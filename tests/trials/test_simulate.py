@@ -117,7 +117,7 @@ def _effect_first(patch: pytest.MonkeyPatch) -> None:
 
 def _deaf_to_time(patch: pytest.MonkeyPatch) -> None:
     """A request that ran out can still be decided."""
-    check = gate._check_decision
+    check = gate.check_decision
 
     def lenient(run: Any, decision: Any) -> None:
         try:
@@ -125,7 +125,7 @@ def _deaf_to_time(patch: pytest.MonkeyPatch) -> None:
         except gate.Expired:
             return
 
-    patch.setattr(gate, "_check_decision", lenient)
+    patch.setattr(gate, "check_decision", lenient)
 
 
 def _asleep(patch: pytest.MonkeyPatch) -> None:
