@@ -150,7 +150,7 @@ async def test_who_comes_second_is_told_who_was_first() -> None:
         late = await ben.send(f"/requests/{asked['notices']}/decide", {**form, "verdict": "approve"})
         assert late.status_code == 409
         assert "Not recorded." in late.text
-        assert "ada was first" in late.text
+        assert "ada rejected this 0 s before you. Nothing ran." in late.text
         partial = await ben.send(
             f"/requests/{asked['notices']}/decide", {**form, "verdict": "approve"}, **{"hx-request": "true"}
         )

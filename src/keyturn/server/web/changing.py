@@ -19,7 +19,7 @@ from ...core.drills import told_of
 from ...core.errors import BadJson, Conflict, KeyturnError, NotAllowed, NotPending, UserError
 from ...core.predicate import holds
 from ...core.strict import parse
-from ...inbox.asking import row_of
+from ...inbox.asking import row_of, why_not
 from ...inbox.naming import Outcome
 from ...inbox.proposed_grants import ProposedGrant, grant_for, proposed_grants
 from ...inbox.shown_request import ShownRequest
@@ -112,7 +112,7 @@ async def _edited_again(at: Here, name: str, shown: ShownRequest | None, made: C
     said = refused(error)
     if shown is None or isinstance(error, NotPending):
         return await told(at, name, error)
-    detail = await detail_of(at, await at.sight.request(name)) | {"refusal": said}
+    detail = await detail_of(at, await at.sight.request(name)) | {"unrecorded": why_not(error, at.now)}
     return page(at, "edit.html", said.status, fields=fields_of(shown), change=made, **detail)
 
 

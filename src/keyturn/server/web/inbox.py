@@ -22,6 +22,7 @@ from ...inbox.asking import (
     standing,
     summary_of,
     votes_of,
+    why_not,
 )
 from ...inbox.clock import in_ms
 from ...inbox.listing import Filters, Listed, listed
@@ -146,7 +147,7 @@ async def told(at: Here, name: str, error: KeyturnError) -> Response:
     except KeyturnError:
         return failure(at, error)
     said = refused(error)
-    detail |= {"refusal": said}
+    detail |= {"unrecorded": why_not(error, at.now)}
     return page(
         at, "_request.html" if at.partial else "request_alone.html", 200 if at.partial else said.status, **detail
     )
@@ -216,7 +217,7 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
         "standing": who,
         "context": context_of(log, row),
         "trail": trail_of(log, row.call),
-        "refusal": None,
+        "unrecorded": "",
         "claimed": "" if shown.claim is None or in_ms(shown.claim.until) <= at.now else shown.claim.by,
         "put_off": any(each.by == at.visitor.id and in_ms(each.until) > at.now for each in shown.snoozed),
         "head": len(log.steps),
