@@ -120,3 +120,15 @@ def test_a_journal_that_is_not_there_is_not_made(tmp_path: Path, monkeypatch: py
     assert main(["people", "list", "--journal", f"sqlite:///{tmp_path}/none.db"]) == 1
     assert "there is no journal" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_is_no_administrator_is_told_how_to_say_who_they_are(
+    place: str, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first thing that somebody does after `keyturn init ada` is done as their login name."""
+    monkeypatch.setenv("KEYTURN_AS", "root")
+    assert main(["people", "add", "bob"]) == 1
+    refused = capsys.readouterr().err
+    assert "'root' has not the role 'admin'" in refused
+    assert "log in with KEYTURN_TOKEN or --token-file, or say who you are with --as" in refused
+    assert main(["people", "add", "bob", "--as", "ada"]) == 0

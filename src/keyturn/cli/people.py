@@ -14,7 +14,7 @@ from ..directory.state import Directory, Person
 from ..render.escape import escape
 from .people_keys import confirm_key, enrol_key, key_line, list_keys
 from .people_settings import change_setting, list_settings
-from .with_journal import Told, author_of, describe_journal, run_with_journal
+from .with_journal import Told, author_of, describe_journal, hinting, login_of, run_with_journal
 
 _Do = Callable[[People, argparse.Namespace, str | Decider], Awaitable[Any]]
 
@@ -88,7 +88,9 @@ def run(arguments: argparse.Namespace) -> int:
         reads = _READS.get(arguments.word)
         if reads is not None:
             return await reads(people, arguments)
-        said = await _CHANGES[arguments.word](people, arguments, await author_of(people, arguments))
+        login = await login_of(people, arguments, "people")
+        with hinting(login, ", or say who you are with --as"):
+            said = await _CHANGES[arguments.word](people, arguments, author_of(login, arguments))
         if isinstance(said, Told):
             return said
         if isinstance(said, str):

@@ -141,9 +141,8 @@ def hinting(login: Login | None, more: LiteralString = "") -> Generator[None]:
         raise NotAllowed(f"{error}; log in with {TOKEN} or --token-file{more}") from None
 
 
-async def author_of(people: People, arguments: argparse.Namespace) -> str | Decider:
-    """Return who changes the directory: somebody with a token that is good for that, else a name."""
-    login = await login_of(people, arguments, "people")
+def author_of(login: Login | None, arguments: argparse.Namespace) -> str | Decider:
+    """Return who changes the directory: who logged in, else a name."""
     return by_of(arguments) if login is None else Decider(login.person, (), "authenticated")
 
 
