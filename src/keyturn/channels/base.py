@@ -27,7 +27,6 @@ TOPICS = (
     "approval.revoked",
     "request.glass_broken",
     "grant.revoked",
-    "drill",
 )
 
 _LONGEST_S = 366 * 86_400

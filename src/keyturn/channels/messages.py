@@ -131,7 +131,6 @@ def title_of(note: Delivery, row: RequestRow | None, *, details: bool = True) ->
         "request.escalated": "escalated to you: ",
         "approval.revoked": f"approval revoked by {by}: ",
         "request.glass_broken": f"{by} broke the glass and approved alone: ",
-        "drill": "this was a drill, nothing would have run: ",
     }
     return lead.get(note.topic, "") + what
 
