@@ -11,7 +11,6 @@ from keyturn import (
     App,
     Approval,
     Conflict,
-    Decider,
     Grant,
     Inbox,
     Insights,
@@ -20,21 +19,11 @@ from keyturn import (
     Runner,
     RunState,
     UserError,
-    function_tool,
 )
 from keyturn.audit.checker import check
 from keyturn.directory.people import Login, People
 from keyturn.models.scripted.model import ScriptedModel, function_call
-
-ANN = Decider("ann", roles=("ops",), strength="authenticated")
-BOB = Decider("bob", roles=("ops",), strength="authenticated")
-EVE = Decider("eve", strength="authenticated")
-paid: list[int] = []
-
-
-@pytest.fixture(autouse=True)
-def nothing_was_paid() -> None:
-    paid.clear()
+from tests.inbox.paying import ANN, BOB, EVE, paid, paying
 
 
 class Clock:
@@ -48,12 +37,7 @@ class Clock:
 
 
 def clerk(said: Any = None, **terms: Any) -> Agent[Any]:
-    def pay(amount: int) -> str:
-        """Pay."""
-        paid.append(amount)
-        return "paid"
-
-    tool = function_tool(pay, needs_approval=True, approval=Approval(**({"min_look": "5s"} | terms)))
+    tool = paying(**({"min_look": "5s"} | terms))
     cast("Any", tool).on_approval = said
     model = ScriptedModel([[function_call("pay", {"amount": 5}, call_id="c")], "done", "done"])
     return Agent("clerk", model=model, tools=[tool])

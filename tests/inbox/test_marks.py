@@ -9,7 +9,6 @@ import pytest
 
 from keyturn import (
     Agent,
-    Approval,
     Conflict,
     Decider,
     Grant,
@@ -24,25 +23,11 @@ from keyturn import (
 )
 from keyturn.audit.checker import check
 from keyturn.models.scripted.model import ScriptedModel, function_call
-
-ANN = Decider("ann", roles=("ops",), strength="authenticated")
-BOB = Decider("bob", roles=("ops",), strength="authenticated")
-EVE = Decider("eve", strength="authenticated")
-paid: list[int] = []
-
-
-@pytest.fixture(autouse=True)
-def nothing_was_paid() -> None:
-    paid.clear()
+from tests.inbox.paying import ANN, BOB, EVE, paid, paying
 
 
 def clerk(*amounts: int, **terms: Any) -> Agent[Any]:
-    def pay(amount: int) -> str:
-        """Pay."""
-        paid.append(amount)
-        return "paid"
-
-    tool = function_tool(pay, needs_approval=True, approval=Approval(**terms) if terms else None)
+    tool = paying(**terms)
     calls = [function_call("pay", {"amount": amount}, call_id=f"c{amount}") for amount in amounts or (5,)]
     return Agent("clerk", model=ScriptedModel([calls, "done", "done"]), tools=[tool])
 

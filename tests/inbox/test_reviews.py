@@ -9,7 +9,6 @@ import pytest
 from keyturn import (
     Agent,
     App,
-    Approval,
     Conflict,
     Decider,
     Grant,
@@ -30,25 +29,11 @@ from keyturn.audit.decisions.search import Wanted, search
 from keyturn.journal.rows import Query
 from keyturn.models.scripted.model import ScriptedModel, function_call
 from keyturn.policies.rules import allow, ask, deny
-
-ANN = Decider("ann", roles=("ops",), strength="authenticated")
-CHIEF = Decider("cyd", roles=("chief",), strength="authenticated")
-EVE = Decider("eve", strength="authenticated")
-paid: list[int] = []
-
-
-@pytest.fixture(autouse=True)
-def nothing_was_paid() -> None:
-    paid.clear()
+from tests.inbox.paying import ANN, CHIEF, EVE, paid, paying
 
 
 def clerk(*amounts: int, **terms: Any) -> Agent[Any]:
-    def pay(amount: int) -> str:
-        """Pay."""
-        paid.append(amount)
-        return "paid"
-
-    tool = function_tool(pay, needs_approval=True, approval=Approval(**terms) if terms else None)
+    tool = paying(**terms)
     replies: list[Any] = [[function_call("pay", {"amount": each}, call_id=f"c{each}")] for each in amounts or (5,)]
     return Agent("clerk", model=ScriptedModel([*replies, "done"]), tools=[tool])
 
