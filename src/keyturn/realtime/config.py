@@ -1,0 +1,189 @@
+"""Settings of realtime sessions, as plain dictionaries: of the model, of guardrails, of a run.
+
+What a provider makes of them stands in that provider's files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NotRequired, TypedDict
+
+from ..agents.guardrail import OutputGuardrail
+from ..agents.handoff import Handoff
+from ..agents.prompt import Prompt
+from ..agents.settings import ToolErrorFormatter
+from ..models.tool_choice import ToolChoice
+
+RealtimeModelName = (
+    Literal["gpt-realtime", "gpt-realtime-1.5", "gpt-realtime-2", "gpt-realtime-2.1", "gpt-realtime-2.1-mini"] | str
+)
+RealtimeAudioFormat = Literal["pcm16", "g711_ulaw", "g711_alaw"] | str | Mapping[str, Any]
+RealtimeReasoningEffort = Literal["minimal", "low", "medium", "high", "xhigh"] | str
+
+
+class RealtimeCustomVoice(TypedDict):
+    """A voice of one's own, by its id."""
+
+    id: str
+
+
+RealtimeVoice = str | RealtimeCustomVoice | Mapping[str, Any]
+
+
+class RealtimeClientMessage(TypedDict):
+    """A message in the provider's own words: its type, and its other fields in `other_data`."""
+
+    type: str
+    other_data: NotRequired[dict[str, Any]]
+
+
+class RealtimeInputAudioTranscriptionConfig(TypedDict, total=False):
+    """How what the user says is transcribed."""
+
+    language: str
+    model: str
+    prompt: str
+    keywords: list[str]
+    languages: list[str]
+    delay: Literal["minimal", "low", "medium", "high", "xhigh"]
+
+
+class RealtimeInputAudioNoiseReductionConfig(TypedDict, total=False):
+    """How noise is taken out of what the user says: a microphone near by, or far away."""
+
+    type: Literal["near_field", "far_field"]
+
+
+class RealtimeTurnDetectionConfig(TypedDict, total=False):
+    """How the provider knows that the user began or finished to speak, and what it does then."""
+
+    type: Literal["semantic_vad", "server_vad"]
+    create_response: bool
+    eagerness: Literal["auto", "low", "medium", "high"]
+    interrupt_response: bool
+    prefix_padding_ms: int
+    silence_duration_ms: int
+    threshold: float
+    idle_timeout_ms: int
+    model_version: str
+
+
+class RealtimeAudioInputConfig(TypedDict, total=False):
+    """Settings of what the user says."""
+
+    format: RealtimeAudioFormat
+    noise_reduction: RealtimeInputAudioNoiseReductionConfig | None
+    transcription: RealtimeInputAudioTranscriptionConfig
+    turn_detection: RealtimeTurnDetectionConfig | None
+
+
+class RealtimeAudioOutputConfig(TypedDict, total=False):
+    """Settings of what the model says."""
+
+    format: RealtimeAudioFormat
+    voice: RealtimeVoice
+    speed: float
+
+
+class RealtimeAudioConfig(TypedDict, total=False):
+    """Settings of the audio in both directions."""
+
+    input: RealtimeAudioInputConfig
+    output: RealtimeAudioOutputConfig
+
+
+class RealtimeReasoningConfig(TypedDict, total=False):
+    """How much a reasoning model thinks before it speaks."""
+
+    effort: RealtimeReasoningEffort
+
+
+class RealtimeModelTracingConfig(TypedDict, total=False):
+    """How the provider names its own trace of a session."""
+
+    workflow_name: str
+    group_id: str
+    metadata: dict[str, Any]
+
+
+class RealtimeSessionModelSettings(TypedDict, total=False):
+    """Settings of a model in a session; what is not named is left to the provider.
+
+    The names without `audio` (`voice`, `input_audio_format` and so on) say the same as those in it, which win.
+
+    >>> settings: RealtimeSessionModelSettings = {"model_name": "gpt-realtime", "modalities": ["text"]}
+    """
+
+    model_name: RealtimeModelName
+    instructions: str
+    prompt: Prompt
+    modalities: list[Literal["text", "audio"]]
+    output_modalities: list[Literal["text", "audio"]]
+    audio: RealtimeAudioConfig
+    voice: RealtimeVoice
+    speed: float
+    max_output_tokens: int | Literal["inf"]
+    input_audio_format: RealtimeAudioFormat
+    output_audio_format: RealtimeAudioFormat
+    input_audio_transcription: RealtimeInputAudioTranscriptionConfig
+    input_audio_noise_reduction: RealtimeInputAudioNoiseReductionConfig | None
+    turn_detection: RealtimeTurnDetectionConfig | None
+    tool_choice: ToolChoice
+    parallel_tool_calls: bool
+    reasoning: RealtimeReasoningConfig
+    tools: list[Any]
+    handoffs: list[Handoff[Any, Any]]
+    tracing: RealtimeModelTracingConfig | None
+
+
+class RealtimeGuardrailsSettings(TypedDict, total=False):
+    """When output guardrails look at what the model says: each time so many more characters have come."""
+
+    debounce_text_length: int
+
+
+class RealtimeToolExecutionConfig(TypedDict, total=False):
+    """How tools run: whether a tool's input guardrails look at a call before a person is asked about it."""
+
+    pre_approval_tool_input_guardrails: bool
+
+
+class RealtimeRunConfig(TypedDict, total=False):
+    """Settings of a realtime run.
+
+    >>> config: RealtimeRunConfig = {"async_tool_calls": True, "model_settings": {"voice": "ash"}}
+    """
+
+    model_settings: RealtimeSessionModelSettings
+    output_guardrails: list[OutputGuardrail[Any]]
+    guardrails_settings: RealtimeGuardrailsSettings
+    tracing_disabled: bool
+    async_tool_calls: bool
+    tool_execution: RealtimeToolExecutionConfig
+    tool_error_formatter: ToolErrorFormatter
+
+
+class RealtimeUserInputText(TypedDict):
+    """A text of a user's message."""
+
+    type: Literal["input_text"]
+    text: str
+
+
+class RealtimeUserInputImage(TypedDict, total=False):
+    """An image of a user's message, as a data URL."""
+
+    type: Literal["input_image"]
+    image_url: str
+    detail: Literal["auto", "low", "high"] | str
+
+
+class RealtimeUserInputMessage(TypedDict):
+    """A user's message of several parts."""
+
+    type: Literal["message"]
+    role: Literal["user"]
+    content: list[RealtimeUserInputText | RealtimeUserInputImage]
+
+
+RealtimeUserInput = str | RealtimeUserInputMessage

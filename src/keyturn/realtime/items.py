@@ -1,0 +1,165 @@
+"""Items of a realtime conversation: what a user, an assistant or the system said, and calls of tools.
+
+They are plain data that a session's history holds. What a provider's wire looks like is not known here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Part(BaseModel):
+    # A provider adds fields before we know of them; a history keeps them.
+    model_config = ConfigDict(extra="allow")
+
+
+class InputText(_Part):
+    """Holds text that a user or the system wrote.
+
+    >>> InputText(text="hi").type
+    'input_text'
+    """
+
+    type: Literal["input_text"] = "input_text"
+    text: str | None = None
+
+
+class InputAudio(_Part):
+    """Holds what a user said: base64 audio where it is kept, and its transcript once there is one.
+
+    >>> InputAudio(transcript="hi").audio is None
+    True
+    """
+
+    type: Literal["input_audio"] = "input_audio"
+    audio: str | None = None
+    transcript: str | None = None
+
+
+class InputImage(_Part):
+    """Holds an image of a user, as a data URL.
+
+    >>> InputImage(image_url="data:image/png;base64,AA==").type
+    'input_image'
+    """
+
+    type: Literal["input_image"] = "input_image"
+    image_url: str | None = None
+    detail: str | None = None
+
+
+class AssistantText(_Part):
+    """Holds text that the model wrote.
+
+    >>> AssistantText(text="hello").text
+    'hello'
+    """
+
+    type: Literal["text"] = "text"
+    text: str | None = None
+
+
+class AssistantAudio(_Part):
+    """Holds what the model said: base64 audio where it is kept, and its transcript.
+
+    >>> AssistantAudio(transcript="hello").type
+    'audio'
+    """
+
+    type: Literal["audio"] = "audio"
+    audio: str | None = None
+    transcript: str | None = None
+
+
+class SystemMessageItem(_Part):
+    """Holds a message of the system.
+
+    >>> SystemMessageItem(item_id="i1", content=[InputText(text="Be brief.")]).role
+    'system'
+    """
+
+    item_id: str
+    previous_item_id: str | None = None
+    type: Literal["message"] = "message"
+    role: Literal["system"] = "system"
+    content: list[InputText]
+
+
+class UserMessageItem(_Part):
+    """Holds a message of the user: text, audio and images.
+
+    >>> UserMessageItem(item_id="i1", content=[InputText(text="hi")]).role
+    'user'
+    """
+
+    item_id: str
+    previous_item_id: str | None = None
+    type: Literal["message"] = "message"
+    role: Literal["user"] = "user"
+    content: list[Annotated[InputText | InputAudio | InputImage, Field(discriminator="type")]]
+
+
+class AssistantMessageItem(_Part):
+    """Holds a message of the model; `status` says whether it is whole.
+
+    >>> AssistantMessageItem(item_id="i1", content=[AssistantText(text="hello")]).status is None
+    True
+    """
+
+    item_id: str
+    previous_item_id: str | None = None
+    type: Literal["message"] = "message"
+    role: Literal["assistant"] = "assistant"
+    status: Literal["in_progress", "completed", "incomplete"] | None = None
+    content: list[Annotated[AssistantText | AssistantAudio, Field(discriminator="type")]]
+
+
+RealtimeMessageItem = Annotated[SystemMessageItem | UserMessageItem | AssistantMessageItem, Field(discriminator="role")]
+
+
+class RealtimeToolCallItem(_Part):
+    """Holds a call of a tool, and its output once there is one.
+
+    >>> RealtimeToolCallItem(item_id="i1", call_id="c1", status="in_progress", arguments="{}", name="pay").output
+    """
+
+    item_id: str
+    previous_item_id: str | None = None
+    call_id: str | None
+    type: Literal["function_call"] = "function_call"
+    status: Literal["in_progress", "completed"]
+    arguments: str
+    name: str
+    output: str | None = None
+
+
+RealtimeItem = RealtimeMessageItem | RealtimeToolCallItem
+
+
+class RealtimeResponse(BaseModel):
+    """Holds one response of the model: its id and the messages in it.
+
+    >>> RealtimeResponse(id="r1", output=[]).id
+    'r1'
+    """
+
+    id: str
+    output: list[RealtimeMessageItem]
+
+
+_MESSAGES: dict[str, Any] = {
+    "system": SystemMessageItem,
+    "user": UserMessageItem,
+    "assistant": AssistantMessageItem,
+}
+
+
+def message_class(role: Any) -> Any:
+    """Return the class of a role's messages, None where there is no such role.
+
+    >>> message_class("user").__name__, message_class("nobody")
+    ('UserMessageItem', None)
+    """
+    return _MESSAGES.get(role) if isinstance(role, str) else None

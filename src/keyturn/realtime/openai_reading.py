@@ -1,0 +1,314 @@
+"""Convert server events of OpenAI's realtime protocol to model events, one connection at a time.
+
+`ServerReader.read` never fails: what is malformed becomes an error event, what is of an unknown kind an `other` event.
+It remembers so much of a connection that a call which is told twice is one call, and no more.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import msgspec
+
+from . import model_events as ev
+from .items import RealtimeToolCallItem
+from .openai_items import Malformed, Wire, mapping, message_of, text, usage_of, whole
+
+# How many calls and items of one connection are remembered; a session has far fewer.
+_REMEMBERED = 4096
+
+Events = Iterable[ev.RealtimeModelEvent]
+
+
+@dataclass(frozen=True)
+class RealtimeServerError:
+    """Holds an error as the provider told it, or, with the type "protocol_error", what was wrong with an event of it.
+
+    >>> RealtimeServerError("No such tool.", "invalid_request_error").code is None
+    True
+    """
+
+    message: str
+    type: str
+    code: str | None = None
+    param: str | None = None
+    event_id: str | None = None
+
+
+def parse(frame: str | bytes) -> dict[str, Any]:
+    """Return the server event in a frame; raise `Malformed` where there is none in it."""
+    if not isinstance(frame, str):
+        raise Malformed("the frame is binary, and the protocol has only text")
+    try:
+        event = msgspec.json.decode(frame)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise Malformed(f"the frame is not JSON: {error}") from None
+    if not isinstance(event, dict) or not isinstance(cast("Wire", event).get("type"), str):
+        raise Malformed("the frame is not an object with a type")
+    return cast("dict[str, Any]", event)
+
+
+def malformed(error: Malformed, kind: str | None = None) -> ev.RealtimeModelErrorEvent:
+    """Return the error event for what has a wrong shape; nothing of its contents is quoted."""
+    where = f"{kind}: " if kind else ""
+    code = "malformed_event" if kind else "malformed_frame"
+    return ev.RealtimeModelErrorEvent(RealtimeServerError(f"{where}{error}", "protocol_error", code))
+
+
+class _Recent(OrderedDict[str, Any]):
+    """Keeps the newest entries."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        super().__setitem__(key, value)
+        if len(self) > _REMEMBERED:
+            self.popitem(last=False)
+
+
+class ServerReader:
+    """Reads the events of one connection.
+
+    >>> reader = ServerReader()
+    >>> [event.type for event in reader.read({"type": "response.created", "response": {"id": "r1"}})]
+    ['turn_started']
+    """
+
+    def __init__(self) -> None:
+        self._calls = _Recent()
+        self._begun = _Recent()
+        self._previous = _Recent()
+        self._ended = _Recent()
+
+    def read(self, event: Wire) -> list[ev.RealtimeModelEvent]:
+        """Return what an event tells, in its order."""
+        kind = cast("str", event["type"])
+        reading = _READERS.get(kind)
+        if reading is None:
+            return [] if kind in _SAID_ELSEWHERE else [ev.RealtimeModelOtherEvent(event)]
+        told: list[ev.RealtimeModelEvent] = []
+        try:
+            told.extend(reading(self, event))
+        except Malformed as error:
+            told.append(malformed(error, kind))
+        return told
+
+    # Errors and responses.
+
+    def _error(self, event: Wire) -> Events:
+        told = mapping(event, "error")
+        named = {name: told[name] for name in ("code", "param", "event_id") if isinstance(told.get(name), str)}
+        kind = told.get("type")
+        yield ev.RealtimeModelErrorEvent(
+            RealtimeServerError(text(told, "message"), kind if isinstance(kind, str) else "error", **named)
+        )
+
+    def _began(self, event: Wire) -> Events:
+        yield ev.RealtimeModelTurnStartedEvent(response_id=_name(mapping(event, "response")))
+
+    def _finished(self, event: Wire) -> Events:
+        response = mapping(event, "response")
+        name = _name(response)
+        if name is not None:
+            if name in self._ended:
+                return
+            self._ended[name] = None
+        if response.get("status", "completed") == "completed":
+            yield from self._untold(response)
+        usage = usage_of(response.get("usage"))
+        if usage is not None:
+            yield usage
+        yield ev.RealtimeModelTurnEndedEvent(response_id=name)
+
+    def _untold(self, response: Wire) -> Events:
+        """Tell of calls whose own events were lost."""
+        output = response.get("output")
+        for item in cast("list[Any]", output) if isinstance(output, list) else []:
+            if not isinstance(item, dict) or cast("Wire", item).get("type") != "function_call":
+                continue
+            try:
+                yield from self._call(cast("Wire", item))
+            except Malformed as error:
+                yield malformed(error, "response.done")
+
+    # What the model says.
+
+    def _audio(self, event: Wire) -> Events:
+        try:
+            data = base64.b64decode(text(event, "delta"), validate=True)
+        except (binascii.Error, ValueError):
+            raise Malformed("delta is not base64") from None
+        yield ev.RealtimeModelAudioEvent(
+            data, text(event, "response_id"), text(event, "item_id"), whole(event, "content_index")
+        )
+
+    def _audio_done(self, event: Wire) -> Events:
+        yield ev.RealtimeModelAudioDoneEvent(text(event, "item_id"), whole(event, "content_index"))
+
+    def _transcript(self, event: Wire) -> Events:
+        yield ev.RealtimeModelTranscriptDeltaEvent(
+            text(event, "item_id"), text(event, "delta"), text(event, "response_id")
+        )
+
+    def _text(self, event: Wire) -> Events:
+        yield ev.RealtimeModelOutputTextDeltaEvent(
+            text(event, "item_id"), text(event, "delta"), text(event, "response_id")
+        )
+
+    # What the user says.
+
+    def _transcribed(self, event: Wire) -> Events:
+        yield ev.RealtimeModelInputAudioTranscriptionCompletedEvent(text(event, "item_id"), text(event, "transcript"))
+
+    def _silence(self, event: Wire) -> Events:
+        yield ev.RealtimeModelInputAudioTimeoutTriggeredEvent(
+            text(event, "item_id"), whole(event, "audio_start_ms"), whole(event, "audio_end_ms")
+        )
+
+    # Items.
+
+    def _item(self, event: Wire) -> Events:
+        item = mapping(event, "item")
+        previous = event.get("previous_item_id")
+        name = item.get("id")
+        if isinstance(name, str) and isinstance(previous, str):
+            self._previous[name] = previous
+        kind = item.get("type")
+        if kind == "message":
+            message = message_of(item, self._previous.get(text(item, "id")))
+            yield ev.RealtimeModelOtherEvent(event) if message is None else ev.RealtimeModelItemUpdatedEvent(message)
+        elif kind == "mcp_approval_request":
+            yield from self._approval(item)
+
+    def _output_added(self, event: Wire) -> Events:
+        item = mapping(event, "item")
+        if item.get("type") == "function_call" and isinstance(item.get("id"), str):
+            self._begun[item["id"]] = item
+        yield from self._item(event)
+
+    def _output_done(self, event: Wire) -> Events:
+        item = mapping(event, "item")
+        if item.get("type") != "function_call":
+            yield from self._item(event)
+        elif item.get("status", "completed") == "completed":
+            yield from self._call(item)
+
+    def _deleted(self, event: Wire) -> Events:
+        yield ev.RealtimeModelItemDeletedEvent(text(event, "item_id"))
+
+    # Calls.
+
+    def _arguments(self, event: Wire) -> Events:
+        name = event.get("item_id")
+        begun: Wire = self._begun.get(name, {}) if isinstance(name, str) else {}
+        # Who does not say the tool's name here has said it when the call began.
+        yield from self._call(
+            {
+                "id": name,
+                "name": event.get("name", begun.get("name")),
+                "call_id": event.get("call_id", begun.get("call_id")),
+                "arguments": event.get("arguments"),
+            }
+        )
+
+    def _call(self, item: Wire) -> Iterator[ev.RealtimeModelEvent]:
+        call_id = text(item, "call_id")
+        tool = text(item, "name")
+        arguments = text(item, "arguments")
+        if not call_id or not tool:
+            raise Malformed("a function call must have a call_id and a name")
+        first = self._calls.get(call_id)
+        if first is not None:
+            if first != (tool, arguments):
+                raise Malformed("a function call was told a second time, and differently; the first one counts")
+            return
+        self._calls[call_id] = (tool, arguments)
+        name = item.get("id")
+        own = name if isinstance(name, str) else None
+        previous = self._previous.get(own) if own is not None else None
+        yield ev.RealtimeModelToolCallEvent(tool, call_id, arguments, own, previous)
+        yield ev.RealtimeModelItemUpdatedEvent(
+            RealtimeToolCallItem(
+                item_id=own or "",
+                previous_item_id=previous,
+                call_id=call_id,
+                status="in_progress",
+                arguments=arguments,
+                name=tool,
+            )
+        )
+
+    def _approval(self, item: Wire) -> Events:
+        name = text(item, "id")
+        asked = tuple(text(item, field) for field in ("server_label", "name", "arguments"))
+        first = self._calls.get(name)
+        if first is not None:
+            if first != asked:
+                raise Malformed("an approval request was told a second time, and differently; the first one counts")
+            return
+        self._calls[name] = asked
+        yield ev.RealtimeModelApprovalRequestEvent(dict(item))
+
+
+def _name(response: Wire) -> str | None:
+    name = response.get("id")
+    return name if isinstance(name, str) else None
+
+
+_READERS: dict[str, Callable[[ServerReader, Wire], Events]] = {
+    "error": ServerReader._error,
+    "response.created": ServerReader._began,
+    "response.done": ServerReader._finished,
+    "response.output_audio.delta": ServerReader._audio,
+    "response.output_audio.done": ServerReader._audio_done,
+    "response.output_audio_transcript.delta": ServerReader._transcript,
+    "response.output_text.delta": ServerReader._text,
+    "conversation.item.input_audio_transcription.completed": ServerReader._transcribed,
+    "input_audio_buffer.timeout_triggered": ServerReader._silence,
+    "conversation.item.added": ServerReader._item,
+    "conversation.item.done": ServerReader._item,
+    "conversation.item.created": ServerReader._item,
+    "conversation.item.retrieved": ServerReader._item,
+    "conversation.item.deleted": ServerReader._deleted,
+    "response.output_item.added": ServerReader._output_added,
+    "response.output_item.done": ServerReader._output_done,
+    "response.function_call_arguments.done": ServerReader._arguments,
+}
+
+# Kinds that are known and that nobody needs to hear of besides the raw event: what they say is said by others, too.
+_SAID_ELSEWHERE = frozenset(
+    {
+        "session.created",
+        "session.updated",
+        "conversation.created",
+        "conversation.item.truncated",
+        "conversation.item.input_audio_transcription.delta",
+        "conversation.item.input_audio_transcription.failed",
+        "conversation.item.input_audio_transcription.segment",
+        "input_audio_buffer.cleared",
+        "input_audio_buffer.committed",
+        "input_audio_buffer.dtmf_event_received",
+        "input_audio_buffer.speech_started",
+        "input_audio_buffer.speech_stopped",
+        "output_audio_buffer.started",
+        "output_audio_buffer.stopped",
+        "output_audio_buffer.cleared",
+        "rate_limits.updated",
+        "response.output_audio_transcript.done",
+        "response.output_text.done",
+        "response.content_part.added",
+        "response.content_part.done",
+        "response.function_call_arguments.delta",
+        "mcp_list_tools.in_progress",
+        "mcp_list_tools.completed",
+        "mcp_list_tools.failed",
+        "response.mcp_call_arguments.delta",
+        "response.mcp_call_arguments.done",
+        "response.mcp_call.in_progress",
+        "response.mcp_call.completed",
+        "response.mcp_call.failed",
+    }
+)

@@ -1,0 +1,106 @@
+"""One websocket to OpenAI's realtime endpoint: opened, written to, read frame by frame. What is said stands elsewhere.
+
+Here is the only import of `websockets`. Its queue and its limit on a message's size bound what an unread flood costs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from typing import Any, TypedDict
+
+from ..core.errors import UserError
+from .model import RealtimeDisconnected
+
+# An image that the user sent comes back in one frame; audio comes in small ones.
+_MAX_SIZE = 32 * 2**20
+_MAX_QUEUE = 16
+_CLEAN = (1000, 1001)
+
+
+class TransportConfig(TypedDict, total=False):
+    """How the websocket is kept: pings, the time for the handshake, the largest message in bytes; times in seconds.
+
+    >>> transport: TransportConfig = {"ping_interval": 20.0, "handshake_timeout": 10.0}
+    """
+
+    ping_interval: float | None
+    ping_timeout: float | None
+    handshake_timeout: float
+    max_size: int | None
+
+
+_OPTIONS = {
+    "ping_interval": "ping_interval",
+    "ping_timeout": "ping_timeout",
+    "handshake_timeout": "open_timeout",
+    "max_size": "max_size",
+}
+
+
+class OpenAISocket:
+    """Holds one open connection."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    @classmethod
+    async def open(cls, url: str, headers: Mapping[str, str], transport: Mapping[str, Any]) -> OpenAISocket:
+        """Connect; a refusal or a handshake that takes too long is a `RealtimeDisconnected`."""
+        try:
+            from websockets.asyncio.client import connect
+            from websockets.exceptions import InvalidHandshake, InvalidURI, WebSocketException
+        except ModuleNotFoundError as error:
+            raise UserError(
+                f"a realtime model needs the package {error.name!r}: pip install 'keyturn[realtime]'"
+            ) from error
+        options: dict[str, Any] = {"max_size": _MAX_SIZE, "max_queue": _MAX_QUEUE}
+        options |= {_OPTIONS[name]: value for name, value in transport.items()}
+        try:
+            return cls(await connect(url, additional_headers=dict(headers), **options))
+        except InvalidURI as error:
+            raise UserError(f"url {url!r} is no websocket address: it begins with ws:// or wss://") from error
+        except (InvalidHandshake, WebSocketException, OSError, TimeoutError) as error:
+            raise RealtimeDisconnected(f"the realtime model could not be connected: {error}") from error
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Write one message, waiting while the socket is full; raise where it was not handed over."""
+        from websockets.exceptions import ConnectionClosed
+
+        text = json.dumps(message, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+        try:
+            await self._connection.send(text)
+        except (ConnectionClosed, OSError) as error:
+            raise RealtimeDisconnected(
+                f"{message.get('type')} was not sent, because the connection has ended: {error}; connect again"
+            ) from error
+
+    async def frames(self) -> AsyncIterator[str | bytes]:
+        """Return each frame as it comes; end where the connection ends cleanly, raise where it breaks."""
+        from websockets.exceptions import ConnectionClosed
+
+        while True:
+            try:
+                frame = await self._connection.recv()
+            except ConnectionClosed as error:
+                received = error.rcvd.code if error.rcvd is not None else None
+                if received in _CLEAN and error.sent is not None:
+                    return
+                raise
+            yield frame
+
+    async def close(self) -> None:
+        """End the connection, however it stands."""
+        with suppress(OSError):
+            await self._connection.close()
+
+
+def check_transport(config: Any) -> dict[str, Any]:
+    """Return a copy of a transport config; names that it does not have are refused."""
+    if config is None:
+        return {}
+    unknown = set(config) - set(_OPTIONS)
+    if unknown:
+        raise UserError(f"transport_config has no {sorted(unknown)}; it has {sorted(_OPTIONS)}")
+    return dict(config)
