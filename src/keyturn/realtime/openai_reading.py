@@ -60,6 +60,21 @@ def malformed(error: Malformed, kind: str | None = None) -> ev.RealtimeModelErro
     return ev.RealtimeModelErrorEvent(RealtimeServerError(f"{where}{error}", "protocol_error", code))
 
 
+def call_item(call: ev.RealtimeModelToolCallEvent, output: str | None = None) -> ev.RealtimeModelItemUpdatedEvent:
+    """Return the event that tells a call's item: at work, or, with its output, completed."""
+    return ev.RealtimeModelItemUpdatedEvent(
+        RealtimeToolCallItem(
+            item_id=call.id or "",
+            previous_item_id=call.previous_item_id,
+            call_id=call.call_id,
+            status="in_progress" if output is None else "completed",
+            arguments=call.arguments,
+            name=call.name,
+            output=output,
+        )
+    )
+
+
 class _Recent(OrderedDict[str, Any]):
     """Keeps the newest entries."""
 
@@ -81,6 +96,7 @@ class ServerReader:
         self._calls = _Recent()
         self._begun = _Recent()
         self._previous = _Recent()
+        self._items = _Recent()
         self._ended = _Recent()
 
     def read(self, event: Wire) -> list[ev.RealtimeModelEvent]:
@@ -178,10 +194,21 @@ class ServerReader:
             self._previous[name] = previous
         kind = item.get("type")
         if kind == "message":
-            message = message_of(item, self._previous.get(text(item, "id")))
-            yield ev.RealtimeModelOtherEvent(event) if message is None else ev.RealtimeModelItemUpdatedEvent(message)
+            yield from self._message(event, item)
         elif kind == "mcp_approval_request":
             yield from self._approval(item)
+
+    def _message(self, event: Wire, item: Wire) -> Events:
+        name = text(item, "id")
+        message = message_of(item, self._previous.get(name))
+        if message is None:
+            yield ev.RealtimeModelOtherEvent(event)
+            return
+        # The server tells of an item up to four times; what is as it was is not told again.
+        state = hash(message.model_dump_json())
+        if self._items.get(name) != state:
+            self._items[name] = state
+            yield ev.RealtimeModelItemUpdatedEvent(message)
 
     def _output_added(self, event: Wire) -> Events:
         item = mapping(event, "item")
@@ -229,17 +256,9 @@ class ServerReader:
         name = item.get("id")
         own = name if isinstance(name, str) else None
         previous = self._previous.get(own) if own is not None else None
-        yield ev.RealtimeModelToolCallEvent(tool, call_id, arguments, own, previous)
-        yield ev.RealtimeModelItemUpdatedEvent(
-            RealtimeToolCallItem(
-                item_id=own or "",
-                previous_item_id=previous,
-                call_id=call_id,
-                status="in_progress",
-                arguments=arguments,
-                name=tool,
-            )
-        )
+        call = ev.RealtimeModelToolCallEvent(tool, call_id, arguments, own, previous)
+        yield call_item(call)
+        yield call
 
     def _approval(self, item: Wire) -> Events:
         name = text(item, "id")

@@ -28,7 +28,7 @@ from .model_inputs import (
     RealtimeModelSendUserInput,
 )
 from .openai_items import Malformed
-from .openai_reading import ServerReader, malformed, parse
+from .openai_reading import ServerReader, call_item, malformed, parse
 from .openai_session import DEFAULT_MODEL_SETTINGS, DEFAULT_REALTIME_MODEL, session_of
 from .openai_socket import OpenAISocket, TransportConfig, check_transport
 from .openai_turns import ResponseTurns
@@ -229,6 +229,10 @@ class OpenAIRealtimeWebSocketModel(RealtimeModel):
         elif kind == "input_audio_buffer.speech_started" and connection.interrupts:
             # The server cancels the response itself, and does not know what was heard of it.
             await self._send_on(connection, RealtimeModelSendInterrupt(playback_only=True))
+        elif kind == "conversation.item.truncated" and isinstance(event.get("item_id"), str):
+            # What was not heard is not in its transcript any more.
+            async with connection.writing:
+                await connection.socket.send({"type": "conversation.item.retrieve", "item_id": event["item_id"]})
         for told in () if handled else connection.reader.read(event):
             if isinstance(told, ev.RealtimeModelAudioEvent):
                 if not connection.voice.hear((told.item_id, told.content_index), len(told.data)):
@@ -273,16 +277,15 @@ async def _audio(connection: _Connection, event: RealtimeModelSendAudio) -> None
         await connection.socket.send(message)
 
 
-async def _tool_output(connection: _Connection, event: RealtimeModelSendToolOutput) -> None:
+async def _tool_output(connection: _Connection, event: RealtimeModelSendToolOutput) -> ev.RealtimeModelEvent:
     await connection.socket.send(tool_output(event))
     if event.start_response:
         connection.turns.want({})
         await _respond(connection)
+    return call_item(event.tool_call, event.output)
 
 
-async def _interrupt(
-    connection: _Connection, event: RealtimeModelSendInterrupt
-) -> ev.RealtimeModelAudioInterruptedEvent | None:
+async def _interrupt(connection: _Connection, event: RealtimeModelSendInterrupt) -> ev.RealtimeModelEvent | None:
     turns = connection.turns
     cut = None if event.cancel_response_only else connection.voice.cut()
     if not event.playback_only:
@@ -319,7 +322,7 @@ async def _raw(connection: _Connection, event: RealtimeModelSendRawMessage) -> N
     await _respond(connection)
 
 
-_SENDERS: dict[type[Any], Callable[[_Connection, Any], Awaitable[ev.RealtimeModelAudioInterruptedEvent | None]]] = {
+_SENDERS: dict[type[Any], Callable[[_Connection, Any], Awaitable[ev.RealtimeModelEvent | None]]] = {
     RealtimeModelSendUserInput: _user_input,
     RealtimeModelSendAudio: _audio,
     RealtimeModelSendToolOutput: _tool_output,
