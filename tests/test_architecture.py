@@ -60,7 +60,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "mcp": ("mcp/", "adapters/mcp"),
     "mcp_types": ("mcp/", "adapters/mcp"),
     "msgspec": ("",),
-    "openai": ("models/openai", "realtime/openai", "sessions/conversations"),
+    "openai": ("models/openai", "sessions/conversations", "testing/loopback/realtime_rules"),
     "opentelemetry": ("tracing",),
     "prometheus_client": ("server/api/health",),
     "psycopg": ("journal/postgres",),
@@ -70,7 +70,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "segno": ("server/", "cli/"),
     "slack_sdk": ("channels/slack",),
     "standardwebhooks": ("channels/webhook",),
-    "pydantic": ("deferred/", "agents/", "tools/", "mcp/", "deep/", "server/", "adapters/"),
+    "pydantic": ("deferred/", "agents/", "tools/", "mcp/", "deep/", "realtime/items", "server/", "adapters/"),
     "pydantic_core": ("agents/", "tools/", "deep/"),
     "pytest": ("testing/",),
     "pytest_asyncio": ("testing/",),
@@ -81,7 +81,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "typing_extensions": ("",),
     "uvicorn": ("server/", "cli/"),
     "webauthn": ("proofs/passkey",),
-    "websockets": ("realtime/",),
+    "websockets": ("realtime/openai_socket", "testing/loopback/realtime"),
 }
 
 

@@ -68,7 +68,6 @@ PATHS: dict[str, str] = {
     "models.openai_agent_registration": _HARNESS,
     "models.openai_client_utils": _INSIDE,
     "models.reasoning_content_replay": _INSIDE,
-    "realtime": "realtime sessions are not built yet",
     "responses_websocket_session": _SOCKET,
     "run_internal": _INSIDE,
     "sandbox": "there are no sandbox agents; ShellTool runs commands in a sandbox (BubblewrapExecutor) and "

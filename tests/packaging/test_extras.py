@@ -47,9 +47,12 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "models/per_loop.py": ("anthropic", "google", "openai"),
     "proofs/passkey.py": ("passkeys",),
     "proofs/ssh.py": ("ssh",),
+    "realtime/": ("realtime",),
     "server/": ("server",),
     "sessions/encrypted.py": ("encrypt",),
     "sessions/sqlalchemy": ("sqlalchemy",),
+    "testing/loopback/realtime_rules": ("openai",),
+    "testing/loopback/realtime": ("realtime",),
     "testing/": ("testing",),
     "tracing/otel.py": ("otel",),
 }
@@ -196,6 +199,7 @@ FIRST_USE = {
     "webpush": "from keyturn.channels.webpush import WebPushChannel",
     "chat": "main(['chat'])",
     "server": "main(['serve', 'desk:app'])",
+    "realtime": "from keyturn.realtime import OpenAIRealtimeWebSocketModel as M; asyncio.run(M().connect({}))",
     "testing": "from keyturn.testing import JournalSuite",
 }
 WITHOUT = """

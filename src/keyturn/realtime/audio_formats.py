@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from ..core.errors import UserError
 
@@ -32,7 +32,8 @@ def to_realtime_audio_format(given: Any) -> dict[str, Any] | None:
     """
     if given is None:
         return None
-    name = given.get("type") if isinstance(given, Mapping) else getattr(given, "type", given)
+    told: Any = cast("Mapping[str, Any]", given).get("type") if isinstance(given, Mapping) else given
+    name: Any = getattr(told, "type", told)
     known = _BY_NAME.get(name) if isinstance(name, str) else None
     if known is None:
         raise UserError(f"audio format {given!r} is not known: use 'pcm16', 'g711_ulaw' or 'g711_alaw'")

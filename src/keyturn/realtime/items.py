@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class _Part(BaseModel):
-    # A provider adds fields before we know of them; a history keeps them.
+    """Keeps the fields that a provider has added before they are known here."""
+
     model_config = ConfigDict(extra="allow")
 
 

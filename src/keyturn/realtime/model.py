@@ -10,7 +10,7 @@ import abc
 import os
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict
 
 from ..core.errors import KeyturnError, UserError
 from ..models.openai.defaults import OPENAI
@@ -105,7 +105,7 @@ async def get_api_key(key: ApiKey | None) -> str | None:
     """
     found: Any = key() if callable(key) else key
     if isawaitable(found):
-        found = await cast("Awaitable[Any]", found)
+        found = await found
     if found is None and key is None:
         return OPENAI.key or os.environ.get("OPENAI_API_KEY")
     if not isinstance(found, str) or not found:

@@ -11,7 +11,7 @@ import binascii
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import msgspec
 
@@ -102,7 +102,7 @@ class ServerReader:
     def read(self, event: Wire) -> list[ev.RealtimeModelEvent]:
         """Return what an event tells, in its order."""
         kind = cast("str", event["type"])
-        reading = _READERS.get(kind)
+        reading = self._READERS.get(kind)
         if reading is None:
             return [] if kind in _SAID_ELSEWHERE else [ev.RealtimeModelOtherEvent(event)]
         told: list[ev.RealtimeModelEvent] = []
@@ -271,31 +271,31 @@ class ServerReader:
         self._calls[name] = asked
         yield ev.RealtimeModelApprovalRequestEvent(dict(item))
 
+    _READERS: ClassVar[dict[str, Callable[[ServerReader, Wire], Events]]] = {
+        "error": _error,
+        "response.created": _began,
+        "response.done": _finished,
+        "response.output_audio.delta": _audio,
+        "response.output_audio.done": _audio_done,
+        "response.output_audio_transcript.delta": _transcript,
+        "response.output_text.delta": _text,
+        "conversation.item.input_audio_transcription.completed": _transcribed,
+        "input_audio_buffer.timeout_triggered": _silence,
+        "conversation.item.added": _item,
+        "conversation.item.done": _item,
+        "conversation.item.created": _item,
+        "conversation.item.retrieved": _item,
+        "conversation.item.deleted": _deleted,
+        "response.output_item.added": _output_added,
+        "response.output_item.done": _output_done,
+        "response.function_call_arguments.done": _arguments,
+    }
+
 
 def _name(response: Wire) -> str | None:
     name = response.get("id")
     return name if isinstance(name, str) else None
 
-
-_READERS: dict[str, Callable[[ServerReader, Wire], Events]] = {
-    "error": ServerReader._error,
-    "response.created": ServerReader._began,
-    "response.done": ServerReader._finished,
-    "response.output_audio.delta": ServerReader._audio,
-    "response.output_audio.done": ServerReader._audio_done,
-    "response.output_audio_transcript.delta": ServerReader._transcript,
-    "response.output_text.delta": ServerReader._text,
-    "conversation.item.input_audio_transcription.completed": ServerReader._transcribed,
-    "input_audio_buffer.timeout_triggered": ServerReader._silence,
-    "conversation.item.added": ServerReader._item,
-    "conversation.item.done": ServerReader._item,
-    "conversation.item.created": ServerReader._item,
-    "conversation.item.retrieved": ServerReader._item,
-    "conversation.item.deleted": ServerReader._deleted,
-    "response.output_item.added": ServerReader._output_added,
-    "response.output_item.done": ServerReader._output_done,
-    "response.function_call_arguments.done": ServerReader._arguments,
-}
 
 # Kinds that are known and that nobody needs to hear of besides the raw event: what they say is said by others, too.
 _SAID_ELSEWHERE = frozenset(

@@ -1,6 +1,6 @@
-"""One websocket to OpenAI's realtime endpoint: opened, written to, read frame by frame. What is said stands elsewhere.
+"""Open, write and read one websocket to OpenAI's realtime endpoint, frame by frame.
 
-Here is the only import of `websockets`. Its queue and its limit on a message's size bound what an unread flood costs.
+What is said stands elsewhere. Here is the only import of `websockets`. Its queue and its limit on a message's size bound what an unread flood costs.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def audio_messages(event: RealtimeModelSendAudio) -> Iterator[Message]:
     audio: Any = event.audio
     if not isinstance(audio, bytes | bytearray | memoryview):
         raise UserError(f"audio must be bytes, not {type(audio).__name__}")
-    whole = bytes(audio)
+    whole = bytes(cast("Any", audio))
     for start in range(0, len(whole), _PIECE):
         piece = whole[start : start + _PIECE]
         yield {"type": "input_audio_buffer.append", "audio": base64.b64encode(piece).decode("ascii")}
@@ -71,8 +71,9 @@ def tool_output(event: RealtimeModelSendToolOutput) -> Message:
 
 def raw_message(event: RealtimeModelSendRawMessage) -> Message:
     """Return a message in the provider's own words."""
-    message: Any = event.message
-    if not isinstance(message, Mapping) or not isinstance(message.get("type"), str):
+    given: Any = event.message
+    message: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+    if not isinstance(message.get("type"), str):
         raise UserError("message must be {'type': ..., 'other_data': {...}}")
     other: Any = message.get("other_data") or {}
     if not isinstance(other, Mapping):
@@ -80,7 +81,7 @@ def raw_message(event: RealtimeModelSendRawMessage) -> Message:
     unknown = sorted(message.keys() - {"type", "other_data"})
     if unknown:
         raise UserError(f"message: fields other than its type belong into other_data, and {unknown} do not stand there")
-    return {**other, "type": message["type"]}
+    return {**cast("Mapping[str, Any]", other), "type": message["type"]}
 
 
 def truncation(item_id: str, content_index: int, played_ms: float) -> Message:

@@ -205,7 +205,7 @@ class RealtimeServer:
 
     async def _refuse(self, connection: Any, request: Any) -> Any:
         """Refuse a handshake that the real server would refuse."""
-        target = urlsplit(request.path)
+        target = urlsplit(str(request.path))
         query = parse_qs(target.query)
         key = request.headers.get("Authorization", "")
         refusal = None

@@ -10,7 +10,7 @@ import base64
 import binascii
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from .realtime_ear import Ear
 from .realtime_response import Item, Response
@@ -136,7 +136,7 @@ class RealtimeLine:
                     self.messages.append(cast("dict[str, Any]", message))
                     self._noticed()
                 checked = check_client(message)
-                await _HANDLERS[checked["type"]](self, checked)
+                await self._HANDLERS[checked["type"]](self, checked)
             except Fault as fault:
                 await self.fail(fault, message)
             except ValueError:
@@ -174,7 +174,7 @@ class RealtimeLine:
             calls = {each.get("call_id") for each in self.items if each["type"] == "function_call"}
             if item["call_id"] not in calls:
                 raise Fault(f"No function call with id {item['call_id']!r}.", "invalid_value", "item.call_id")
-            self.outputs.setdefault(item["call_id"], []).append(item["output"])
+            self.outputs.setdefault(str(item["call_id"]), []).append(item["output"])
         elif item["type"] == "mcp_approval_response":
             asked = self._found(item["approval_request_id"], "item.approval_request_id")
             self.approvals.setdefault(asked["id"], []).append(item["approve"])
@@ -280,20 +280,19 @@ class RealtimeLine:
     async def _nothing(self, message: dict[str, Any]) -> None:
         raise Fault(f"{message['type']} is for WebRTC and SIP only.", "invalid_value", "type")
 
-
-_HANDLERS: dict[str, Callable[[RealtimeLine, dict[str, Any]], Awaitable[None]]] = {
-    "session.update": RealtimeLine._update,
-    "conversation.item.create": RealtimeLine._create_item,
-    "conversation.item.delete": RealtimeLine._delete_item,
-    "conversation.item.retrieve": RealtimeLine._retrieve_item,
-    "conversation.item.truncate": RealtimeLine._truncate,
-    "input_audio_buffer.append": RealtimeLine._append,
-    "input_audio_buffer.commit": RealtimeLine._commit,
-    "input_audio_buffer.clear": RealtimeLine._clear,
-    "output_audio_buffer.clear": RealtimeLine._nothing,
-    "response.create": RealtimeLine._create_response,
-    "response.cancel": RealtimeLine._cancel,
-}
+    _HANDLERS: ClassVar[dict[str, Callable[[RealtimeLine, dict[str, Any]], Awaitable[None]]]] = {
+        "session.update": _update,
+        "conversation.item.create": _create_item,
+        "conversation.item.delete": _delete_item,
+        "conversation.item.retrieve": _retrieve_item,
+        "conversation.item.truncate": _truncate,
+        "input_audio_buffer.append": _append,
+        "input_audio_buffer.commit": _commit,
+        "input_audio_buffer.clear": _clear,
+        "output_audio_buffer.clear": _nothing,
+        "response.create": _create_response,
+        "response.cancel": _cancel,
+    }
 
 
 def _first_session() -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from .realtime_script import (
     AskApproval,
@@ -107,7 +107,7 @@ class Response:
         try:
             for part in self.turn.parts:
                 self._go_on()
-                await _PLAYERS[type(part)](self, part)
+                await self._PLAYERS[type(part)](self, part)
             self._go_on()
         except Cancelled:
             await self._cut_off()
@@ -165,7 +165,7 @@ class Response:
             await self._closed(self._open, "incomplete")
 
     async def _message(self, part: Item) -> tuple[Item, dict[str, Any]]:
-        item = {
+        item: Item = {
             "id": self._line.new_id("item"),
             "object": "realtime.item",
             "type": "message",
@@ -174,7 +174,7 @@ class Response:
             "content": [],
         }
         _, number = await self._opened(item)
-        where = {"item_id": item["id"], "output_index": number, "content_index": 0}
+        where: Item = {"item_id": item["id"], "output_index": number, "content_index": 0}
         await self._tell("response.content_part.added", part=part, **where)
         return item, where
 
@@ -270,17 +270,16 @@ class Response:
     async def _user_speaks(self, _part: UserSpeaks) -> None:
         await self._line.speech_begins(self)
 
-
-_PLAYERS: dict[type[Any], Callable[[Response, Any], Awaitable[None]]] = {
-    Say: Response._say,
-    Write: Response._write,
-    Call: Response._call,
-    AskApproval: Response._approval,
-    Gate: Response._wait,
-    Event: Response._event,
-    Frame: Response._frame,
-    ServerError: Response._error,
-    HangUp: Response._hang_up,
-    SessionExpires: Response._expire,
-    UserSpeaks: Response._user_speaks,
-}
+    _PLAYERS: ClassVar[dict[type[Any], Callable[[Response, Any], Awaitable[None]]]] = {
+        Say: _say,
+        Write: _write,
+        Call: _call,
+        AskApproval: _approval,
+        Gate: _wait,
+        Event: _event,
+        Frame: _frame,
+        ServerError: _error,
+        HangUp: _hang_up,
+        SessionExpires: _expire,
+        UserSpeaks: _user_speaks,
+    }

@@ -27,12 +27,10 @@ def check_client(message: Any) -> dict[str, Any]:
     made = _classes("RealtimeClientEvent").get(told["type"])
     if made is None:
         raise Fault(f"Invalid value: {told['type']!r}.", "invalid_value", "type")
-    from pydantic import ValidationError
-
     try:
         checked = made.model_validate(told)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
+    except ValueError as error:  # pydantic's
+        first = cast("Any", error).errors(include_url=False, include_input=False)[0]
         where = ".".join(str(each) for each in first["loc"])
         raise Fault(f"Invalid {where!r}: {first['msg']}", "invalid_value", where) from None
     for extra in _extras(checked, ()):
@@ -81,5 +79,5 @@ def _extras(value: Any, path: tuple[str, ...]) -> Iterator[str]:
     if extra is None:
         return
     yield from (".".join((*path, name)) for name in extra)
-    for name in type(value).model_fields:
+    for name in cast("Any", type(value)).model_fields:
         yield from _extras(getattr(value, name), (*path, name))

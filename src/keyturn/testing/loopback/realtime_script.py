@@ -55,9 +55,9 @@ class Write:
 
 @dataclass(frozen=True)
 class Call:
-    """Calls a function; `arguments` that are no text become JSON. Without a `call_id` it gets the next one.
+    """Calls a function; `arguments` that are no text become JSON.
 
-    `cut_off` leaves the arguments half said and the item incomplete.
+    Without a `call_id` it gets the next one. `cut_off` leaves the arguments half said and the item incomplete.
     """
 
     name: str
