@@ -1,6 +1,7 @@
 """Open, write and read one websocket to OpenAI's realtime endpoint, frame by frame.
 
-What is said stands elsewhere. Here is the only import of `websockets`. Its queue and its limit on a message's size bound what an unread flood costs.
+What is said stands elsewhere. Here is the only import of `websockets`, and it is made when a connection is. Its queue
+and its limit on a message's size bound what an unread flood costs.
 """
 
 from __future__ import annotations
