@@ -146,7 +146,7 @@ class ServerReader:
             if not isinstance(item, dict) or cast("Wire", item).get("type") != "function_call":
                 continue
             try:
-                yield from self._call(cast("Wire", item))
+                yield from self._ended_call(cast("Wire", item))
             except Malformed as error:
                 yield malformed(error, "response.done")
 
@@ -220,8 +220,8 @@ class ServerReader:
         item = mapping(event, "item")
         if item.get("type") != "function_call":
             yield from self._item(event)
-        elif item.get("status", "completed") == "completed":
-            yield from self._call(item)
+        else:
+            yield from self._ended_call(item)
 
     def _deleted(self, event: Wire) -> Events:
         yield ev.RealtimeModelItemDeletedEvent(text(event, "item_id"))
@@ -240,6 +240,10 @@ class ServerReader:
                 "arguments": event.get("arguments"),
             }
         )
+
+    def _ended_call(self, item: Wire) -> Events:
+        # What was cut off has half of its arguments, and they may even be whole JSON.
+        return self._call(item) if item.get("status", "completed") == "completed" else ()
 
     def _call(self, item: Wire) -> Iterator[ev.RealtimeModelEvent]:
         call_id = text(item, "call_id")

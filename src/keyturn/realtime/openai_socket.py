@@ -6,7 +6,9 @@ and its limit on a message's size bound what an unread flood costs.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any, TypedDict
@@ -18,6 +20,10 @@ from .model import RealtimeDisconnected
 _MAX_SIZE = 32 * 2**20
 _MAX_QUEUE = 16
 _CLEAN = (1000, 1001)
+# How long the other side may take to say that it has ended, too.
+_CLOSING = 5.0
+
+log = logging.getLogger("keyturn.realtime")
 
 
 class TransportConfig(TypedDict, total=False):
@@ -56,7 +62,7 @@ class OpenAISocket:
             raise UserError(
                 f"a realtime model needs the package {error.name!r}: pip install 'keyturn[realtime]'"
             ) from error
-        options: dict[str, Any] = {"max_size": _MAX_SIZE, "max_queue": _MAX_QUEUE}
+        options: dict[str, Any] = {"max_size": _MAX_SIZE, "max_queue": _MAX_QUEUE, "close_timeout": _CLOSING}
         options |= {_OPTIONS[name]: value for name, value in transport.items()}
         try:
             return cls(await connect(url, additional_headers=dict(headers), **options))
@@ -64,6 +70,11 @@ class OpenAISocket:
             raise UserError(f"url {url!r} is no websocket address: it begins with ws:// or wss://") from error
         except (InvalidHandshake, WebSocketException, OSError, TimeoutError) as error:
             raise RealtimeDisconnected(f"the realtime model could not be connected: {error}") from error
+
+    @property
+    def ended(self) -> bool:
+        """Return whether the connection has ended, even if nobody has noticed."""
+        return self._connection.close_code is not None
 
     async def send(self, message: Mapping[str, Any]) -> None:
         """Write one message, waiting while the socket is full; raise where it was not handed over."""
@@ -91,10 +102,20 @@ class OpenAISocket:
                 raise
             yield frame
 
-    async def close(self) -> None:
-        """End the connection, however it stands."""
+    async def close(self, *, unread: bool = False) -> None:
+        """End the connection, however it stands; `unread` says that nobody else reads what still comes.
+
+        The other side's last word stands behind everything that it has sent before.
+        """
+        closing = asyncio.ensure_future(self._connection.close())
+        try:
+            if unread:
+                async for _ in self.frames():
+                    pass
+        except Exception:  # the connection broke: it has ended all the same
+            log.debug("the connection broke while it was closed", exc_info=True)
         with suppress(OSError):
-            await self._connection.close()
+            await closing
 
 
 def check_transport(config: Any) -> dict[str, Any]:

@@ -111,6 +111,10 @@ class OpenAIRealtimeWebSocketModel(RealtimeModel):
 
     async def connect(self, options: RealtimeModelConfig) -> None:
         """Open a connection and send the initial settings."""
+        last = self._connection
+        if last is not None and last.socket.ended:
+            # Whoever is connecting has noticed it before the reader has.
+            await self._ended(last, None)
         if self._connection is not None or self._connecting:
             raise UserError("the realtime model is connected already: close it first")
         unknown = options.keys() - _OPTIONS
@@ -160,9 +164,10 @@ class OpenAIRealtimeWebSocketModel(RealtimeModel):
             return
         connection.closing = True
         self._connection = None
-        await connection.socket.close()
         task = connection.task
-        if task is not None and task is not asyncio.current_task():
+        mine = task is asyncio.current_task()
+        await connection.socket.close(unread=mine)
+        if task is not None and not mine:
             # It ends by itself when the listener it is telling something has heard it.
             await asyncio.wait({task}, timeout=_PATIENCE)
             task.cancel()
@@ -200,17 +205,19 @@ class OpenAIRealtimeWebSocketModel(RealtimeModel):
         broken: Exception | None = None
         try:
             async for frame in connection.socket.frames():
-                if connection.closing:
-                    return
-                await self._frame(connection, frame)
+                if not connection.closing:
+                    await self._frame(connection, frame)
         except Exception as error:  # whatever it is, the session hears of it and of the end of the connection
             broken = error
+        await self._ended(connection, broken)
+
+    async def _ended(self, connection: _Connection, broken: Exception | None) -> None:
         if connection.closing:
             return
         connection.closing = True
         if self._connection is connection:
             self._connection = None
-        await connection.socket.close()
+        await connection.socket.close(unread=True)
         if broken is not None:
             await self._tell(ev.RealtimeModelExceptionEvent(broken, "the connection to the realtime model broke"))
         await self._tell(ev.RealtimeModelConnectionStatusEvent("disconnected"))
