@@ -9,6 +9,7 @@ from typing import Any
 
 from keyturn.realtime import OpenAIRealtimeWebSocketModel, RealtimeModelListener
 from keyturn.testing.loopback.realtime import RealtimeServer
+from tests.waiting import turns_of_the_loop
 
 
 class Heard(RealtimeModelListener):
@@ -45,6 +46,14 @@ class Heard(RealtimeModelListener):
         return self.of(kind)
 
 
+async def stillness(count: Callable[[], int]) -> int:
+    """Wait until a count stays what it is, however often everybody else goes first, and give it back."""
+    last = -1
+    while last != (last := count()):
+        await turns_of_the_loop(500)
+    return last
+
+
 @asynccontextmanager
 async def talking(
     script: Any = (), *, settings: Any = None, transport: Any = None, **options: Any
@@ -54,9 +63,8 @@ async def talking(
     model = OpenAIRealtimeWebSocketModel(transport_config=transport)
     model.add_listener(heard)
     async with RealtimeServer(script) as server:
-        await model.connect(
-            {"url": server.url, "api_key": "k", "initial_model_settings": settings or {}, **options}  # type: ignore[typeddict-item]
-        )
+        given: Any = {"url": server.url, "api_key": "k", "initial_model_settings": settings or {}, **options}
+        await model.connect(given)
         try:
             yield model, server, heard
         finally:

@@ -24,6 +24,7 @@ from keyturn.realtime import (
 from keyturn.testing.loopback.realtime import Call, Frame, Gate, HangUp, RealtimeServer, Say, SessionExpires, Turn
 from tests.realtime.listening import Heard, talking
 from tests.table import each
+from tests.waiting import turns_of_the_loop
 
 CALL = RealtimeModelToolCallEvent("pay", "c1", "{}")
 EVENTS = [
@@ -143,7 +144,7 @@ class TestRefusals:
 
     async def test_transport_settings_are_checked(self) -> None:
         with pytest.raises(UserError, match=r"has no \['max_queue'\]"):
-            OpenAIRealtimeWebSocketModel(transport_config={"max_queue": 1})  # type: ignore[typeddict-unknown-key]
+            OpenAIRealtimeWebSocketModel(transport_config={"max_queue": 1})
 
     async def test_connecting_twice_is_refused(self) -> None:
         async with talking() as (model, server, _):
@@ -174,7 +175,7 @@ class TestNotConnected:
     async def _until_it_is_noticed(model: OpenAIRealtimeWebSocketModel, event: Any) -> None:
         while True:  # what the operating system took until then was handed over
             await model.send_event(event)
-            await asyncio.sleep(0)
+            await turns_of_the_loop()
 
 
 class TestTheEnd:

@@ -31,7 +31,7 @@ from keyturn.testing.loopback.realtime import (
     Write,
 )
 from keyturn.testing.loopback.realtime_rules import _classes
-from tests.realtime.listening import talking
+from tests.realtime.listening import stillness, talking
 from tests.table import each
 
 CALL = {"type": "function_call", "id": "i1", "call_id": "c1", "name": "pay", "arguments": "{}", "status": "completed"}
@@ -222,7 +222,7 @@ class TestFloods:
             gate = asyncio.Event()
             told = 0
 
-            class Slow(type(heard)):  # type: ignore[misc]
+            class Slow(type(heard)):
                 async def on_event(self, event: Any) -> None:
                     nonlocal told
                     told += event.type == "audio"
@@ -231,12 +231,9 @@ class TestFloods:
 
             model.add_listener(Slow())
             await model.send_event(RealtimeModelSendUserInput("hi"))
-            last = -1
-            while len(server.line.events) != last:
-                last = len(server.line.events)
-                await asyncio.sleep(0.1)
+            taken = await stillness(lambda: len(server.line.events))
             assert told == 1
-            assert last < count, "the whole flood was taken in"
+            assert taken < count, "the whole flood was taken in"
             gate.set()
             await heard.until("audio", count)
 

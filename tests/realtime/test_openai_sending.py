@@ -22,10 +22,12 @@ from keyturn.realtime import (
 )
 from keyturn.realtime.openai_session import session_of
 from keyturn.realtime.openai_turns import ResponseTurns
+from keyturn.realtime.openai_voice import CutOff, Voice
 from keyturn.testing.loopback.realtime import AskApproval, Call, Gate, Say, Turn, UserSpeaks, Write, tone
 from keyturn.testing.loopback.realtime_rules import check_client
-from tests.realtime.listening import talking
+from tests.realtime.listening import stillness, talking
 from tests.table import each
+from tests.waiting import never
 
 
 @function_tool
@@ -194,7 +196,7 @@ class TestAudio:
         piece = random.Random(1).randbytes(256 * 1024)  # what cannot be made smaller on the way
 
         async def hears_nothing(_audio: bytes) -> None:
-            await asyncio.Event().wait()
+            await never()
 
         async def pour(model: Any) -> None:
             nonlocal handed
@@ -206,11 +208,8 @@ class TestAudio:
             await server.sent("session.updated")
             server.line.ear.hear = hears_nothing
             pouring = asyncio.create_task(pour(model))
-            last = -1
-            while handed != last:
-                last = handed
-                await asyncio.sleep(0.2)
-            assert handed < 200, "500 MB went somewhere"
+            await stillness(lambda: handed)
+            assert 0 < handed < 200, "500 MB went somewhere"
             pouring.cancel()
             await server.hang_up(abrupt=True)
 
@@ -355,11 +354,31 @@ class TestInterrupt:
             await model.send_event(RealtimeModelSendUserInput("count"))
             await heard.until("audio_done")
             await gate.reached()
-            await asyncio.sleep(0.05)  # the ten milliseconds of audio have been played by then
             await model.send_event(RealtimeModelSendInterrupt())
             await heard.until("turn_ended")
             assert all(each["audio_end_ms"] <= 10 for each in server.messages if each["type"].endswith("truncate"))
             assert server.errors == []
+
+    def test_without_a_tracker_it_is_played_as_fast_as_it_lasts(self) -> None:
+        now = 100.0
+        voice = Voice(None, lambda: now)
+        assert voice.cut() is None
+        voice.hear(("i1", 0), 48_000)
+        now = 100.4
+        cut = voice.cut()
+        assert cut is not None
+        assert (cut.item_id, round(cut.heard_ms or 0)) == ("i1", 400)
+        assert not voice.hear(("i1", 0), 48_000), "it was cut off"
+        assert voice.cut() is None
+        voice.hear(("i2", 0), 48_000)
+        voice.finish(("i2", 0))
+        now = 101.6
+        cut = voice.cut()
+        assert cut == CutOff("i2", 0, None), "a player may be behind, and all of it has been heard"
+        voice.hear(("i3", 0), 48_000)
+        voice.finish(("i3", 0))
+        now = 110.0
+        assert voice.cut() is None, "it ended long ago"
 
     async def test_what_was_cut_off_is_not_played_on(self) -> None:
         gate = Gate()
@@ -449,7 +468,7 @@ class TestOtherEvents:
             }
             answer = {"type": "mcp_approval_response", "id": "a1", "approval_request_id": "mcpr_1", "approve": True}
             other = {"other_data": {"item": answer}}
-            await model.send_event(RealtimeModelSendRawMessage({"type": "conversation.item.create", **other}))  # type: ignore[typeddict-item]
+            await model.send_event(RealtimeModelSendRawMessage({"type": "conversation.item.create", **other}))
             await server.received("conversation.item.create", 2)
             await heard.until(lambda: len(heard.raw("conversation.item.done")) == 3)
             assert server.approvals == {"mcpr_1": [True]}
@@ -478,10 +497,10 @@ class TestOtherEvents:
     async def test_what_is_no_event_is_refused(self) -> None:
         async with talking() as (model, _server, _heard):
             with pytest.raises(UserError, match="cannot be sent a str"):
-                await model.send_event("hi")  # type: ignore[arg-type]
+                await model.send_event("hi")
             call = RealtimeModelToolCallEvent("pay", "c1", "{}")
             with pytest.raises(UserError, match="output must be a text"):
-                await model.send_event(RealtimeModelSendToolOutput(call, {"a": 1}, True))  # type: ignore[arg-type]
+                await model.send_event(RealtimeModelSendToolOutput(call, {"a": 1}, True))
 
     async def test_an_event_is_sent_only_if_it_still_should_be(self) -> None:
         async with talking() as (model, server, _):

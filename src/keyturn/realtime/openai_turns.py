@@ -44,9 +44,9 @@ class ResponseTurns:
         return self.active is not None or self._pending
 
     @property
-    def waiting(self) -> bool:
-        """Return whether somebody wants a response that has not been asked for."""
-        return bool(self._wishes)
+    def ready(self) -> bool:
+        """Return whether a response is wanted and would not be refused."""
+        return bool(self._wishes) and not self.busy and not self._refused
 
     def want(self, wish: Mapping[str, Any]) -> None:
         """Note that a response is wanted; `wish` is what `response.create` says besides its type."""
@@ -58,7 +58,7 @@ class ResponseTurns:
 
     def next(self) -> dict[str, Any] | None:
         """Return the message to send now, None where there is none or it would be refused."""
-        if self.busy or self._refused or not self._wishes:
+        if not self.ready:
             return None
         self._count += 1
         self._asked = {"event_id": f"keyturn_response_{self._count}", **self._wishes.popleft()}

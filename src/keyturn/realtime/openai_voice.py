@@ -14,6 +14,8 @@ from .audio_formats import milliseconds
 from .playback import RealtimePlaybackTracker
 
 _REMEMBERED = 64
+# How far a player may be behind: so long after its end, a voice can still be cut off.
+_BEHIND_MS = 1000.0
 
 Part = tuple[str, int]
 
@@ -68,9 +70,12 @@ class Voice:
         if part is None:
             return None
         came = self._came.get(part)
+        over = self._whole and came is not None and heard >= came
+        if over and self._tracker is None and heard > (came or 0) + _BEHIND_MS:
+            self._current = None
+            return None
         if came is not None:
             heard = min(heard, came)
-        over = self._whole and came is not None and heard >= came
         self._current = None
         self._cut[part] = None
         if len(self._cut) > _REMEMBERED:

@@ -247,8 +247,9 @@ class OpenAIRealtimeWebSocketModel(RealtimeModel):
             elif isinstance(told, ev.RealtimeModelAudioDoneEvent):
                 connection.voice.finish((told.item_id, told.content_index))
             await self._tell(told)
-        async with connection.writing:
-            await _respond(connection)
+        if connection.turns.ready:  # a sender that waits for the line must not keep the reader waiting
+            async with connection.writing:
+                await _respond(connection)
 
     async def _send_on(self, connection: _Connection, event: RealtimeModelSendInterrupt) -> None:
         async with connection.writing:

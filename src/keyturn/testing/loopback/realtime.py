@@ -89,6 +89,7 @@ class RealtimeServer:
         self._changed = asyncio.Condition()
         self._server: Any = None
         self._notices: set[asyncio.Task[None]] = set()
+        self._conversations: set[asyncio.Task[Any]] = set()
 
     # What happened.
 
@@ -200,6 +201,8 @@ class RealtimeServer:
     async def __aexit__(self, *_raised: object) -> None:
         for line in self.lines:
             await line.end()
+        for task in self._conversations:
+            task.cancel()
         self._server.close()
         await self._server.wait_closed()
 
@@ -227,11 +230,15 @@ class RealtimeServer:
         line.heard = self._heard
         self.lines.append(line)
         self._notice()
+        task = asyncio.current_task()
+        assert task is not None
+        self._conversations.add(task)
         try:
             await line.converse()
         except ConnectionClosed:
             pass
         finally:
+            self._conversations.discard(task)
             await line.end()
 
     async def _next_turn(self, line: RealtimeLine) -> Turn:
