@@ -6,10 +6,15 @@ The tables are facts, looked up in openai-agents 0.24.0.
 from __future__ import annotations
 
 import abc
+import ast
 import asyncio
 import dataclasses
+import doctest
+import importlib
 import inspect
 import typing
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import pytest
@@ -17,6 +22,7 @@ import pytest
 import keyturn.realtime as realtime
 from keyturn import UserError
 from keyturn.realtime import model, model_events, model_inputs
+from keyturn.testing.loopback import realtime_script
 from tests.table import each
 
 NO = dataclasses.MISSING
@@ -220,6 +226,19 @@ def test_every_name_of_the_table_is_there() -> None:
     assert all(getattr(realtime, name) is not None for name in realtime.__all__)
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = realtime.no_such_name
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    stub = Path(realtime.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    imports = [node for node in ast.parse(stub).body if isinstance(node, ast.ImportFrom)]
+    assert sorted(alias.asname or "" for node in imports for alias in node.names) == sorted(realtime.__all__)
+
+
+def test_the_examples_run() -> None:
+    found = [importlib.import_module(f"keyturn.realtime.{each.name}") for each in iter_modules(realtime.__path__)]
+    done = [doctest.testmod(module) for module in [*found, realtime_script]]
+    assert sum(result.failed for result in done) == 0
+    assert sum(result.attempted for result in done) > 30
 
 
 def test_a_playback_tracker_counts_what_was_played() -> None:

@@ -115,6 +115,33 @@ class TestRefusals:
         with pytest.raises(RealtimeDisconnected, match="could not be connected"):
             await OpenAIRealtimeWebSocketModel().connect({"url": "ws://127.0.0.1:1/v1/realtime", "api_key": "k"})
 
+    @each(
+        "location", ["/v1/realtime?model=other", "ws://127.0.0.1:{port}/elsewhere", "ws://localhost:{port}/v1/realtime"]
+    )
+    async def test_a_redirect_is_not_followed(self, location: str) -> None:
+        asked: list[bytes] = []
+
+        async def redirects(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            asked.append(await reader.readuntil(b"\r\n\r\n"))
+            head = f"HTTP/1.1 302 Found\r\nLocation: {location.format(port=port)}\r\nContent-Length: 0\r\n\r\n"
+            writer.write(head.encode())
+            writer.close()
+
+        server = await asyncio.start_server(redirects, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        url = f"ws://127.0.0.1:{port}/v1/realtime"
+        with pytest.raises(RealtimeDisconnected, match="302"):
+            await OpenAIRealtimeWebSocketModel().connect({"url": url, "headers": {"api-key": "s3cret"}})
+        assert len(asked) == 1
+        server.close()
+
+    async def test_what_is_none_is_as_if_it_were_not_given(self) -> None:
+        none: Any = {"headers": None, "call_id": None, "playback_tracker": None}
+        async with talking(settings={"voice": None, "tools": None, "audio": None}, **none) as (_, server, _heard):
+            await server.sent("session.updated")
+            assert "tools" not in server.messages[0]["session"]
+            assert server.errors == []
+
     async def test_a_handshake_that_takes_too_long(self) -> None:
         async def silent(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await _reader.read()

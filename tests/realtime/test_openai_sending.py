@@ -307,6 +307,14 @@ class TestResponses:
         assert not turns.hear({"type": "error", "error": {"event_id": asked["event_id"], "code": "rate_limited"}})
         assert turns.next() is not None
 
+    def test_an_error_that_does_not_say_what_it_is_about_blocks_nothing(self) -> None:
+        turns = ResponseTurns()
+        turns.want({})
+        assert turns.next() is not None
+        turns.hear({"type": "error", "error": {"message": "oops", "event_id": None}})
+        turns.want({})
+        assert turns.next() is not None
+
     def test_the_order_of_events_never_blocks_it_for_ever(self) -> None:
         turns = ResponseTurns()
         for event in (

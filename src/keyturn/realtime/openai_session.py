@@ -30,6 +30,7 @@ _INPUT = {
     "turn_detection": "turn_detection",
 }
 _OUTPUT = {"output_audio_format": "format", "voice": "voice", "speed": "speed"}
+_CAN_BE_OFF = frozenset({"turn_detection", "input_audio_noise_reduction", "noise_reduction", "tracing"})
 _SERVER_VAD = frozenset({"threshold", "silence_duration_ms", "prefix_padding_ms", "idle_timeout_ms"})
 _MODALITIES = ("text", "audio")
 
@@ -41,6 +42,7 @@ def session_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     {'type': 'realtime', 'instructions': 'Be brief.', 'audio': {'output': {'voice': 'ash'}}}
     """
     _check_names(settings)
+    settings = _meant(settings)
     session: dict[str, Any] = {"type": "realtime"}
     if "model_name" in settings:
         session["model"] = settings["model_name"]
@@ -54,7 +56,7 @@ def session_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     tools = tools_of(settings.get("tools") or (), settings.get("handoffs") or ())
     if "tools" in settings or "handoffs" in settings:
         session["tools"] = tools
-    if settings.get("tool_choice") is not None:
+    if "tool_choice" in settings:
         session["tool_choice"] = chosen(settings["tool_choice"], tools)
     return session
 
@@ -75,6 +77,11 @@ def _tool(tool: Any) -> dict[str, Any]:
         f"the tool {getattr(tool, 'name', tool)!r} ({own.get('type')}) does not run in a realtime session: "
         "use function tools, handoffs and HostedMCPTool"
     )
+
+
+def _meant(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings without those that are None, except where None switches something off."""
+    return {name: value for name, value in settings.items() if value is not None or name in _CAN_BE_OFF}
 
 
 def _check_names(settings: Mapping[str, Any]) -> None:
@@ -98,7 +105,7 @@ def _audio(settings: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for direction, names in (("input", _INPUT), ("output", _OUTPUT)):
         told = {short: settings[name] for name, short in names.items() if name in settings}
-        told |= cast("Mapping[str, Any]", nested.get(direction) or {})
+        told |= _meant(cast("Mapping[str, Any]", nested.get(direction) or {}))
         if "format" in told:
             told["format"] = to_realtime_audio_format(told["format"])
         if told.get("turn_detection") is not None:

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any, TypedDict
 
+from .._version import __version__
 from ..core.errors import UserError
 from .model import RealtimeDisconnected
 
@@ -62,19 +63,28 @@ class OpenAISocket:
             raise UserError(
                 f"a realtime model needs the package {error.name!r}: pip install 'keyturn[realtime]'"
             ) from error
+
+        class Direct(connect):
+            """Follows no redirect: the key, by whatever header it goes, is for the address that was given."""
+
+            def process_redirect(self, exc: Exception) -> Exception | str:
+                return exc
+
+        own = any(name.lower() == "user-agent" for name in headers)
+        agent = None if own else f"Keyturn/{__version__}"
         options: dict[str, Any] = {"max_size": _MAX_SIZE, "max_queue": _MAX_QUEUE, "close_timeout": _CLOSING}
         options |= {_OPTIONS[name]: value for name, value in transport.items()}
         try:
-            return cls(await connect(url, additional_headers=dict(headers), **options))
+            return cls(await Direct(url, additional_headers=dict(headers), user_agent_header=agent, **options))
         except InvalidURI as error:
-            raise UserError(f"url {url!r} is no websocket address: it begins with ws:// or wss://") from error
+            raise UserError("url is no websocket address: it must begin with ws:// or wss://") from error
         except (InvalidHandshake, WebSocketException, OSError, TimeoutError) as error:
             raise RealtimeDisconnected(f"the realtime model could not be connected: {error}") from error
 
     @property
     def ended(self) -> bool:
         """Return whether the connection has ended, even if nobody has noticed."""
-        return self._connection.close_code is not None
+        return self._connection.protocol.close_code is not None
 
     async def send(self, message: Mapping[str, Any]) -> None:
         """Write one message, waiting while the socket is full; raise where it was not handed over."""

@@ -95,7 +95,9 @@ class ResponseTurns:
             return False
         told = cast("Mapping[str, Any]", error)
         refused = told.get("code") == REFUSED
-        if told.get("event_id") != self._asked["event_id"] and not (refused and told.get("event_id") is None):
+        cause = told.get("event_id")
+        # An error may not say what it is about. If it is not about this, the next one is refused and comes back.
+        if cause != self._asked["event_id"] and not (cause is None and (refused or self._pending)):
             return False
         if refused:
             self._again(self._asked)

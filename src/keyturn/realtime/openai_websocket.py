@@ -14,7 +14,6 @@ from contextlib import suppress
 from typing import Any, cast
 from urllib.parse import urlencode
 
-from .._version import __version__
 from ..core.errors import UserError
 from . import model_events as ev
 from .model import RealtimeDisconnected, RealtimeModel, RealtimeModelConfig, RealtimeModelListener, get_api_key
@@ -120,6 +119,7 @@ class OpenAIRealtimeWebSocketModel(RealtimeModel):
         unknown = options.keys() - _OPTIONS
         if unknown:
             raise UserError(f"the model's config has no {sorted(unknown)}; it has {sorted(_OPTIONS)}")
+        options = cast("RealtimeModelConfig", {name: value for name, value in options.items() if value is not None})
         settings = {**DEFAULT_MODEL_SETTINGS, **options.get("initial_model_settings", {})}
         settings.setdefault("model_name", DEFAULT_REALTIME_MODEL)
         session = session_of(settings)
@@ -149,13 +149,12 @@ class OpenAIRealtimeWebSocketModel(RealtimeModel):
         return f"{_ADDRESS}?{urlencode(query)}"
 
     async def _headers(self, options: RealtimeModelConfig) -> dict[str, str]:
-        agent = {"User-Agent": f"Keyturn/{__version__}"}
         if "headers" in options:
-            return {**agent, **options["headers"]}
+            return options["headers"]
         key = await get_api_key(options.get("api_key"))
         if not key:
             raise UserError(_KEYLESS)
-        return {**agent, "Authorization": f"Bearer {key}"}
+        return {"Authorization": f"Bearer {key}"}
 
     async def close(self) -> None:
         """End the connection; listeners are told "disconnected" before this returns."""
