@@ -24,7 +24,7 @@ from keyturn.realtime import (
 from keyturn.testing.loopback.realtime import Call, Frame, Gate, HangUp, RealtimeServer, Say, SessionExpires, Turn
 from tests.realtime.listening import Heard, talking
 from tests.table import each
-from tests.waiting import turns_of_the_loop
+from tests.waiting import never, turns_of_the_loop
 
 CALL = RealtimeModelToolCallEvent("pay", "c1", "{}")
 EVENTS = [
@@ -295,6 +295,55 @@ class TestAgain:
             assert server.outputs == {"c1": ["ok"]}
             assert [len(line.outputs) for line in server.lines] == [0, 1]
             assert server.errors == []
+
+    async def test_a_result_of_the_old_connection_is_delivered_on_the_new_one(self) -> None:
+        script = [Turn(Call("pay", {"to": "ann"}, "c1"), HangUp(abrupt=True)), "Paid."]
+        async with talking(script) as (model, server, heard):
+            await model.send_event(RealtimeModelSendUserInput("pay ann"))
+            [call] = await heard.until("function_call")
+            await heard.until("connection_status", 3)
+            with pytest.raises(RealtimeDisconnected):
+                await model.send_event(RealtimeModelSendToolOutput(call, "paid", start_response=True))
+            await model.connect({"url": server.url, "api_key": "k"})
+            await model.send_event(RealtimeModelSendToolOutput(call, "paid", start_response=True))
+            await heard.until("turn_ended")
+            assert server.outputs == {"c1": ["paid"]}
+            called, answer, _ = server.line.items
+            assert (called["type"], called["name"], called["arguments"]) == ("function_call", "pay", '{"to": "ann"}')
+            assert (answer["type"], answer["call_id"]) == ("function_call_output", "c1")
+            assert len(heard.of("function_call")) == 1, "the model did not call it again"
+            assert server.errors == []
+
+    async def test_a_call_that_the_session_told_again_is_not_told_twice(self) -> None:
+        call = RealtimeModelToolCallEvent("pay", "c1", "{}")
+        item = {"type": "function_call", "call_id": "c1", "name": "pay", "arguments": "{}"}
+        again: Any = {"type": "conversation.item.create", "other_data": {"item": item}}
+        async with talking() as (model, server, _heard):
+            await model.send_event(RealtimeModelSendRawMessage(again))
+            for output in ("one", "two"):
+                await model.send_event(RealtimeModelSendToolOutput(call, output, start_response=False))
+            await server.received("conversation.item.create", 3)
+            await server.sent("conversation.item.done", 3)
+            assert [each["type"] for each in server.line.items].count("function_call") == 1
+
+    async def test_whoever_is_cancelled_while_connecting_leaves_no_connection(self) -> None:
+        class Waits(Heard):
+            async def on_event(self, event: Any) -> None:
+                await super().on_event(event)
+                if event.type == "connection_status" and event.status == "connected":
+                    await never()
+
+        async with RealtimeServer() as server:
+            model = OpenAIRealtimeWebSocketModel()
+            heard = Waits()
+            model.add_listener(heard)
+            connecting = asyncio.create_task(model.connect({"url": server.url, "api_key": "k"}))
+            await heard.until("connection_status", 2)
+            connecting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await connecting
+            assert not model.connected
+            await server.disconnected()
 
     async def test_it_may_begin_before_a_listener_has_heard_of_the_end(self) -> None:
         class Reconnects(Heard):

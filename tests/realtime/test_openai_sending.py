@@ -492,6 +492,8 @@ class TestOtherEvents:
             ({"type": "x", "other_data": []}, None),
             ({"type": "x", "other_data": "y"}, "other_data must be a dict"),
             ({"type": "x", "item": {}}, r"\['item'\]"),
+            ({"type": "response.create", "other_data": {"response": {"metadata": {"a": float("nan")}}}}, "as JSON"),
+            ({"type": "response.create", "other_data": {"response": object()}}, "as JSON"),
         ],
     )
     async def test_a_raw_message_of_another_shape_is_refused(self, message: Any, said: str | None) -> None:

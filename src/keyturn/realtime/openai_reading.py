@@ -99,6 +99,10 @@ class ServerReader:
         self._items = _Recent()
         self._ended = _Recent()
 
+    def knows(self, call_id: str) -> bool:
+        """Return whether a call was made on this connection."""
+        return call_id in self._calls
+
     def read(self, event: Wire) -> list[ev.RealtimeModelEvent]:
         """Return what an event tells, in its order."""
         kind = cast("str", event["type"])

@@ -32,7 +32,15 @@ from .openai_session import DEFAULT_MODEL_SETTINGS, DEFAULT_REALTIME_MODEL, sess
 from .openai_socket import OpenAISocket, TransportConfig, check_transport
 from .openai_turns import ResponseTurns
 from .openai_voice import Voice
-from .openai_writing import audio_messages, cancellation, raw_message, tool_output, truncation, user_message
+from .openai_writing import (
+    audio_messages,
+    call_message,
+    cancellation,
+    raw_message,
+    tool_output,
+    truncation,
+    user_message,
+)
 
 _ADDRESS = "wss://api.openai.com/v1/realtime"
 _KEYLESS = (
@@ -61,6 +69,8 @@ class _Connection:
         # Several messages of one event stay together.
         self.writing = asyncio.Lock()
         self.closing = False
+        # Calls that were put into the conversation from here.
+        self.calls: set[str] = set()
 
     def settle(self, settings: Mapping[str, Any], session: Mapping[str, Any]) -> None:
         """Note settings that were sent, in our words and in the wire's."""
@@ -138,7 +148,11 @@ class OpenAIRealtimeWebSocketModel(RealtimeModel):
             self._connection = connection
         finally:
             self._connecting = False
-        await self._tell(ev.RealtimeModelConnectionStatusEvent("connected"))
+        try:
+            await self._tell(ev.RealtimeModelConnectionStatusEvent("connected"))
+        except BaseException:  # whoever connects was cancelled: a connection that nobody reads would stay
+            await self.close()
+            raise
         connection.task = asyncio.create_task(self._read(connection), name="keyturn realtime reader")
 
     def _url(self, options: RealtimeModelConfig, settings: Mapping[str, Any]) -> str:
@@ -184,7 +198,7 @@ class OpenAIRealtimeWebSocketModel(RealtimeModel):
         return await self._send(event, send_if)
 
     async def _send(self, event: RealtimeModelSendEvent, send_if: Callable[[], bool] | None) -> bool:
-        sender = _SENDERS.get(type(event))
+        sender = next((_SENDERS[kind] for kind in type(event).__mro__ if kind in _SENDERS), None)
         if sender is None:
             raise UserError(f"a realtime model cannot be sent a {type(event).__name__}: see RealtimeModelSendEvent")
         connection = self._connection
@@ -285,7 +299,13 @@ async def _audio(connection: _Connection, event: RealtimeModelSendAudio) -> None
 
 
 async def _tool_output(connection: _Connection, event: RealtimeModelSendToolOutput) -> ev.RealtimeModelEvent:
-    await connection.socket.send(tool_output(event))
+    answer = tool_output(event)
+    call = event.tool_call
+    if not connection.reader.knows(call.call_id) and call.call_id not in connection.calls:
+        # It was made on an older connection. The server takes no result of a call that is not in its conversation.
+        connection.calls.add(call.call_id)
+        await connection.socket.send(call_message(call))
+    await connection.socket.send(answer)
     if event.start_response:
         connection.turns.want({})
         await _respond(connection)
@@ -322,6 +342,9 @@ async def _raw(connection: _Connection, event: RealtimeModelSendRawMessage) -> N
     message = raw_message(event)
     response: Any = message.get("response")
     apart = isinstance(response, Mapping) and cast("Mapping[str, Any]", response).get("conversation") == "none"
+    item: Any = message.get("item")
+    if isinstance(item, Mapping) and cast("Mapping[str, Any]", item).get("type") == "function_call":
+        connection.calls.add(str(cast("Mapping[str, Any]", item).get("call_id")))
     if message["type"] != "response.create" or apart:
         await connection.socket.send(message)
         return

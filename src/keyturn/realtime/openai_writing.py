@@ -6,10 +6,12 @@ A wrong input is refused with the name of what is wrong, before anything of it i
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from ..core.errors import UserError
+from .model_events import RealtimeModelToolCallEvent
 from .model_inputs import RealtimeModelSendAudio, RealtimeModelSendRawMessage, RealtimeModelSendToolOutput
 
 Message = dict[str, Any]
@@ -69,6 +71,12 @@ def tool_output(event: RealtimeModelSendToolOutput) -> Message:
     return _created({"type": "function_call_output", "call_id": event.tool_call.call_id, "output": event.output})
 
 
+def call_message(call: RealtimeModelToolCallEvent) -> Message:
+    """Return the message that puts a call of another connection into the conversation."""
+    fields = {"call_id": call.call_id, "name": call.name, "arguments": call.arguments}
+    return _created({"type": "function_call", **fields})
+
+
 def raw_message(event: RealtimeModelSendRawMessage) -> Message:
     """Return a message in the provider's own words."""
     given: Any = event.message
@@ -81,7 +89,12 @@ def raw_message(event: RealtimeModelSendRawMessage) -> Message:
     unknown = sorted(message.keys() - {"type", "other_data"})
     if unknown:
         raise UserError(f"message: fields other than its type belong into other_data, and {unknown} do not stand there")
-    return {**cast("Mapping[str, Any]", other), "type": message["type"]}
+    made: Message = {**cast("Mapping[str, Any]", other), "type": message["type"]}
+    try:
+        json.dumps(made, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UserError(f"message: other_data cannot be written as JSON: {error}") from error
+    return made
 
 
 def truncation(item_id: str, content_index: int, played_ms: float) -> Message:
