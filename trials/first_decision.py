@@ -30,8 +30,9 @@ from .table import grid
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 120.0
-_PATIENCE = 600.0
+_PATIENCE = 300.0
 _LINK = re.compile(r"http://localhost:\d+/enter#kt_\w+")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _UP, _WHOLE = "Keyturn: the model turns one key", "Ctrl-C ends it"
 #: A stranger has none of these: no keys of providers, no screen for the demo's own browser, nothing of this program.
 _NOT_THEIRS = re.compile(r"DISPLAY|WAYLAND_.*|.*_API_KEY|KEYTURN_.*|DEMO_ONCE|PYTHONPATH|VIRTUAL_ENV|VENV|M.*FLAGS|MAKELEVEL")
@@ -79,7 +80,7 @@ class Typed:
     def until(self, words: str) -> None:
         """Read what it says until it said these words; raise `SystemExit` if it ends before, or takes for ever."""
         ends = time.monotonic() + _PATIENCE
-        while words not in self.said:
+        while words not in _plain(self.said):
             ready = select.select([self._leader], [], [], max(0.0, ends - time.monotonic()))[0]
             more = b""
             with contextlib.suppress(OSError):  # a terminal whose program has ended
@@ -109,6 +110,11 @@ class Typed:
         with contextlib.suppress(OSError):
             while select.select([self._leader], [], [], 30)[0] and os.read(self._leader, 65_536):
                 pass
+
+
+def _plain(text: str) -> str:
+    """Return what a terminal shows as words: without colours, and however the lines are folded."""
+    return " ".join(_COLOUR.sub("", text).split())
 
 
 def theirs(home: Path, *, cold: bool) -> dict[str, str]:
