@@ -35,7 +35,9 @@ _LINK = re.compile(r"http://localhost:\d+/enter#kt_\w+")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _UP, _WHOLE = "Keyturn: the model turns one key", "Ctrl-C ends it"
 #: A stranger has none of these: no keys of providers, no screen for the demo's own browser, nothing of this program.
-_NOT_THEIRS = re.compile(r"DISPLAY|WAYLAND_.*|.*_API_KEY|KEYTURN_.*|DEMO_ONCE|PYTHONPATH|VIRTUAL_ENV|VENV|M.*FLAGS|MAKELEVEL")
+_NOT_THEIRS = re.compile(
+    r"DISPLAY|WAYLAND_.*|.*_API_KEY|KEYTURN_.*|DEMO_ONCE|PYTHONPATH|VIRTUAL_ENV|VENV|M.*FLAGS|MAKELEVEL"
+)
 _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
 _ARGUMENTS += ["--disable-component-update", "--disable-sync", "--no-first-run"]
 
@@ -140,9 +142,10 @@ def decide(link: str, watch: Stopwatch) -> str:
         for place in range(page.locator(".row").count()):
             page.locator(".row").nth(place).click()
             page.wait_for_url("**/requests/*")
-            if page.get_by_role("button", name="Approve this call").count() and not page.locator(".row.on").get_by_text(
-                "/2"
-            ).count():
+            if (
+                page.get_by_role("button", name="Approve this call").count()
+                and not page.locator(".row.on").get_by_text("/2").count()
+            ):
                 yield
 
     with sync_playwright() as playwright:
@@ -171,7 +174,9 @@ def demo(folder: Path, environ: dict[str, str], python: str | None) -> Generator
     """Say `make demo` in a clone, or run the demo in an environment that is there; end it afterwards."""
     if python is not None:
         environ = {**environ, "PYTHONPATH": str(folder / "src")}
-    run = Typed(["make", "demo"] if python is None else [python, "-P", "-m", "keyturn.cli.main", "demo"], folder, environ)
+    run = Typed(
+        ["make", "demo"] if python is None else [python, "-P", "-m", "keyturn.cli.main", "demo"], folder, environ
+    )
     try:
         yield run
     finally:
@@ -211,7 +216,9 @@ def main() -> int:
         parts, said = measure(options.python, cold=options.cold)
         total = sum(part.seconds for part in parts)
         slowest = max(slowest, total)
-        lines = [[part.what, f"{part.seconds:.1f}"] for part in (*parts, Part("from the clone to the first decision", total))]
+        lines = [
+            [part.what, f"{part.seconds:.1f}"] for part in (*parts, Part("from the clone to the first decision", total))
+        ]
         print(grid([f"round {number}", "seconds"], lines))
         print(f"\nThe page says: {said}\n")
     late = slowest > options.limit

@@ -23,7 +23,7 @@ MOST = 4_000
 _TEXTS = 20
 _QUOTED = 90
 
-#: From which score on two sentences read as if they pressed: of harmless texts that were not learned from, one in fifty.
+#: From which score on two sentences read as if they pressed: it marks few harmless texts that nothing was learned from.
 _PUSHES = 2.0
 _MOST_WORDS = 60  # of a sentence that is scored
 

@@ -11,6 +11,7 @@ from ..core.preview import Diff, Preview
 from ..inbox.asking import MARKS, STATES, ListRow, facts_of, question_of, votes_of
 from ..inbox.clock import span, stamp
 from ..inbox.trail import Mark
+from ..inbox.words_before import ADVICE, Context
 from ..render.escape import escape
 from ..render.layout import LayoutLine
 from ..render.terminal import folded_words
@@ -169,7 +170,17 @@ def _others(detail: Detail, width: int) -> Iterator[Row]:
             if not place:
                 yield []
                 yield from ours("title", title, width)
+                if texts is context.words:
+                    yield from _pressure(context, width)
             yield from _written(text, width)
+
+
+def _pressure(context: Context, width: int) -> Iterator[Row]:
+    """Point out how the model's words press, as advice."""
+    if context.signs:
+        yield from ours("note", ADVICE, width)
+    for sign in context.signs:
+        yield from labelled("note", cast("LiteralString", f"it {sign.says}"), sign.words, width)
 
 
 def _written(text: str, width: int) -> Iterator[Row]:
