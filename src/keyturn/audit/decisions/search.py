@@ -165,7 +165,8 @@ async def search_page(
         found += made
         if len(found) > limit:
             return Found(found[:limit], found[limit - 1].key)
-        if ends is not None and time.monotonic() >= ends:
+        went_on = place is None or row.run != place.run  # or it would stop where it stopped before
+        if ends is not None and went_on and time.monotonic() >= ends:
             return Found(found, _behind(row, newest=newest), late=True)
     return Found(found, None)
 
