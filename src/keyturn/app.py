@@ -184,13 +184,9 @@ class App:
 
     def asgi(self, settings: ServerSettings | None = None) -> Callable[..., Awaitable[None]]:
         """Return the server of this app, pages and API, to be served alone or mounted in another ASGI app."""
-        try:
-            from .server.asgi import serve
-        except ImportError as error:
-            raise ImportError(
-                f"the server needs packages of its own ({error.name}): pip install 'keyturn[server]'", name=error.name
-            ) from error
-        return serve(self, settings)
+        from .server.mounting import served
+
+        return served(self, settings)
 
     def run(self, run_id: str) -> RunHandle:
         """Return a handle on a run that was started before."""

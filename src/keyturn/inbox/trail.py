@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ..core import events as ev
 from ..core.beside_events import ApprovalWithdrawn, CallLooked, CallMarked, ReviewGiven
@@ -40,7 +40,7 @@ def trail_of(log: Log, call: str) -> list[Mark]:
 
 
 def _marks(number: int, at: int, event: Any, call: str) -> Iterator[Mark]:
-    told = _TOLD.get(type(event))
+    told = _TOLD.get(cast("type[Any]", type(event)))
     if told is not None and _call_of(event) == call:
         yield told(_At(number, at), event)
 

@@ -166,12 +166,12 @@ def _others(detail: Detail, width: int) -> Iterator[Row]:
         ("What the run was asked", [context.task] if context.task else []),
     ]
     for title, texts in groups:
-        for place, text in enumerate(texts):
-            if not place:
-                yield []
-                yield from ours("title", title, width)
-                if texts is context.words:
-                    yield from _pressure(context, width)
+        whole = list(texts)
+        if whole:
+            yield []
+            yield from ours("title", title, width)
+            yield from _pressure(context, width) if texts is context.words else ()
+        for text in whole:
             yield from _written(text, width)
 
 
