@@ -26,7 +26,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports shape format kinds previews pictures site package bench bench-peers sweep mutants pace pile recovery first-decision simulate crash race rot forge signatures deep-peers leaks audit-trial published lock clean distclean
+.PHONY: help setup demo test check lint types imports shape format kinds previews pictures probes site package bench bench-peers sweep mutants pace pile recovery first-decision simulate crash race rot forge signatures deep-peers leaks audit-trial published lock clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -109,6 +109,9 @@ previews: $(VENV)/.ready ## Capture what people are shown of each kind of call: 
 
 pictures: $(VENV)/.ready $(VENV)/.system ## Take pictures of every page in the states that matter: build/pictures/sheet.png
 	@$(BIN)/python -m tests.server.pictures
+
+probes: $(VENV)/.ready ## Try what strangers try against the server, and write what came back: docs/probes.md
+	@$(BIN)/python -m tests.server.probes
 
 site: $(VENV)/.ready ## Build the website of the manual and the reference: build/site; broken links fail
 	@$(BIN)/python docs/site/make_site.py

@@ -350,7 +350,7 @@ def page() -> tuple[str, list[Tried]]:
     head = f"""# What was tried against the server
 
 What a stranger on the network, or a page of another site in somebody's browser, tries first.
-{len(found)} probes, {len(bad)} failed. This page is written by `python -m tests.server.probes`, which sends each
+{len(found)} probes, {len(bad)} failed. This page is written by `make probes`, which sends each
 as bytes to a server as `keyturn serve` runs it, and a test fails where a run gives another page. The larger
 corpora (1,000 payloads of script in every field of every page) stand in `tests/server`. A list of our own is no
 audit by others: there was none yet.

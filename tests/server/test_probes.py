@@ -12,7 +12,7 @@ def test_every_probe_is_answered_well_and_the_page_says_what_came() -> None:
     made, found = page()
     assert [each for each in found if not each.good] == []
     assert len(found) > 90
-    assert PAGE.read_text(encoding="utf-8") == made, "docs/probes.md is stale: run `python -m tests.server.probes`"
+    assert PAGE.read_text(encoding="utf-8") == made, "docs/probes.md is stale: run `make probes`"
 
 
 def test_a_probe_fails_where_the_answer_is_another_one() -> None:
