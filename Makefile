@@ -26,7 +26,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports shape format kinds previews pictures site package bench bench-peers sweep mutants pace pile recovery simulate crash race rot forge signatures deep-peers leaks audit-trial published lock clean distclean
+.PHONY: help setup demo test check lint types imports shape format kinds previews pictures probes site package bench bench-peers sweep mutants pace pile recovery first-decision simulate crash race rot forge signatures deep-peers leaks audit-trial published lock clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,6 +110,9 @@ previews: $(VENV)/.ready ## Capture what people are shown of each kind of call: 
 pictures: $(VENV)/.ready $(VENV)/.system ## Take pictures of every page in the states that matter: build/pictures/sheet.png
 	@$(BIN)/python -m tests.server.pictures
 
+probes: $(VENV)/.ready ## Try what strangers try against the server, and write what came back: docs/probes.md
+	@$(BIN)/python -m tests.server.probes
+
 site: $(VENV)/.ready ## Build the website of the manual and the reference: build/site; broken links fail
 	@$(BIN)/python docs/site/make_site.py
 
@@ -165,6 +168,10 @@ forge: $(VENV)/.ready ## Forge states, lines, rows and decisions, with and witho
 
 signatures: $(VENV)/.ready ## Forge signatures, and move true ones: make signatures N=10000 SEED=7
 	@$(BIN)/python -m trials.signatures --n $(N) $(if $(filter-out random,$(SEED)),--seed $(SEED)) $(ARGS)
+
+LIMIT ?= 120
+first-decision: $(VENV)/.ready $(VENV)/.system ## From a clone to the first decision in a browser, by the README alone: LIMIT=120 ARGS=--cold
+	@$(BIN)/python -m trials.first_decision --limit $(LIMIT) $(ARGS)
 
 DEEP_PYTHON ?= $(if $(wildcard $(DEEP)/bin/python),$(DEEP)/bin/python)
 leaks: $(VENV)/.ready ## Ways round the gate of other deep agents, shown on them beside ours: make leaks DEEP_PYTHON=path

@@ -184,9 +184,9 @@ class App:
 
     def asgi(self, settings: ServerSettings | None = None) -> Callable[..., Awaitable[None]]:
         """Return the server of this app, pages and API, to be served alone or mounted in another ASGI app."""
-        from .server.asgi import serve
+        from .server.mounting import served
 
-        return serve(self, settings)
+        return served(self, settings)
 
     def run(self, run_id: str) -> RunHandle:
         """Return a handle on a run that was started before."""

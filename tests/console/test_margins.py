@@ -96,7 +96,12 @@ def shown(field: str, text: str, width: int, kind: str = "approval") -> list[str
 
     typed = iter(["?", item.given["key"], *TYPED[kind]])
     state: Any = SimpleNamespace(
-        undelivered=SimpleNamespace(decisions={}), approve=refuse, answer=refuse, reject=refuse, resolve=refuse
+        live=SimpleNamespace(log=SimpleNamespace(steps=())),
+        undelivered=SimpleNamespace(decisions={}),
+        approve=refuse,
+        answer=refuse,
+        reject=refuse,
+        resolve=refuse,
     )
     place = desk.Desk(state, Terminal(ask=lambda _prompt: next(typed, "q"), show=written.append, width=width), None)
     with pytest.raises(EOFError):
@@ -149,6 +154,7 @@ def drawn(agent: Agent[Any], width: int, *lines: str, **options: Any) -> list[st
 def test_m5_questions_reasons_and_the_models_words_in_real_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """M5, as it was found: through the public functions."""
     monkeypatch.setattr(desk, "ROWS", 10_000)
+    monkeypatch.setattr(desk, "point_out", lambda *_given: None)  # whether a text presses is told in words of ours
 
     def spoken(words: str) -> Agent[Any]:
         tool = function_tool(name_override="t")(lambda: "x")

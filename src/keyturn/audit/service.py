@@ -30,7 +30,7 @@ from ..journal.base import RESERVED, Store
 from ..journal.rows import Query
 from .decisions.agentack import POLICY, trace_of
 from .decisions.entries import AuditEntry
-from .decisions.search import Wanted, entries, search
+from .decisions.search import Found, Wanted, entries, search, search_page
 from .decisions.table import DecisionTable
 from .evidence.public_keys import PublicKeys
 from .evidence.report import VerifyReport
@@ -105,16 +105,39 @@ class Audit:
         return verify_file(given, read_public(Path(public)), _paths(heads), names(trusted_keys, "trusted_keys"))
 
     async def search(
-        self, *, after: str | None = None, limit: int = 100, by: By | None = None, **terms: Unpack[Terms]
+        self,
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        newest: bool = False,
+        by: By | None = None,
+        **terms: Unpack[Terms],
     ) -> list[AuditEntry]:
         """Return who decided what, when and on which bytes, the oldest run first; `after` is the key of an entry.
+
+        With `newest`, the newest run and its last lines first.
 
         `text` is looked for in everything that an entry says. Secrets are redacted before. `by` says who reads it,
         which is put on record where the directory says so.
         """
         if by is not None:
             await self._reads.note(by, "search", what=_words(terms))
-        return await search(self._store, Wanted(**terms), after, limit)
+        return await search(self._store, Wanted(**terms), after, limit, newest=newest)
+
+    async def search_page(
+        self,
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        newest: bool = False,
+        seconds: float | None = None,
+        by: By | None = None,
+        **terms: Unpack[Terms],
+    ) -> Found:
+        """Return a page of the same, as far as it comes in so many seconds, and where the next one begins."""
+        if by is not None:
+            await self._reads.note(by, "search", what=_words(terms))
+        return await search_page(self._store, Wanted(**terms), after, limit, newest=newest, seconds=seconds)
 
     async def reads(self, *, person: str | None = None, request: str | None = None) -> list[Read]:
         """Return who read the arguments of calls, the oldest first: what is on record of it."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core.errors import NotAllowed, UserError
 from ..directory.login import Login
+from ..inbox.words_before import NOTHING_SAID, Context
 from ..journal.rows import ALL, GrantRow, Query, RequestRow
 from ..proofs import scheme as scheme_named
 from ..proofs.base import PublicKey
@@ -67,6 +68,10 @@ class RemoteInbox:
     async def item(self, _request: str, *, by: Any = None) -> Any:
         """Refuse: a change is tried by the tool's code, which is where the app is."""
         raise UserError("a change is tried by its tool: name the app and its journal, or use the page")
+
+    async def context(self, _row: RequestRow) -> Context:
+        """Return nothing: what was said before a call is in the log of its run, and the server's page shows it."""
+        return NOTHING_SAID
 
     async def alike(self, request: str, *, by: Any = None, **_shown: Any) -> Sequence[RequestRow]:
         """Return the open requests of the same tool with the same arguments."""

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
             batch = await batch_of(inbox, row, who)
             draw_batch(drawing_to(rows), batch, await inbox.now())
             return Told(rows, batch_data(batch), drawn=True)
-        draw_request(drawing_to(rows), row, await inbox.now())
+        draw_request(drawing_to(rows), row, await inbox.now(), context=await inbox.context(row))
         return Told(rows, request_data(row), drawn=True)
 
     return run_with_inbox(arguments, "show", work)

@@ -19,9 +19,10 @@ from ..engine.states.state import RunState
 from ..engine.views.items import ToolApprovalItem
 from ..inbox.proposed_grants import grant_for, how_long, proposed_grants
 from ..inbox.shown_request import ShownRequest
+from ..inbox.words_before import context_of
 from ..tools.base import InvalidArguments
 from .given import GivenGrants
-from .introduction import introduce, list_calls
+from .introduction import introduce, list_calls, point_out
 from .screen import Terminal, interruptible
 
 ROWS = 40  # what a person can be expected to read without asking for the rest
@@ -58,6 +59,7 @@ class Desk:
             return
         request = ShownRequest(item)
         introduce(self.screen, item, place, count)
+        point_out(self.screen, context_of(self.state.live.log, item.call))
         self.present(request)
         while not self._decided(request):
             pass

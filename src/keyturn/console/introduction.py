@@ -11,6 +11,7 @@ from typing import Any, LiteralString, cast
 
 from ..core.preview import Diff, Preview, Text
 from ..engine.views.items import ToolApprovalItem
+from ..inbox.words_before import ADVICE, Context
 from ..render.names import mixed_script
 from ..render.one_row import first_arguments
 from .screen import RULE, Terminal
@@ -72,6 +73,16 @@ def describe(screen: Terminal, item: ToolApprovalItem) -> None:
         before, after = (json.dumps(item.difference[side], indent=2) for side in ("before", "after"))
         screen.say()
         screen.draw(Preview((Diff(before, after, label="the tool itself changed since it was shown"),)))
+    screen.say()
+
+
+def point_out(screen: Terminal, context: Context) -> None:
+    """Point out how the model's words press whoever decides, as advice; the words are quoted small and plain."""
+    if not context.signs:
+        return
+    screen.say(ADVICE)
+    for sign in context.signs:
+        screen.label(cast("LiteralString", f"it {sign.says}"), sign.words)
     screen.say()
 
 

@@ -10,23 +10,20 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from ..core import events as ev
 from ..core.beside import kept_out
-from ..core.codec import Log
 from ..core.errors import Conflict, KeyturnError
 from ..core.people import Decider, barred
 from ..core.policy import Approval
 from ..core.preview import Text
 from ..core.request import Request, Vote
-from ..core.reviews import kept_from_review, reviewed_call
+from ..core.reviews import kept_from_review
 from ..journal.rows import RequestRow
-from ..render.escape import Escaped, clip, escape
+from ..render.escape import Escaped, escape
 from ..render.names import mixed_script
 from ..render.one_row import first_arguments
 from .clock import in_ms, span, stamp
 
 LINE = 96
-_TEXT = 2_000
 
 MARKS: dict[str, tuple[str, str]] = {
     "high": ("▲", "high risk"),
@@ -334,48 +331,6 @@ def votes_of(shown: Request, now: int) -> list[Voted]:
         )
         for each in said
     ]
-
-
-class Context(NamedTuple):
-    """Holds what was said before a call: by the user who asked, and by the model in the same reply."""
-
-    task: Escaped | None
-    words: tuple[Escaped, ...]
-
-
-def context_of(log: Log, row: RequestRow) -> Context:
-    """Return what the run was asked for, and what the model wrote as it proposed the call."""
-    task: Escaped | None = None
-    words = list[Escaped]()
-    call = reviewed_call(row.call) or row.call
-    frame = call.rsplit("/", 1)[0]
-    proposed = False  # what the model wrote after that is of another call
-    for event in (event for step in log.steps for event in step.events):
-        proposed = proposed or getattr(event, "call", None) == call
-        if isinstance(event, ev.RunStarted):
-            task = _text(event.input)
-        elif isinstance(event, ev.ReplyRecorded) and event.frame == frame and not proposed:
-            words = [text for item in event.output for text in _said(item)]
-    return Context(task, tuple(words))
-
-
-def _text(given: Any) -> Escaped | None:
-    if isinstance(given, str):
-        return Escaped(clip(given, _TEXT))
-    texts = [text for item in cast("list[Any]", given or []) if isinstance(item, dict) for text in _said(item)]
-    return texts[-1] if texts else None
-
-
-def _said(item: Any) -> Iterator[Escaped]:
-    told = cast("dict[str, Any]", item)
-    content: Any = told.get("content")
-    if isinstance(content, str):
-        yield Escaped(clip(content, _TEXT))
-        return
-    for part in cast("list[Any]", content or []):
-        text = cast("dict[str, Any]", part).get("text") if isinstance(part, dict) else None
-        if isinstance(text, str) and text.strip():
-            yield Escaped(clip(text, _TEXT))
 
 
 def why_not(error: Exception, now: int) -> str:

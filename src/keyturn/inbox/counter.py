@@ -35,6 +35,7 @@ from ..journal import opened
 from ..journal.base import Store
 from ..journal.rows import Query, RequestRow
 from .naming import By, Named, Naming, named, person_of
+from .words_before import Context, context_of
 
 NO_SUCH = "there is no such request; list() says which there are"
 
@@ -74,6 +75,10 @@ class Counter:
         await self._read_by(by, "request", [row])
         item, _call = await self._item(await self._read(row.run), row.request)
         return item
+
+    async def context(self, row: RequestRow) -> Context:
+        """Return what was said before the call of a request, and how the model's words press whoever reads them."""
+        return context_of(await self._read(row.run), row.call)
 
     async def _read_by(self, by: By | None, how: How, rows: Sequence[RequestRow]) -> None:
         """Put on record that somebody is about to be shown these; nobody is said to read for the program itself."""

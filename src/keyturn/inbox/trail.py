@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, cast
 
 from ..core import events as ev
 from ..core.beside_events import ApprovalWithdrawn, CallLooked, CallMarked, ReviewGiven
@@ -40,64 +40,83 @@ def trail_of(log: Log, call: str) -> list[Mark]:
 
 
 def _marks(number: int, at: int, event: Any, call: str) -> Iterator[Mark]:
-    named = (
-        event.decision.call
-        if isinstance(event, ev.CallDecided | ev.VoteCast | ev.DrillEnded)
-        else getattr(event, "call", None)
-    )
-    if named != call:
-        return
-    match event:
-        case ev.CallDecided():
-            said = event.decision
-            word = STATES.get(said.verdict, said.verdict) + (", alone in an emergency" if said.broke_glass else "")
-            signed = ", signed" if said.proof is not None else ""
-            yield Mark(number, at, word + signed, said.by or "", _clipped(said.note or said.message), "decided")
-        case ev.VoteCast():
-            said = event.decision
-            yield Mark(
-                number, at, f"a vote: {STATES.get(said.verdict, said.verdict)}", said.by or "", _clipped(said.note)
-            )
-        case ev.DrillEnded():
-            word = word_of(event)
-            yield Mark(number, at, STATES.get(word, word), event.decision.by or "", _drill(event), "decided")
-        case ev.CallScreened():
-            words = {"allow": "may run", "ask": "waits for people", "deny": "denied"}
-            yield Mark(number, at, words[event.action], "", None, "denied" if event.action == "deny" else "")
-        case ev.CallAskedAgain():
-            yield Mark(number, at, "asked again", "", _clipped(event.reason))
-        case ApprovalWithdrawn():
-            yield Mark(number, at, "approval taken back", event.decider.id, _clipped(event.note))
-        case CallMarked():
-            on = "is on it" if event.mark == "claim" else "put it off"
-            off = "let it go" if event.mark == "claim" else "has it back"
-            yield Mark(number, at, off if event.until is None else on, event.decider.id)
-        case CallLooked():
-            yield Mark(number, at, "looks at it", event.decider.id)
-        case ReviewGiven():
-            yield Mark(number, at, f"reviewed: {STATES[event.verdict]}", event.decider.id, _clipped(event.note))
-        case ev.CallStarted():
-            yield Mark(number, at, "started", event.by or "", None, "started")
-        case ev.CallFinished():
-            output: Any = event.item.get("output")
-            text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
-            yield Mark(
-                number,
-                at,
-                "failed" if event.failed else "ended",
-                "",
-                _clipped(text),
-                "failed" if event.failed else "ended",
-            )
-        case ev.CallLost():
-            word = "lost; it may simply start again" if event.again else "lost: nobody knows whether it ran"
-            yield Mark(number, at, word, "", _clipped(event.why), "lost")
-        case _:
-            return
+    told = _TOLD.get(cast("type[Any]", type(event)))
+    if told is not None and _call_of(event) == call:
+        yield told(_At(number, at), event)
 
 
-def _drill(event: ev.DrillEnded) -> Escaped | None:
-    return None if event.passed is None else _clipped(SAID[event.passed])
+class _At(NamedTuple):
+    """Holds the line of an event, and when it was written."""
+
+    line: int
+    at: int
+
+    def mark(self, word: str, by: str | None = "", text: str | None = None, kind: str = "") -> Mark:
+        """Make the mark of this line; a text is clipped."""
+        return Mark(self.line, self.at, word, by or "", _clipped(text), kind)
+
+
+def _call_of(event: Any) -> str | None:
+    if isinstance(event, ev.CallDecided | ev.VoteCast | ev.DrillEnded):
+        return event.decision.call
+    return getattr(event, "call", None)
+
+
+def _decided(at: _At, event: ev.CallDecided) -> Mark:
+    said = event.decision
+    word = STATES.get(said.verdict, said.verdict) + (", alone in an emergency" if said.broke_glass else "")
+    signed = ", signed" if said.proof is not None else ""
+    return at.mark(word + signed, said.by, said.note or said.message, "decided")
+
+
+def _voted(at: _At, event: ev.VoteCast) -> Mark:
+    said = event.decision
+    return at.mark(f"a vote: {STATES.get(said.verdict, said.verdict)}", said.by, said.note)
+
+
+def _drilled(at: _At, event: ev.DrillEnded) -> Mark:
+    word = word_of(event)
+    said = None if event.passed is None else SAID[event.passed]
+    return at.mark(STATES.get(word, word), event.decision.by, said, "decided")
+
+
+def _screened(at: _At, event: ev.CallScreened) -> Mark:
+    words = {"allow": "may run", "ask": "waits for people", "deny": "denied"}
+    return at.mark(words[event.action], kind="denied" if event.action == "deny" else "")
+
+
+def _marked(at: _At, event: CallMarked) -> Mark:
+    on = "is on it" if event.mark == "claim" else "put it off"
+    off = "let it go" if event.mark == "claim" else "has it back"
+    return at.mark(off if event.until is None else on, event.decider.id)
+
+
+def _finished(at: _At, event: ev.CallFinished) -> Mark:
+    output: Any = event.item.get("output")
+    text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
+    word = "failed" if event.failed else "ended"
+    return at.mark(word, text=text, kind=word)
+
+
+def _lost(at: _At, event: ev.CallLost) -> Mark:
+    word = "lost; it may simply start again" if event.again else "lost: nobody knows whether it ran"
+    return at.mark(word, text=event.why, kind="lost")
+
+
+_TOLD: dict[type[Any], Callable[[_At, Any], Mark]] = {
+    ev.CallDecided: _decided,
+    ev.VoteCast: _voted,
+    ev.DrillEnded: _drilled,
+    ev.CallScreened: _screened,
+    ev.CallAskedAgain: lambda at, event: at.mark("asked again", text=event.reason),
+    ApprovalWithdrawn: lambda at, event: at.mark("approval taken back", event.decider.id, event.note),
+    CallMarked: _marked,
+    CallLooked: lambda at, event: at.mark("looks at it", event.decider.id),
+    ReviewGiven: lambda at, event: at.mark(f"reviewed: {STATES[event.verdict]}", event.decider.id, event.note),
+    ev.CallStarted: lambda at, event: at.mark("started", event.by, kind="started"),
+    ev.CallFinished: _finished,
+    ev.CallLost: _lost,
+}
 
 
 def _clipped(text: str | None) -> Escaped | None:

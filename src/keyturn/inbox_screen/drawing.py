@@ -11,6 +11,7 @@ from ..core.preview import Diff, Preview
 from ..inbox.asking import MARKS, STATES, ListRow, facts_of, question_of, votes_of
 from ..inbox.clock import span, stamp
 from ..inbox.trail import Mark
+from ..inbox.words_before import ADVICE, Context
 from ..render.escape import escape
 from ..render.layout import LayoutLine
 from ..render.terminal import folded_words
@@ -165,11 +166,21 @@ def _others(detail: Detail, width: int) -> Iterator[Row]:
         ("What the run was asked", [context.task] if context.task else []),
     ]
     for title, texts in groups:
-        for place, text in enumerate(texts):
-            if not place:
-                yield []
-                yield from ours("title", title, width)
+        whole = list(texts)
+        if whole:
+            yield []
+            yield from ours("title", title, width)
+            yield from _pressure(context, width) if texts is context.words else ()
+        for text in whole:
             yield from _written(text, width)
+
+
+def _pressure(context: Context, width: int) -> Iterator[Row]:
+    """Point out how the model's words press, as advice."""
+    if context.signs:
+        yield from ours("note", ADVICE, width)
+    for sign in context.signs:
+        yield from labelled("note", cast("LiteralString", f"it {sign.says}"), sign.words, width)
 
 
 def _written(text: str, width: int) -> Iterator[Row]:

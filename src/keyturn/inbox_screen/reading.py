@@ -11,12 +11,13 @@ from ..core.people import Decider
 from ..core.policy import Approval
 from ..directory.login import DECIDE, Login
 from ..engine.run.log_cache import log_in
-from ..inbox.asking import Context, Standing, context_of, mark_of, standing
+from ..inbox.asking import Standing, mark_of, standing
 from ..inbox.desk import Inbox
 from ..inbox.listing import Filters, Listed, listed
 from ..inbox.naming import By
 from ..inbox.shown_request import ShownRequest, bare_item
 from ..inbox.trail import Mark, trail_of
+from ..inbox.words_before import Context, context_of
 from ..journal.base import Store
 from ..journal.rows import RequestRow
 
@@ -47,7 +48,7 @@ class Seat(NamedTuple):
         kept = before is not None and before.asking == (row.id, row.digest, row.revision)
         request = before.request if before is not None and kept else await self._request(row)
         return Detail(
-            row, request, stands, context_of(log, row), trail_of(log, row.call), len(log.steps), _ran(log, row)
+            row, request, stands, context_of(log, row.call), trail_of(log, row.call), len(log.steps), _ran(log, row)
         )
 
     async def _request(self, row: RequestRow) -> ShownRequest:

@@ -39,6 +39,7 @@ class MemoryRows:
     runs: dict[str, RunRow] = field(default_factory=dict[str, RunRow])
     queued: set[str] = field(default_factory=set[str])
     requests: dict[str, RequestRow] = field(default_factory=dict[str, RequestRow])
+    asked_in: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])  # requests by run
     grants: dict[tuple[str, str], GrantRow] = field(default_factory=dict[tuple[str, str], GrantRow])
     notices: list[Notice] = field(default_factory=list[Notice])
     numbered: int = 0
@@ -59,6 +60,7 @@ class MemoryRows:
                 self.requests[closing.id] = row.ended(closing)
         for row in changes.opened:
             self.requests[row.id] = row
+            self.asked_in.setdefault(row.run, {})[row.id] = None
         for grant in changes.grants:
             self.grants[grant.run, grant.id] = grant
         for name in changes.revoked:
@@ -120,14 +122,18 @@ class MemoryRows:
     def find_runs(self, query: Query) -> list[RunRow]:
         """Return runs, in the order in which they started."""
         wanted = query.run if query.id is None else query.id
-        rows = (row for row in self.runs.values() if wanted in (None, row.run) and query.state in (None, row.status))
+        known = self.runs.values() if wanted is None else _there(self.runs, [wanted])
+        rows = (row for row in known if query.state in (None, row.status))
         return _page(rows, query, lambda row: (row.started_at, row.run))
 
     def find_requests(self, query: Query) -> list[RequestRow]:
         """Return requests, in the order in which they were asked."""
-        rows = (
-            row for row in self.requests.values() if query.id in (None, row.id) and query.state in (None, row.state)
-        )
+        known = self.requests.values()
+        if query.id is not None:
+            known = _there(self.requests, [query.id])
+        elif query.run is not None:
+            known = _there(self.requests, self.asked_in.get(query.run, ()))
+        rows = (row for row in known if query.state in (None, row.state))
         return _page(rows, query, lambda row: (row.asked_at, row.id))
 
     def find_grants(self, query: Query) -> list[GrantRow]:
@@ -160,9 +166,15 @@ class MemoryRows:
             self.queued.discard(run)
             self.runs[run] = RunRow(run, row.agent, "erased", row.started_at, row.updated_at, turns=row.turns)
         self.requests = {name: row for name, row in self.requests.items() if row.run != run}
+        self.asked_in.pop(run, None)
         self.grants = {name: row for name, row in self.grants.items() if row.run != run}
         self.notices = [notice for notice in self.notices if notice.run != run]
         self.outgoing = {number: row for number, row in self.outgoing.items() if row.run != run}
+
+
+def _there(rows: dict[str, Row], names: Iterable[str]) -> list[Row]:
+    """Return the rows of these names, as far as they are there."""
+    return [row for name in names if (row := rows.get(name)) is not None]
 
 
 def _page(rows: Iterable[Row], query: Query, key: Callable[[Row], tuple[int, str]]) -> list[Row]:

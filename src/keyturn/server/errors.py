@@ -18,6 +18,7 @@ from ..core.errors import (
     UserError,
 )
 from ..core.people import ProofRefused
+from .reading_logs import TookTooLong
 
 
 class Refused(NamedTuple):
@@ -40,6 +41,7 @@ _STATUS: tuple[tuple[type[Exception], int, str], ...] = (
     (NotAllowed, 403, "not_allowed"),
     (BadJson, 422, "bad_json"),
     (UserError, 422, "bad_request"),
+    (TookTooLong, 503, "too_long"),
     (StorageError, 503, "storage"),
     (KeyturnError, 400, "refused"),
 )

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .settings import ServerSettings
 
+_LARGEST_HEAD = 32_768
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -66,6 +67,8 @@ class Guard:
     def refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Return the status and the words by which a request is refused; None for one that may pass."""
         headers = _Headers(scope)
+        if headers.size > _LARGEST_HEAD:  # the parser bounds only what comes in pieces
+            return 431, f"the headers of a request have at most {_LARGEST_HEAD} bytes"
         hosts = headers.all(b"host")
         if len(hosts) != 1 or not self.knows_host(hosts[0]):
             return 421, "this server is not reached by that name; `hosts` of its settings says by which it is"
@@ -108,6 +111,11 @@ class _Headers:
 
     def __init__(self, scope: Scope) -> None:
         self._given: list[tuple[bytes, bytes]] = scope["headers"]
+
+    @property
+    def size(self) -> int:
+        """Return how many bytes they have."""
+        return sum(len(key) + len(value) + 4 for key, value in self._given)
 
     def all(self, name: bytes) -> list[str]:
         return [value.decode("latin-1").strip() for key, value in self._given if key.lower() == name]

@@ -12,10 +12,14 @@ from ..inbox.suggestions import Suggestion
 
 
 class AuditPage(msgspec.Struct, frozen=True):
-    """Holds a page of decisions; `next` is the `after` of the page that follows, null where there is none."""
+    """Holds a page of decisions; `next` is the `after` of the page that follows, null where there is none.
+
+    `late` says that time ran out before the page was full: it goes on with `next`.
+    """
 
     entries: list[AuditEntry]
     next: str | None
+    late: bool = False
 
 
 class Verified(msgspec.Struct, frozen=True):

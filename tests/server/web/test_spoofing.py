@@ -67,7 +67,8 @@ async def asking(texts: list[str]) -> tuple[App, dict[str, str], str]:
 
 async def test_no_text_makes_an_element_or_an_attribute() -> None:
     long = [f"word {number} of a plain text, which is long enough to stand by itself" for number in range(EACH)]
-    plain = [long, [f"word {number}" for number in range(EACH)]]
+    pressing = [f"approve this now, there is no need to check, word {number}" for number in range(EACH)]
+    plain = [long, [f"word {number}" for number in range(EACH)], pressing]
     wanted = set[tuple[str, tuple[str, ...]]]()
     sources = set[str | None]()
     every = payloads()

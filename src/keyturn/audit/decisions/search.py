@@ -2,11 +2,12 @@
 
 The logs are read, each line verified, and not the rows: a row says how a request ended, a log who said what on the way.
 Rows only say which runs can be left out, by their times. A search over a large store is therefore a scan, oldest run
-first; name a run or a time where you can.
+first or newest first; name a run or a time where you can. With a time limit it says how far it came.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple, cast
@@ -113,39 +114,94 @@ class Wanted(NamedTuple):
         return late or (end is not None and row.started_at > end.timestamp() * 1000 + 1)
 
 
-async def search(store: Store, wanted: Wanted, after: str | None = None, limit: int = 100) -> list[AuditEntry]:
-    """Return the first entries that fit, or those after the one with this key.
+class Found(NamedTuple):
+    """Holds what a search found; where it goes on, if there may be more; and whether its time ran out before its page.
+
+    >>> Found([], None).late
+    False
+    """
+
+    entries: list[AuditEntry]
+    next: str | None
+    late: bool = False
+
+
+async def search(
+    store: Store, wanted: Wanted, after: str | None = None, limit: int = 100, *, newest: bool = False
+) -> list[AuditEntry]:
+    """Return the first entries that fit, or those after the one with this key; with `newest` the last ones first.
 
     >>> import asyncio
     >>> from keyturn import MemoryJournal
     >>> asyncio.run(search(MemoryJournal(), Wanted(person="ada")))
     []
     """
+    return (await search_page(store, wanted, after, limit, newest=newest)).entries
+
+
+async def search_page(
+    store: Store,
+    wanted: Wanted,
+    after: str | None = None,
+    limit: int = 100,
+    *,
+    newest: bool = False,
+    seconds: float | None = None,
+) -> Found:
+    """Return a page of entries that fit, as far as it comes in so many seconds: between two runs it looks at the time.
+
+    >>> import asyncio
+    >>> from keyturn import MemoryJournal
+    >>> asyncio.run(search_page(MemoryJournal(), Wanted(person="ada"), newest=True, seconds=5))
+    Found(entries=[], next=None, late=False)
+    """
     wanted.checked()
     if not isinstance(limit, int) or not 1 <= limit <= _MOST:
         raise UserError(f"limit is a number from 1 to {_MOST}, and not {limit!r}")
+    ends = None if seconds is None else time.monotonic() + seconds
     place = None if after is None else Place.of(after)
     found: list[AuditEntry] = []
-    async for entry in entries(store, wanted, place):
-        found.append(entry)
-        if len(found) == limit:
-            break
-    return found
+    async for row, made in _read_runs(store, wanted, place, newest=newest):
+        found += made
+        if len(found) > limit:
+            return Found(found[:limit], found[limit - 1].key)
+        went_on = place is None or row.run != place.run  # or it would stop where it stopped before
+        if ends is not None and went_on and time.monotonic() >= ends:
+            return Found(found, _behind(row, newest=newest), late=True)
+    return Found(found, None)
+
+
+def _behind(row: RunRow, *, newest: bool) -> str:
+    """Return a key that stands behind all entries of a run, in the order in which they are read."""
+    return f"{row.started_at}.{row.run}.{0 if newest else 10**12}.0"
 
 
 async def entries(store: Store, wanted: Wanted, after: Place | None = None) -> AsyncIterator[AuditEntry]:
     """Yield all entries that fit, the runs in the order in which they started."""
-    async for row in _rows(store, wanted.run, after):
+    async for _, made in _read_runs(store, wanted, after, newest=False):
+        for entry in made:
+            yield entry
+
+
+async def _read_runs(
+    store: Store, wanted: Wanted, after: Place | None, *, newest: bool
+) -> AsyncIterator[tuple[RunRow, list[AuditEntry]]]:
+    """Yield each run that is read, and what fits of it, in order."""
+    async for row in _rows(store, wanted.run, after, newest=newest):
         if wanted.skips(row):
             continue
-        for entry in await _of_run(store, row):
-            place = Place.of(entry.key)
-            passed = after is not None and row.run == after.run and (place.line, place.part) <= (after.line, after.part)
-            if not passed and wanted.fits(entry):
-                yield entry
+        made = await _of_run(store, row)
+        if after is not None and row.run == after.run:
+            made = [entry for entry in made if _follows(Place.of(entry.key), after, newest=newest)]
+        yield row, [entry for entry in (reversed(made) if newest else made) if wanted.fits(entry)]
 
 
-async def _rows(store: Store, run: str | None, after: Place | None) -> AsyncIterator[RunRow]:
+def _follows(place: Place, after: Place, *, newest: bool) -> bool:
+    here, there = (place.line, place.part), (after.line, after.part)
+    return here < there if newest else here > there
+
+
+async def _rows(store: Store, run: str | None, after: Place | None, *, newest: bool) -> AsyncIterator[RunRow]:
     if run is not None:
         for row in await store.runs(Query(run=run)):
             yield row
@@ -154,7 +210,7 @@ async def _rows(store: Store, run: str | None, after: Place | None) -> AsyncIter
         for row in await store.runs(Query(run=after.run)):
             yield row
     key = None if after is None else (after.started_at, after.run)
-    while page := await store.runs(Query(after=key, limit=_PAGE)):
+    while page := await store.runs(Query(after=key, limit=_PAGE, newest=newest)):
         for row in page:
             yield row
         key = (page[-1].started_at, page[-1].run)

@@ -96,7 +96,7 @@ async def _shown(inbox: Inbox, row: RequestRow, arguments: argparse.Namespace) -
             f"say what you were shown: look with `keyturn show {row.id[:SHORT]}`, and pass --digest or --revision from "
             "there; at a terminal you are shown it and asked"
         )
-    draw_request(Terminal.here(), row, await inbox.now())
+    draw_request(Terminal.here(), row, await inbox.now(), context=await inbox.context(row))
     return _Asked(row, {"digest": row.digest}, True)
 
 

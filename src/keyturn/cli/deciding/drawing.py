@@ -7,12 +7,13 @@ from typing import Any, LiteralString
 
 import msgspec
 
-from ...console.introduction import describe
+from ...console.introduction import describe, point_out
 from ...console.screen import Terminal
 from ...core.encodable import in_milliseconds, moment
 from ...core.policy import Approval, milliseconds
 from ...core.request import Request, Vote
 from ...inbox.shown_request import ShownRequest, bare_item
+from ...inbox.words_before import NOTHING_SAID, Context
 from ...journal.rows import RequestRow
 from ..finding import SHORT
 
@@ -37,7 +38,9 @@ _SIGNED: LiteralString = "Each of them signs with a key of their own."
 _OTHER: LiteralString = "It is not for the person for whom the run acts."
 
 
-def draw_request(screen: Terminal, row: RequestRow, now: int, *, named: bool = True) -> None:
+def draw_request(
+    screen: Terminal, row: RequestRow, now: int, *, context: Context = NOTHING_SAID, named: bool = True
+) -> None:
     """Draw all of a request; what was said of it, and what names it, only where it is decided by itself."""
     item = bare_item(row)
     request = item.request
@@ -45,6 +48,7 @@ def draw_request(screen: Terminal, row: RequestRow, now: int, *, named: bool = T
     for drawn in screen.rows(ShownRequest(item).lines()):
         screen.show(drawn)
     screen.say()
+    point_out(screen, context)
     screen.rule("Who decides")
     _draw_terms(screen, request)
     if not named:

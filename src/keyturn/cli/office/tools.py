@@ -6,8 +6,8 @@ What they do happens in the demo's folder, which the environment names: a file i
 
 from __future__ import annotations
 
+import asyncio
 import os
-import time
 from pathlib import Path
 
 from ...core.policy import Approval
@@ -136,13 +136,12 @@ def wire_money(iban: str, amount: int, currency: str) -> str:
 
 
 @function_tool
-def charge_card(invoice: str, amount: int) -> str:
+async def charge_card(invoice: str, amount: int) -> str:
     """Charge the card of a customer.
 
     It takes a while.
     """
     note(f"charge_card {invoice} {amount} EUR")
     (home() / CHARGING).touch()
-    for _ in range(100):
-        time.sleep(0.1)
+    await asyncio.sleep(10)  # and not in a thread: a worker that is told to end at once does not wait for it
     return f"charged {amount} EUR for {invoice}"

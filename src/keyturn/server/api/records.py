@@ -17,7 +17,8 @@ from ...core.errors import NotAllowed
 from ...inbox.insights import InsightsReport
 from ...wire import said
 from ...wire.records import AuditPage, Suggestions, Verified
-from .paging import Limit, Name, plain
+from ..reading_logs import SEARCH_SECONDS, reading_logs
+from .paging import Limit, Name, Newest, plain
 from .routes import Here, Routes, answer, taken
 
 routes = Routes("records")
@@ -46,30 +47,38 @@ async def search_audit(
     until: At = None,
     after: Key = None,
     limit: Limit = 50,
+    newest: Newest = False,
 ) -> Any:
-    """Return who decided what, when and on which bytes, the oldest run first."""
+    """Return who decided what, when and on which bytes, the oldest run first, or with `newest` the newest.
+
+    Where time runs out before the page is full it says so (`late`), and `next` is where it goes on.
+    """
     here.sight.must_see_all()
     plain(after)
     more: dict[str, Any] = terms | {"between": (since, until), "by": here.visitor.login}
     async with here.request.app.state.busy:  # one at a time: it reads logs
-        found = await here.app.audit.search(after=after, limit=limit + 1, **more)
-    page = found[:limit]
-    return answer(AuditPage(page, page[-1].key if len(found) > limit else None))
+        found = await here.app.audit.search_page(
+            after=after, limit=limit, newest=newest, seconds=SEARCH_SECONDS, **more
+        )
+    return answer(AuditPage(found.entries, found.next, found.late))
 
 
-@routes.add("GET", "/audit/verify", scope="read", gives=Verified)
+@routes.add("GET", "/audit/verify", scope="read", gives=Verified, errors=(503,))
 async def verify_audit(here: Here) -> Any:
-    """Verify every line of the store."""
+    """Verify every line of the store, within a minute; `keyturn audit verify` takes as long as it needs."""
     here.sight.must_see_all()
-    async with here.request.app.state.busy:
+    async with reading_logs(here.request.app.state, "verifying the store", "keyturn audit verify"):
         report = await here.app.audit.verify()
     data = report.data()
     return answer(Verified(**{name: data[name] for name in Verified.__struct_fields__}))
 
 
-@routes.add("POST", "/audit/export", scope="read", takes=said.Export, media="application/octet-stream")
+@routes.add("POST", "/audit/export", scope="read", takes=said.Export, media="application/octet-stream", errors=(503,))
 async def export_audit(here: Here, body: Annotated[said.Export, taken(said.Export)]) -> Any:
-    """Export the record: decisions as CSV; to an administrator also all of it, signed and verifiable, as JSONL."""
+    """Export the record: decisions as CSV; to an administrator also all of it, signed and verifiable, as JSONL.
+
+    It takes a minute at most; `keyturn audit export` takes as long as it needs.
+    """
     here.sight.must_see_all()
     if body.format == "jsonl" and not here.visitor.administers:
         raise NotAllowed("the whole record has who is who in it: it is for administrators, with a token for 'people'")
@@ -78,7 +87,7 @@ async def export_audit(here: Here, body: Annotated[said.Export, taken(said.Expor
     gone = BackgroundTask(_removed, file, folder)
     try:
         terms = {name: getattr(body, name) for name in ("person", "tool", "agent", "run", "verdict", "text")}
-        async with here.request.app.state.busy:
+        async with reading_logs(here.request.app.state, "the export", "keyturn audit export"):
             await here.app.audit.export(file, format=body.format, secrets=body.secrets, by=here.visitor.login, **terms)
     except BaseException:
         await gone()

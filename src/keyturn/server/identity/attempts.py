@@ -3,6 +3,9 @@
 Who guesses from one address is held up there, and does not use up the attempts that everybody has together for one
 person. A browser in which that person has logged in before has attempts of its own. Passkeys, links and the provider
 are not held up by any of it.
+
+Each process counts for itself: several servers on one store let so many times more be tried. That stays hopeless, and a
+count in the store would let a stranger write to it; docs/login.md says so to whoever runs several.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ Overseeing is for whoever may read. An export that is signed with this server's 
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,13 +20,13 @@ from ...audit.evidence.report import VerifyReport
 from ...audit.service import Format, Terms
 from ...core.errors import KeyturnError, UserError
 from ..errors import Refused, refused
+from ..reading_logs import SEARCH_SECONDS, reading_logs
 from .form import Form, Overseeing, administers, form_of
 from .pages import Here, page
 
 router = APIRouter(include_in_schema=False)
 
 SHOWN = 25
-SECONDS = 8.0
 FAULTS = 50
 VERDICTS = (
     *("approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire", "drill_passed", "drill_failed"),
@@ -51,13 +50,10 @@ async def audit_page(request: HttpRequest, at: Overseeing) -> Response:
 
 
 async def _found(at: Here, terms: Terms, after: str | None) -> dict[str, Any]:
-    try:
-        async with asyncio.timeout(SECONDS):
-            entries = await at.app.audit.search(after=after, limit=SHOWN + 1, by=at.visitor.login, **terms)
-    except TimeoutError:
-        return {"late": True}
-    more = entries[SHOWN - 1].key if len(entries) > SHOWN else ""
-    return {"entries": entries[:SHOWN], "more": more}
+    found = await at.app.audit.search_page(
+        after=after, limit=SHOWN, newest=True, seconds=SEARCH_SECONDS, by=at.visitor.login, **terms
+    )
+    return {"entries": found.entries, "more": found.next or "", "late": found.late}
 
 
 @router.post("/audit/verify")
@@ -65,7 +61,7 @@ async def verify(request: HttpRequest, at: Overseeing) -> Response:
     """Verify every line of the store, and say in words what came of it."""
     try:
         await form_of(request, at)
-        async with request.app.state.busy:
+        async with reading_logs(request.app.state, "verifying the store", "keyturn audit verify"):
             report = await at.app.audit.verify()
     except KeyturnError as error:
         return _drawn(at, {}, refusal=refused(error))
@@ -84,7 +80,7 @@ async def export(request: HttpRequest, at: Overseeing) -> Response:
         terms = _terms({name: form.text(name) for name in (*_NAMES, "since", "until")}) if made == "csv" else Terms()
         folder = tempfile.TemporaryDirectory(prefix="keyturn-export-")
         path = Path(folder.name) / f"keyturn-audit.{made}"
-        async with request.app.state.busy:
+        async with reading_logs(request.app.state, "the export", "keyturn audit export"):
             await at.app.audit.export(path, format=made, by=at.visitor.login, **terms)
     except KeyturnError as error:
         if folder is not None:

@@ -13,7 +13,6 @@ from ...engine.run.log_cache import log_in
 from ...inbox.asking import (
     Standing,
     choices_of,
-    context_of,
     facts_of,
     looking_of,
     mark_of,
@@ -27,6 +26,7 @@ from ...inbox.asking import (
 from ...inbox.clock import in_ms
 from ...inbox.listing import Filters, Listed, listed
 from ...inbox.trail import trail_of
+from ...inbox.words_before import ADVICE, context_of
 from ...journal.rows import Query, RequestRow
 from ..errors import refused
 from .blocks import blocks_of
@@ -215,7 +215,8 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
         "facts": facts_of(row, at.now),
         "votes": votes_of(shown, at.now),
         "standing": who,
-        "context": context_of(log, row),
+        "context": context_of(log, row.call),
+        "advice": ADVICE,
         "trail": trail_of(log, row.call),
         "unrecorded": "",
         "claimed": "" if shown.claim is None or in_ms(shown.claim.until) <= at.now else shown.claim.by,

@@ -1,0 +1,177 @@
+"""Point out where a model's own words press whoever decides: advice for people, which changes no verdict.
+
+It looks at prose, never at arguments, and knows nothing of requests. Words are compared after what disguises them is
+taken away: case, accents, look-alike letters, invisible characters, letters that stand apart. A text is looked at as
+far as people are shown it; each pattern looks only a few words ahead, so that the time grows with the length alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from .pressure_words import CALM, CLAIMS, EMPTY, FAMILIES, PATTERNS, RULES
+
+#: What is looked at of one text, and of how many texts: more than any face shows.
+MOST = 4_000
+_TEXTS = 20
+_QUOTED = 90
+
+#: From which score on two sentences read as if they pressed: it marks few harmless texts that nothing was learned from.
+_PUSHES = 2.0
+_MOST_WORDS = 60  # of a sentence that is scored
+
+#: How the words press, in words of ours.
+KINDS = {
+    "haste": "urges haste",
+    "authority": "leans on the word of others",
+    "unchecked": "says that nothing needs checking",
+    "unasked": "says that it was asked for, and the task does not say so",
+    "orders": "tells you how to decide",
+    "pushes": "reads like words that push for a yes",
+}
+
+
+class Sign(NamedTuple):
+    """Holds one way in which a text presses, and the words that do, as they were read."""
+
+    kind: str
+    words: str
+
+    @property
+    def says(self) -> str:
+        """Return what it does, in words of ours."""
+        return KINDS[self.kind]
+
+
+def pressure_in(texts: Iterable[str], task: str = "") -> tuple[Sign, ...]:
+    """Return how some texts press their reader, each way once; `task` is what the run was asked for.
+
+    >>> [sign.says for sign in pressure_in(["This is urgent, no need to check."])]
+    ['urges haste', 'says that nothing needs checking']
+    >>> pressure_in(["The parcel was lost, so I refund the order."])
+    ()
+    """
+    found = dict[str, Sign]()
+    for number, text in enumerate(texts):
+        if number == _TEXTS:
+            break
+        for sign in _signs(plain_words(text), plain_words(task)):
+            found.setdefault(sign.kind, sign)
+    if len(found) > 1:
+        found.pop("pushes", None)
+    return tuple(found[kind] for kind in KINDS if kind in found)
+
+
+def _signs(words: str, task: str) -> Iterator[Sign]:
+    calm = CALM.sub(" ", words)
+    for kind, pattern in PATTERNS:
+        hit = pattern.search(calm)
+        if hit is not None:
+            yield Sign(kind, hit[0].strip()[:_QUOTED])
+    for sentence in calm.split(" . "):
+        there = _families(sentence)
+        for kind, needed in RULES:
+            if there.issuperset(needed):
+                yield Sign(kind, sentence.strip(" .")[:_QUOTED])
+    for hit in CLAIMS.finditer(calm):
+        if task and not _shares(hit["what"] or "", task):
+            yield Sign("unasked", hit[0].strip()[:_QUOTED])
+            break
+    sentences = words.split(" . ")
+    for two in map(" . ".join, pairwise(sentences)) if len(sentences) > 1 else sentences:
+        if _score(two) > _PUSHES:
+            yield Sign("pushes", two.strip(" .")[:_QUOTED])
+            return
+
+
+def _score(words: str) -> float:
+    weights = _weights()
+    return weights[""] + sum(weights.get(mark, 0.0) for mark in set(marks_of(words)))
+
+
+def marks_of(words: str) -> Iterator[str]:
+    """Yield what a few sentences have that may weigh something: beginnings of words, pairs of them, families."""
+    whole = [word for word in words.split()[: _MOST_WORDS * 2] if word != "."]
+    stems = [word[:6] for word in whole]
+    yield from stems
+    yield from map(" ".join, pairwise(stems))
+    yield from {f"={name}" for word in whole for name in _families_of(word)}
+
+
+@cache
+def _weights() -> dict[str, float]:
+    """Read what was learned: tests/inbox/pressure_training.py writes it."""
+    return json.loads(Path(__file__).with_name("pressure_weights.json").read_text(encoding="ascii"))
+
+
+def _families(sentence: str) -> set[str]:
+    """Return which families have a word in a sentence."""
+    return {name for word in set(sentence.split()) for name in _families_of(word)}
+
+
+@lru_cache(4_096)
+def _families_of(word: str) -> frozenset[str]:
+    return frozenset(
+        name
+        for name, parts in FAMILIES.items()
+        if any(word == part[:-1] if part.endswith("$") else word.startswith(part) for part in parts)
+    )
+
+
+def _shares(claimed: str, task: str) -> bool:
+    """Return whether a claim of having been asked speaks of what the task speaks of, by the beginnings of its words."""
+    return bool(_stems(claimed) & _stems(task))
+
+
+def _stems(words: str) -> set[str]:
+    return {word[:5] for word in words.split() if (len(word) > 3 or word.isdigit()) and word not in EMPTY}
+
+
+# ------------------------------------------------------------------------------------------------- what is compared
+
+# Letters of other scripts, and digits and signs among letters, that look like a letter of ours.
+_ALIKE = str.maketrans(
+    "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u0456\u0458\u0455\u0501\u04bb\u0261"
+    "\u03b1\u03b2\u03b5\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7\u0131\u0142\u00f8\u0185\u051b\u051d\u0433"
+    "\u1d0f\u1d04\u1d00\u1d07\u0274\u0280\u1d1b\u1d1c\u1d20\u1d22\u0299\u029f\u1d0d\u0262\u1d18",
+    "abekmhopctyxijsdhg" + "abeikvoptuxilobqwr" + "ocaenrtuvzblmgp",
+)
+_DIGITS = str.maketrans("013457@$!|", "oieastasil")
+_MIXED = re.compile(r"(?=[0-9@$!|]*[a-z])[a-z0-9@$!|]{2,40}")
+_APART = re.compile(r"\b[a-z](?:[ .\-_*][a-z]\b){3,60}")
+_APOSTROPHES = re.compile("[\u2018\u2019\u02bc'`\u00b4]")
+_ENDS = re.compile(r"[.!?:;]+(?=\s|$)")
+_REST = re.compile(r"[^\w.]+|_+|(?<!\s)\.(?!\s)")
+_INVISIBLE = ("Cf", "Mn", "Me", "Cc", "Co", "Cn", "Cs")
+
+
+def plain_words(text: str) -> str:
+    """Return a text as small words with a space between them and a full stop where a sentence ends.
+
+    >>> plain_words("U R G E N T: don't re\u200bad \u0456t!")
+    'urgent . dont read it .'
+    """
+    seen = unicodedata.normalize("NFKD", text[:MOST])
+    shown = (char if char in "\n\t" or unicodedata.category(char) not in _INVISIBLE else "" for char in seen)
+    folded = "".join(shown)[: MOST * 2].casefold().translate(_ALIKE)
+    folded = _APOSTROPHES.sub("", folded)
+    folded = _MIXED.sub(_letters, folded)
+    folded = _APART.sub(lambda found: re.sub(r"[^a-z]", "", found[0]), folded)
+    return " ".join(_REST.sub(" ", _ENDS.sub(" . ", folded)).split())
+
+
+def _letters(found: re.Match[str]) -> str:
+    """Return a word whose digits and signs stand for letters as the word that is meant; numbers stay."""
+    word = found[0]
+    inner = word.rstrip("!|")
+    letters = sum(char.isalpha() for char in inner)
+    if letters == len(inner) or letters * 2 < len(inner) or inner[:1].isdigit():
+        return word
+    return inner.translate(_DIGITS) + word[len(inner) :]

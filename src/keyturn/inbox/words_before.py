@@ -1,0 +1,66 @@
+"""Return what was said before a call: what the run was asked, and what the model wrote as it proposed the call.
+
+All of it was written by others. Where the model's words press whoever decides, that is said beside them, as advice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, LiteralString, NamedTuple, cast
+
+from ..core import events as ev
+from ..core.codec import Log
+from ..core.reviews import reviewed_call
+from ..render.escape import Escaped, clip
+from .pressure import Sign, pressure_in
+
+_TEXT = 2_000
+#: What stands before the signs, on every face: nothing is decided by them.
+ADVICE: LiteralString = "Advice only: the model's own words press whoever reads them. No verdict changes by it."
+
+
+class Context(NamedTuple):
+    """Holds what was said before a call: by who asked and by the model in the same reply; and how that presses."""
+
+    task: Escaped | None
+    words: tuple[Escaped, ...]
+    signs: tuple[Sign, ...] = ()
+
+
+NOTHING_SAID = Context(None, ())
+
+
+def context_of(log: Log, call: str) -> Context:
+    """Return what the run was asked for, and what the model wrote as it proposed the call; of a review, its call."""
+    task = ""
+    words = list[str]()
+    call = reviewed_call(call) or call
+    frame = call.rsplit("/", 1)[0]
+    proposed = False  # what the model wrote after that is of another call
+    for event in (event for step in log.steps for event in step.events):
+        proposed = proposed or getattr(event, "call", None) == call
+        if isinstance(event, ev.RunStarted):
+            task = _task(event.input)
+        elif isinstance(event, ev.ReplyRecorded) and event.frame == frame and not proposed:
+            words = [text for item in event.output for text in _said(item)]
+    asked = Escaped(clip(task, _TEXT)) if task else None
+    return Context(asked, tuple(Escaped(clip(text, _TEXT)) for text in words), pressure_in(words, task))
+
+
+def _task(given: Any) -> str:
+    if isinstance(given, str):
+        return given
+    texts = [text for item in cast("list[Any]", given or []) if isinstance(item, dict) for text in _said(item)]
+    return texts[-1] if texts else ""
+
+
+def _said(item: Any) -> Iterator[str]:
+    told = cast("dict[str, Any]", item)
+    content: Any = told.get("content")
+    if isinstance(content, str):
+        yield content
+        return
+    for part in cast("list[Any]", content or []):
+        text = cast("dict[str, Any]", part).get("text") if isinstance(part, dict) else None
+        if isinstance(text, str) and text.strip():
+            yield text

@@ -1,0 +1,121 @@
+"""What reads many logs for a request is bounded, and says so; what is not installed is named."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+import pytest
+
+from keyturn import App, MemoryJournal
+from keyturn.audit.service import Audit
+from keyturn.journal import memory_rows
+from keyturn.journal.rows import Changes, Query, RequestRow, RunRow
+from keyturn.server import reading_logs
+from keyturn.server.web import audit as web_audit
+from tests.audit.test_search import store_of_decisions
+from tests.server.programs import program
+from tests.server.web.test_sight import bank
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+async def test_newest_first_finds_the_same_the_other_way_round_page_by_page(limit: int) -> None:
+    store = MemoryJournal()
+    await store_of_decisions(store)
+    audit = Audit(store)
+    keys = [entry.key for entry in await audit.search(limit=1_000)]
+    runs = list(dict.fromkeys(key.split(".")[1] for key in keys))
+    found = list[str]()
+    after: str | None = None
+    while True:
+        page = await audit.search_page(newest=True, limit=limit, after=after)
+        found += [entry.key for entry in page.entries]
+        after = page.next
+        if after is None:
+            break
+        assert len(page.entries) == limit
+    assert sorted(found) == sorted(keys)
+    assert found == [key for run in reversed(runs) for key in reversed(keys) if key.split(".")[1] == run]
+
+
+@pytest.mark.parametrize("newest", [False, True])
+async def test_a_search_whose_time_is_up_says_where_it_goes_on(newest: bool) -> None:
+    store = MemoryJournal()
+    await store_of_decisions(store)
+    audit = Audit(store)
+    whole = await audit.search(limit=1_000, newest=newest)
+    found = list[str]()
+    pages, after = 0, None
+    while True:
+        page = await audit.search_page(newest=newest, seconds=0, after=after)
+        found += [entry.key for entry in page.entries]
+        pages, after = pages + 1, page.next
+        if after is None:
+            break
+        assert page.late
+    assert found == [entry.key for entry in whole]
+    assert pages > len(await store.runs(Query()))
+
+
+async def test_the_api_and_the_page_say_that_time_ran_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bank() as at:
+        monkeypatch.setattr(web_audit, "SEARCH_SECONDS", 0.0)
+        page = (await at.as_("ada").see("/audit")).text
+        assert "The search was stopped when its time was up" in page
+        assert "Go on searching" in page
+
+
+async def test_verifying_and_exporting_end_when_their_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def for_ever(*_given: Any, **_more: Any) -> Any:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(reading_logs, "WHOLE_SECONDS", 0.05)
+    monkeypatch.setattr(Audit, "verify", for_ever)
+    monkeypatch.setattr(Audit, "export", for_ever)
+    async with program() as at:
+        for made in (
+            await at.ask("GET", "/audit/verify"),
+            await at.ask("POST", "/audit/export", json={"format": "csv"}),
+        ):
+            assert made.status_code == 503
+            assert "`keyturn audit" in made.json()["error"]["message"]
+        assert (await at.ask("GET", "/audit?newest=true")).json()["late"] is False
+    async with bank() as at:
+        ada = at.as_("ada")
+        mark = (await ada.fields("/audit"))["form_mark"]
+        for path, form in (("/audit/verify", {}), ("/audit/export", {"format": "csv"})):
+            made = await ada.send(path, {"form_mark": mark, **form})
+            assert made.status_code == 503
+            assert "has no such bound" in made.text
+
+
+async def test_a_bystanders_list_of_runs_reads_the_requests_of_each_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = list[int]()
+    page_of = memory_rows._page
+
+    def counted(rows: Any, query: Query, place: Any) -> Any:
+        there = list(rows)
+        looked_at.append(len(there) if query.run is not None else 0)
+        return page_of(iter(there), query, place)
+
+    async with bank(own=True) as at:
+        for number in range(300):
+            run = f"{number:032x}"
+            asked = RequestRow(
+                f"{number + 1:032x}", run, "r/0.0", "approval", "pay", "desk", "0" * 64, number, body="{}"
+            )
+            row = RunRow(run, "desk", "finished", number, number, 1)
+            await at.app.journal.append(run, 0, [b"{}"], None, Changes(row, opened=[asked]))
+        monkeypatch.setattr(memory_rows, "_page", counted)
+        assert (await at.as_("eve").see("/runs")).status_code == 200
+        assert max(looked_at) == 1
+        assert sum(looked_at) <= 2 * 301
+
+
+def test_a_server_without_its_packages_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith(("keyturn.server", "fastapi"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    with pytest.raises(ImportError, match=r"pip install 'keyturn\[server\]'"):
+        App([], "memory://").asgi()

@@ -1,0 +1,139 @@
+"""A person decides on a phone of 360 pixels from a notification, with four taps at most.
+
+What is real: chromium's service worker, the push event that its own debugger delivers, the notification that the worker
+shows, the page, the touches, and the payload, which is what the channel encrypts. What is not: the way through the
+browser maker's push service, and the finger on the notification, since a browser without a window shows none: the event
+that it would raise is raised in the worker, and the address that the worker then opens is opened.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from playwright.sync_api import Browser, Worker, expect
+
+from keyturn.channels.base import Message, Recipient
+from keyturn.channels.webpush import _payload
+from tests.server.web.test_flows import Desk, desk
+
+PHONE = (360, 740)
+_CLICKED = """async () => {
+    const [shown] = await self.registration.getNotifications();
+    const opened = [];
+    self.clients.openWindow = async (address) => { opened.push(address); return null; };
+    const event = new NotificationEvent("notificationclick", { notification: shown });
+    const waits = [];
+    event.waitUntil = (work) => waits.push(work);
+    self.dispatchEvent(event);
+    await Promise.all(waits);
+    return { title: shown.title, body: shown.body, opened };
+}"""
+
+
+class Phone:
+    """A phone that gets push messages; it counts the taps."""
+
+    def __init__(self, at: Desk) -> None:
+        self.at = at
+        self.page = at.window(size=PHONE, has_touch=True, is_mobile=True, permissions=["notifications"])
+        self.taps = 0
+
+    def told(self, message: Message) -> dict[str, Any]:
+        """Deliver a push message, tap the notification, and return what stood on it."""
+        worker = self._worker()
+        devtools = self.page.context.new_cdp_session(self.page)
+        found = list[dict[str, Any]]()
+        devtools.on("ServiceWorker.workerRegistrationUpdated", lambda said: found.extend(said["registrations"]))
+        devtools.send("ServiceWorker.enable")
+        for _ in range(100):
+            if found:
+                break
+            self.page.wait_for_timeout(50)
+        data = _payload(message).decode()
+        where = {"origin": self.at.served.url, "registrationId": found[-1]["registrationId"]}
+        devtools.send("ServiceWorker.deliverPushMessage", {**where, "data": data})
+        for _ in range(100):
+            if worker.evaluate("async () => (await self.registration.getNotifications()).length"):
+                break
+            self.page.wait_for_timeout(50)
+        self.taps += 1
+        shown: dict[str, Any] = worker.evaluate(_CLICKED)
+        [address] = shown["opened"]
+        self.page.goto(address)
+        return shown
+
+    def _worker(self) -> Worker:
+        with self.page.context.expect_event("serviceworker") as started:
+            self.page.evaluate(
+                "async () => { await navigator.serviceWorker.register('push.js'); "
+                "await navigator.serviceWorker.ready; }"
+            )
+        worker: Worker = started.value
+        return worker
+
+    def tap(self, name: str, **held: Any) -> None:
+        """Tap a button, which is within the thumb's reach."""
+        self.taps += 1
+        button = self.page.get_by_role("button", name=name)
+        box = button.bounding_box()
+        assert box is not None
+        assert box["height"] >= 44
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= PHONE[0]
+        button.click(**held) if held else button.tap()
+
+
+def told_of(at: Desk, agent: str) -> Message:
+    row = at.served.does(at.served.app.inbox.get(at.asked[agent]))
+    return Message(
+        id="1",
+        topic="request.created",
+        to=Recipient(person="ada", channel="webpush", address="{}"),
+        title=f"{row.agent} wants to run {row.tool}",
+        text="Approve or reject it.",
+        request=row.id,
+        digest=row.digest,
+        link=f"{at.served.url}/requests/{row.id}",
+    )
+
+
+def test_a_notification_leads_to_its_request_and_two_taps_decide(browser: Browser) -> None:
+    with desk(browser, "notices", "support") as at:
+        phone = Phone(at)
+        shown = phone.told(told_of(at, "notices"))
+        assert "send_notice" in shown["title"]
+        assert shown["opened"] == [f"{at.served.url}/requests/{at.asked['notices']}"]
+        phone.tap("Approve this call")
+        expect(phone.page.locator(".sentence")).to_contain_text("Approved by ada")
+        assert at.state("notices") == "approve"
+        assert phone.taps == 2
+
+
+def test_a_long_payload_and_high_risk_take_four_taps_at_most(browser: Browser) -> None:
+    with desk(browser, "sql", "ci") as at:
+        phone = Phone(at)
+        phone.told(told_of(at, "ci"))
+        phone.tap("Hold to approve", delay=900)
+        expect(phone.page.locator(".sentence")).to_contain_text("Approved by ada")
+        assert phone.taps <= 4
+        phone.taps = 1
+        phone.page.goto(f"{at.served.url}/requests/{at.asked['sql']}")
+        phone.taps += 1
+        phone.page.get_by_role("button", name="Show all").tap()
+        phone.page.locator(".block.long .scroll").evaluate("block => block.scrollTo(0, block.scrollHeight)")
+        phone.page.locator("[data-seen]").check()
+        phone.taps += 1
+        phone.tap("Approve this call")
+        expect(phone.page.locator(".sentence")).to_contain_text("Approved by ada")
+        assert at.state("sql") == "approve"
+        assert phone.taps <= 4
+
+
+@pytest.mark.parametrize("request_id", ["../../logout", "//evil.example/", "javascript:alert(1)", "x" * 64, ""])
+def test_a_message_that_names_no_request_opens_the_inbox_and_nothing_else(browser: Browser, request_id: str) -> None:
+    with desk(browser, "notices") as at:
+        phone = Phone(at)
+        shown = phone.told(msgspec.structs.replace(told_of(at, "notices"), request=request_id))
+        assert shown["opened"] == [f"{at.served.url}/"]
