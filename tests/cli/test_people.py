@@ -132,3 +132,11 @@ def test_who_is_no_administrator_is_told_how_to_say_who_they_are(
     assert "'root' has not the role 'admin'" in refused
     assert "log in with KEYTURN_TOKEN or --token-file, or say who you are with --as" in refused
     assert main(["people", "add", "bob", "--as", "ada"]) == 0
+
+
+def test_a_person_is_told_of_nothing_for_a_while(place: str, capsys: Said) -> None:
+    said(capsys, "mute", "ada", "2h")
+    assert "muted_until" in said(capsys, "settings", "ada")
+    said(capsys, "mute", "ada")
+    assert "no settings" in said(capsys, "settings", "ada")
+    assert main(["people", "mute", "ada", "soon"]) == 1

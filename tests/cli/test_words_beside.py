@@ -58,6 +58,16 @@ def test_an_approval_is_taken_back_before_it_runs(here: Here, wait_for: Wait) ->
     assert "took the approval back" in here("tail", asked["run"]).out
 
 
+def test_an_approval_is_taken_back_by_the_id_of_its_run(here: Here, wait_for: Wait) -> None:
+    asked = wait_for("pay")
+    assert here("withdraw", asked["id"], "--run", "0" * 32).code == 1
+    assert here("approve", asked["id"], "--digest", asked["digest"]).code == 0
+    done = here("withdraw", asked["id"], "--run", asked["run"], "--note", "the wrong Ann")
+    assert done.code == 0, done
+    assert "it asks again, with another digest: " in done.out
+    assert here("show", asked["id"], "--json").data["state"] == "open"
+
+
 def test_the_agent_is_asked_back(here: Here, wait_for: Wait) -> None:
     asked = wait_for("pay")
     named = (asked["id"], "--digest", asked["digest"])

@@ -40,6 +40,7 @@ _WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
         "say where a person is told of requests; no address for not any more",
         ("person", "channel", "address"),
     ),
+    "mute": ("tell a person of nothing for so long; no time for as before", ("person", "lasts")),
     "set": ("change a setting, of everybody or with --person of one person; no value for as it was", _SETS),
     "settings": ("list the settings of everybody, or of one person", ("whose",)),
     "keys": ("list the people's own keys, of all or of one person", ("whose",)),
@@ -52,6 +53,7 @@ _OPTIONAL = {
     "value": "JSON such as true, 5 or [1]; other text is text",
     "whose": "the person",
     "address": "where, such as an e-mail address",
+    "lasts": "for how long, such as 2h",
 }
 _SCOPES = ["decide", "read"]
 
@@ -210,6 +212,7 @@ _CHANGES: dict[str, _Do] = {
     "revoke-token": lambda people, given, by: people.revoke_token(given.id, by=by),
     "link": lambda people, given, by: people.make_link(given.person, by=by),
     "address": lambda people, given, by: people.set_address(given.person, given.channel, given.address, by=by),
+    "mute": lambda people, given, by: people.mute(given.person, given.lasts or None, by=by),
     "set": change_setting,
     "enrol-key": enrol_key,
     "confirm-key": confirm_key,

@@ -80,7 +80,8 @@ class RemoteInbox:
 
     async def grants(self, query: Query = ALL) -> Sequence[GrantRow]:
         """Return standing decisions of a run."""
-        found = await self._inbox.grants(run=query.run, limit=500)
+        after = None if query.after is None else f"{query.after[0]}.{query.after[1]}"
+        found = await self._inbox.grants(run=query.run, limit=min(query.limit, 500), after=after)
         return [GrantRow(each.id, each.run, each.tool, each.agent, revoked=each.revoked) for each in found]
 
     def __getattr__(self, word: str) -> Any:

@@ -14,7 +14,7 @@ from .with_journal import Told, by_of, describe_journal, login_of, run_with_inbo
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.add_argument("grant", metavar="GRANT", help=f"its id, or the first {SHORTEST} or more characters of it")
-    describe_journal(parser, people=True)
+    describe_journal(parser, people=True, server=True)
 
 
 def run(arguments: argparse.Namespace) -> int:

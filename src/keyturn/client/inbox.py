@@ -188,9 +188,11 @@ class AsyncInbox:
         named = [said.OneOf(id=each.id, digest=each.digest) for each in requests]
         return await self._several("/reject_all", said.RejectAll(requests=named, message=message, note=note))
 
-    async def grants(self, *, run: str | None = None, state: str | None = None, limit: int = 100) -> list[GrantSeen]:
-        """Return standing decisions."""
-        return (await self._sender.get("/grants", GrantPage, run=run, state=state, limit=limit)).grants
+    async def grants(
+        self, *, run: str | None = None, state: str | None = None, limit: int = 100, after: str | None = None
+    ) -> list[GrantSeen]:
+        """Return standing decisions, by run and id; `after` is the key of the last one before, as `0.run/id`."""
+        return (await self._sender.get("/grants", GrantPage, run=run, state=state, limit=limit, after=after)).grants
 
     async def revoke(self, run: str, grant: str) -> None:
         """Revoke a standing decision; what it let run before stays."""

@@ -57,9 +57,14 @@ class MarkingCommand(NamedTuple):
 async def _record(inbox: Inbox, marking: Marking, arguments: argparse.Namespace) -> Told:
     login = await login_of(inbox.people, arguments, DECIDE)
     who = login or by_of(arguments)
-    row = await find_request(inbox, arguments.request, who)
-    with hinting(login):
-        done = await getattr(inbox, marking.method)(row.id, by=who, digest=row.digest, **marking.words(arguments))
+    words = marking.words(arguments)
+    if "run" in words:  # nobody was asked yet, so that no list has the request: it is named whole
+        with hinting(login):
+            done = row = await getattr(inbox, marking.method)(arguments.request, by=who, **words)
+    else:
+        row = await find_request(inbox, arguments.request, who)
+        with hinting(login):
+            done = await getattr(inbox, marking.method)(row.id, by=who, digest=row.digest, **words)
     about = f"{escape(row.tool, keep='')} of {quote(row.agent)}, request {row.id[:SHORT]}"
     said = marking.tell(row, done, by_of(arguments) if login is None else login.person)
     return Told([f"{about}: {said}"], request_data(done))
@@ -67,6 +72,7 @@ async def _record(inbox: Inbox, marking: Marking, arguments: argparse.Namespace)
 
 def _describe_withdraw(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--note", metavar="TEXT", help="a note for the record")
+    parser.add_argument("--run", metavar="RUN", help="the whole id of its run, where a grant let the call run unasked")
 
 
 def _describe_take(parser: argparse.ArgumentParser) -> None:
@@ -85,8 +91,9 @@ def _no_words(_arguments: argparse.Namespace) -> Words:
     return {}
 
 
-def _note(arguments: argparse.Namespace) -> Words:
-    return {} if arguments.note is None else {"note": arguments.note}
+def _withdrawing(arguments: argparse.Namespace) -> Words:
+    given = {"note": arguments.note, "run": arguments.run}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _lasts(arguments: argparse.Namespace) -> Words:
@@ -137,7 +144,7 @@ _ROWS = (
     Marking("let-go", "let_go", _nothing, _no_words, _let_go),
     Marking("snooze", "snooze", _describe_snooze, _lasts, _put_off),
     Marking("wake", "wake", _nothing, _no_words, _back),
-    Marking("withdraw", "withdraw", _describe_withdraw, _note, _withdrawn),
+    Marking("withdraw", "withdraw", _describe_withdraw, _withdrawing, _withdrawn),
 )
 
 #: The command of each word, by its name.
