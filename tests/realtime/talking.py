@@ -24,6 +24,7 @@ from keyturn.realtime import (
     RealtimeModelTurnStartedEvent,
     RealtimeSession,
 )
+from tests.waiting import turns_of_the_loop, until
 
 
 class TalkingModel(RealtimeModel):
@@ -91,21 +92,20 @@ class TalkingModel(RealtimeModel):
         return {event.tool_call.call_id: event.output for event in outputs}
 
 
-async def until(holds: Callable[[], Any], seconds: float = 5.0) -> None:
-    """Wait until something holds."""
-    async with asyncio.timeout(seconds):
-        while not holds():
-            await asyncio.sleep(0.002)
-
-
 async def quiet(session: RealtimeSession) -> None:
     """Wait until the session has heard what others said, its run waits for people, and its model fell silent."""
     play: Any = session.opened()
     model: Any = session.model
-    calm = 0
-    async with asyncio.timeout(5):
-        while calm < 3:
-            heard = play.live.journal is None or await play.live.journal.head(session.run_id) == len(play.live.log)
-            busy = pending(play.run) or play.run.groups["started"] or play.drive.begun or model.talking
-            calm = 0 if busy or not heard else calm + 1
-            await asyncio.sleep(0.004)
+
+    async def calm() -> bool:
+        heard = play.live.journal is None or await play.live.journal.head(session.run_id) == len(play.live.log)
+        busy = pending(play.run) or play.run.groups["started"] or play.drive.begun or model.talking
+        return heard and not busy
+
+    async def still_calm() -> bool:
+        if not await calm():
+            return False
+        await turns_of_the_loop(100)
+        return await calm()
+
+    await until(still_calm)

@@ -19,8 +19,9 @@ from keyturn.journal import opened
 from keyturn.journal.memory import MemoryJournal
 from keyturn.realtime import RealtimeAgent, RealtimeRunner, RealtimeSession
 from keyturn.testing.loopback.realtime import Call, RealtimeServer, Say, Turn
+from tests.waiting import until
 
-from .talking import TalkingModel, quiet, until
+from .talking import TalkingModel, quiet
 
 TALK: Any = {"model_settings": {"modalities": ["audio"]}}
 REFUND = Call("refund", {"order": "A1", "amount": 5}, "c1")
