@@ -73,6 +73,6 @@ def test_the_grants_of_a_server_are_looked_through_page_by_page() -> None:
             made = range(500) if after is None else range(500, 501)
             return [GrantSeen(f"{n:032x}", "r", "pay", "desk", 0, False, False, {}, False) for n in made]
 
-    inbox: Any = RemoteInbox(SimpleNamespace(inbox=Inbox(), people=None))
+    inbox: Any = RemoteInbox(SimpleNamespace(inbox=Inbox(), people=None, url=""))
     assert asyncio.run(find_grant(inbox, f"{500:032x}")).id == f"{500:032x}"
     assert asked == [None, f"0.r/{499:032x}"]

@@ -47,6 +47,7 @@ class RemoteInbox:
 
     def __init__(self, client: Any) -> None:
         self._inbox = client.inbox
+        self.url: str = client.url
         self.people = RemotePeople(client.people)
 
     async def list(

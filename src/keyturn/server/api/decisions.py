@@ -95,13 +95,15 @@ async def withdraw(here: Here, request: IdPath, body: Annotated[said.Withdraw, t
 @_decides("to_sign", said.Signing, ToSign)
 async def to_sign(here: Here, request: IdPath, body: Annotated[said.Signing, taken(said.Signing)]) -> Any:
     """Return the bytes that somebody signs who decides so; nothing is recorded."""
-    await here.sight.request(request)
+    row = await here.sight.request(request)
     more: dict[str, Any] = {
         "edit": body.edit, "seen": body.seen, "output": body.output, "message": body.message,
         "break_glass": body.break_glass, "asks_back": body.asks_back,
         "digest": body.digest, "revision": body.revision, "note": body.note,
     }  # fmt: skip
-    return answer(ToSign(await here.app.inbox.to_sign(request, body.verdict, **more)))
+    challenge = await here.app.inbox.to_sign(request, body.verdict, **more)
+    run = (await log_in(here.app.journal, row.run)).run
+    return answer(ToSign(challenge, run.tools.get(run.calls[row.call].proposal.tool)))
 
 
 @routes.add("POST", "/approve_all", scope="decide", takes=said.ApproveAll, gives=Outcomes)
