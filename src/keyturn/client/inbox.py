@@ -7,13 +7,12 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
-import msgspec
-
 from ..core.errors import Conflict, NotAllowed, UserError
 from ..core.people import Proof
 from ..core.preview import Preview
 from ..core.records import Word
 from ..core.request import Request
+from ..inbox.edit_preview import EditPreview
 from ..inbox.naming import Outcome, Shown, shown_of
 from ..inbox.signed_words import challenge_of, check_shown
 from ..journal.rows import Query, RequestRow
@@ -21,7 +20,7 @@ from ..policies.grants import Grant
 from ..wire import said
 from ..wire.people import Me
 from ..wire.seen import Decided, Done, Form, GrantPage, GrantSeen, Outcomes, RequestPage, RequestSeen, ToSign
-from .sending import Sender, ServerError, told_error
+from .sending import Sender, ServerError, read, told_error
 
 _PAGE = 200
 _MOST = 500
@@ -82,8 +81,9 @@ class AsyncInbox:
             try:
                 named = wanted | {"for": "me" if mine else None}
                 async for name, data in self._sender.events("/requests/stream", last, **named):
+                    page = read(data, RequestPage)
                     last, broken = name, 0
-                    yield [each.row for each in msgspec.json.decode(data, type=RequestPage).requests]
+                    yield [each.row for each in page.requests]
             except ServerError:
                 broken += 1
                 if broken > _PATIENCE:
@@ -132,6 +132,14 @@ class AsyncInbox:
     async def wake(self, request: Shown, **words: Unpack[Naming]) -> RequestRow:
         """Have a request back that you put off."""
         return await self._marked(request, "wake", words)
+
+    async def preview_edit(self, request: Shown, edit: Mapping[str, Any], **words: Unpack[Naming]) -> EditPreview:
+        """Return what approving a request with these arguments would run, as its tool checks it; nothing is recorded.
+
+        Secrets are marks; one that is left as it is keeps its value. Approve it with `edit=` and `seen=made.would`.
+        """
+        name, body = _body(request, said.PreviewEdit, words, {"edit": dict(edit)})
+        return await self._sender.post(f"/requests/{name}/preview_edit", EditPreview, body)
 
     async def approve(
         self,
