@@ -162,7 +162,7 @@ async def test_a_letter_after_the_cursor_moved_never_decides_the_request_before(
 
         async def slow(name: str, **more: Any) -> RequestRow:
             if name != before:
-                await asyncio.sleep(3600)
+                await asyncio.Event().wait()
             return await reads(name, **more)
 
         monkeypatch.setattr(at.screen.seat.inbox, "get", slow)

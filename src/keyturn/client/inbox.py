@@ -29,12 +29,13 @@ _SIGNED = ("output", "message", "note", "break_glass", "asks_back")
 
 
 class Naming(TypedDict, total=False):
-    """Holds what goes with any decision, as `Inbox` takes it."""
+    """Holds what goes with any decision, as `Inbox` takes it; `once` names the word, so that it is said once."""
 
     digest: str | None
     revision: int | None
     note: str | None
     proof: Proof | None
+    once: str | None
 
 
 class AsyncInbox:
@@ -249,7 +250,7 @@ class AsyncInbox:
 
     async def _decided(self, request: Shown, word: str, kind: Any, words: Naming, more: dict[str, Any]) -> RequestRow:
         name, body = _body(request, kind, words, more)
-        await self._sender.post(f"/requests/{name}/{word}", Decided, body)
+        await self._sender.post(f"/requests/{name}/{word}", Decided, body, words.get("once"))
         return await self.get(name)
 
 
