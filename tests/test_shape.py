@@ -49,6 +49,7 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("src/keyturn/engine/runner.py", "Runner.run"): SIGNATURE,
     ("src/keyturn/engine/runner.py", "Runner.run_sync"): SIGNATURE,
     ("src/keyturn/engine/runner.py", "Runner.run_streamed"): SIGNATURE,
+    ("src/keyturn/realtime/agent.py", "RealtimeAgent.__init__"): SIGNATURE,
     ("src/keyturn/tools/context.py", "ToolContext.__init__"): SIGNATURE,
     ("src/keyturn/tools/custom.py", "CustomTool.__init__"): SIGNATURE,
     ("src/keyturn/tools/function_tool.py", "FunctionTool.__init__"): SIGNATURE,

@@ -20,16 +20,15 @@ from .agents.settings import RunConfig
 from .audit.service import Audit
 from .channels.service import Channels, ChannelService
 from .core import commands as cm
-from .core.codec import Log
 from .core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
 from .core.people import plain_text
 from .directory.people import People
+from .engine.attended import Hosting
 from .engine.driving.writer import Writer
 from .engine.execution import Execution
 from .engine.result import RunResult
-from .engine.run.agents import AgentGraph
 from .engine.run.log_cache import log_in
-from .engine.run.open_run import OpenRun, chain_of, clock_ms, wrapped
+from .engine.run.open_run import clock_ms, wrapped
 from .engine.runner import DEFAULT_MAX_TURNS, play_of
 from .engine.states.context_data import Maker, check_returns
 from .engine.states.fork import forked
@@ -37,7 +36,7 @@ from .engine.states.loading import ContextOptions, found, waiting_tools
 from .engine.states.named_start import ONCE, NamedStart, plain_part
 from .engine.states.state import RunState
 from .engine.states.taking_over import Keeping, TakeoverOptions, take_over, write
-from .engine.stream import Follower
+from .engine.stream import followed
 from .engine.views.event_stream import StreamEvent
 from .engine.views.rows import rows_in
 from .engine.worker import Worker
@@ -125,9 +124,9 @@ class App:
             )
         self._dump, self._make = context_serializer, context_deserializer
         self._context_type = checked_type(context_type)
+        self._contexts: ContextOptions = {"context_deserializer": self._make, "context_type": self._context_type}
         self.embedded = worker
-        self._slots = slots
-        self._grace = grace
+        self._slots, self._grace = slots, grace
         self._resources = AppResources(self, lifespan)
         self._telling = ChannelService(self.journal, channels)
         self._drilling = DrillService(self.journal, self.agents, drills, self._config.workflow_name)
@@ -168,8 +167,7 @@ class App:
         await self.at_work()
         start = {"context": context, "max_turns": max_turns, "session": self._session(session_id)}
         play = play_of(self._agent(agent), input, **self._options(), **start)
-        first = play.state.undelivered.start
-        assert first is not None
+        first: Any = play.state.undelivered.start
         if requester is not None:
             first["requester"] = plain_text(requester, "requester")
         about = {} if session_id is None else {"session": session_id}
@@ -187,6 +185,17 @@ class App:
         from .server.mounting import served
 
         return served(self, settings)
+
+    @property
+    def hosting(self) -> Hosting:
+        """Return what a session that is not begun by `start` needs to be one of the app's runs."""
+        return Hosting(self._config, self._contexts, self._attached)
+
+    async def _attached(self, play: Execution) -> None:
+        """Give an execution that the app makes its resources, and who verifies signatures."""
+        await self._resources.open()
+        play.live.serializer, play.live.witness = self._dump, self.people.objection
+        play.live.context.resources, play.live.context.keep_server = self._resources.value, self._resources.keep
 
     def run(self, run_id: str) -> RunHandle:
         """Return a handle on a run that was started before."""
@@ -253,15 +262,10 @@ class App:
 
         Deltas are not recorded.
         """
-        log = Log(chain=chain_of(self.journal, run_id))
-        live = OpenRun(log, AgentGraph(self._agent((await self.get(run_id)).agent)), wrapped(None))
-        follower = Follower(live)
-        async with contextlib.aclosing(self.journal.watch(run_id)) as lines:
-            async for line in lines:
-                for event in await follower.told_by(line):
-                    yield event
-                if live.run.status in OVER:
-                    return
+        agent = self._agent((await self.get(run_id)).agent)
+        async with contextlib.aclosing(followed(self.journal, run_id, agent)) as events:
+            async for event in events:
+                yield event
 
     async def send(self, run_id: str, message: str | list[Any]) -> None:
         """Add a message that the model reads at its next turn."""
@@ -370,13 +374,12 @@ class App:
         state = await self._state(claim.run, held=True)
         session = self._session(state.live.run.about.get("session"))
         play = play_of(state.live.graph.root, state, **self._options(), session=session)
-        play.live.serializer, play.claim = self._dump, claim
-        play.live.witness = self.people.objection
+        play.claim = claim
+        await self._attached(play)
         return play
 
     async def _state(self, run_id: str, *, held: bool = False) -> RunState[Any]:
-        makes: ContextOptions = {"context_deserializer": self._make, "context_type": self._context_type}
-        live = await found(self.journal, run_id, self._agent, makes, held=held)
+        live = await found(self.journal, run_id, self._agent, self._contexts, held=held)
         live.context.resources, live.context.keep_server = self._resources.value, self._resources.keep
         return await RunState.of(live)
 
@@ -393,6 +396,5 @@ class App:
     def _agent(self, name: str) -> Agent[Any]:
         agent = self.agents.get(name)
         if agent is None:
-            has = ", ".join(self.agents) or "none"
-            raise AgentMissing(name, f"this app has no agent {name!r}; it has: {has}")
+            raise AgentMissing(name, f"this app has no agent {name!r}; it has: {', '.join(self.agents) or 'none'}")
         return agent

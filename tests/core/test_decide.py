@@ -53,6 +53,7 @@ COMMANDS: list[cm.RunCommand] = [
     cm.FinishCall(CALL, result("c0")),
     cm.LoseCall(CALL, "lost"),
     cm.HandOff(CALL, result("c0"), "b"),
+    cm.SwitchAgent("r", "b"),
     cm.CompactHistory("r", [[0, 1]], 1, NOTHING),
     cm.GuardFrame("r", TRIPPED),
     cm.JudgeFrame("r", final=True, output="x"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import isfunction
-from typing import Any, Generic, Literal, Protocol, TypedDict, cast, get_origin
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypedDict, cast, get_origin
 
 from ..core.errors import UserError
 from ..models.base import Model, ModelSettings
@@ -117,6 +117,9 @@ class Agent(AgentBase[TContext], Generic[TContext]):
         "run_llm_again"
     )
     reset_tool_choice: bool = True
+
+    #: Whether its model is talked to and goes on talking while calls wait, as that of a `RealtimeAgent` is.
+    realtime: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check_types(vars(self))

@@ -294,6 +294,13 @@ class HandOff(RunCommand, frozen=True):
     view: list[list[int] | Item] | None = None
 
 
+class SwitchAgent(RunCommand, frozen=True):
+    """Let another agent go on in a frame whose model goes on talking, without a call that hands over."""
+
+    frame: str
+    agent: str
+
+
 class CompactHistory(RunCommand, frozen=True):
     """Replace the older part of a frame's conversation; `seen` is how many items it had when the view was made."""
 

@@ -194,6 +194,8 @@ def _hand_off(run: Run, c: cm.HandOff) -> Events:
     _no_frame(run, c.call)
     frame = run.frames[call.frame]
     view = own_copy(c.view)
+    if call.agent != frame.agent:
+        raise Conflict(f"agent {call.agent!r} handed over already, and cannot do so twice")
     if frame.barrier and frame.open != 1:
         raise Conflict("a frame is handed over when all other calls of the reply are settled")
     late = len(frame.queued)
@@ -201,6 +203,15 @@ def _hand_off(run: Run, c: cm.HandOff) -> Events:
     if view is not None and late:  # nobody who made the view has seen what was added meanwhile
         view = [*view, [len(frame.items) - late, len(frame.items)]]
     yield ev.HandedOff(call.frame, c.agent, view)
+
+
+def _switch_agent(run: Run, c: cm.SwitchAgent) -> Events:
+    open_run(run)
+    frame = _frame(run, c.frame)
+    if frame.barrier:
+        raise Conflict("an agent whose model waits for its calls hands over by a call")
+    if frame.agent != c.agent:
+        yield ev.HandedOff(c.frame, c.agent)
 
 
 def _compact_history(run: Run, c: cm.CompactHistory) -> Events:
@@ -320,6 +331,7 @@ _DECIDE: dict[type[cm.RunCommand], Callable[[Run, Any], Events]] = cast(
         cm.FinishCall: _finish_call,
         cm.LoseCall: _lose_call,
         cm.HandOff: _hand_off,
+        cm.SwitchAgent: _switch_agent,
         cm.CompactHistory: _compact_history,
         cm.GuardFrame: _guard_frame,
         cm.JudgeFrame: _judge_frame,

@@ -61,7 +61,9 @@ class TurnLimit(NamedTuple):
 
 
 class Execution:
-    """Executes one run for one caller."""
+    """Executes one run for one caller; the lease of a run in a journal lasts `lease_ms` and is renewed meanwhile."""
+
+    lease_ms: int = TTL_MS
 
     def __init__(self, live: OpenRun, scope: FrameSettings, state: RunState[Any], max_turns: TurnLimit | None) -> None:
         self.live = live
@@ -157,8 +159,8 @@ class Execution:
             self.run.id = self.run.id or new_id()
             if self.run.status != "new" and not self.live.kept:
                 await self._attach(journal)
-            claim = self.claim or await journal.claim(self.run.id, claimant("process"), TTL_MS)
-            async with under_lease(self.drive, journal, claim):
+            claim = self.claim or await journal.claim(self.run.id, claimant("process"), self.lease_ms)
+            async with under_lease(self.drive, journal, claim, self.lease_ms):
                 return await self._told()
         finally:
             self.state.moved(len(self.live.log))

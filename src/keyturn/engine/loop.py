@@ -59,7 +59,7 @@ class Loop:
                     todo = self._todo()
                 if not todo and not self._jobs:
                     break
-                if len(todo) == 1 and not self._jobs and self.drive.claim is None:
+                if len(todo) == 1 and not self._jobs and self.drive.claim is None and not self.drive.attended:
                     await self._perform(todo[0])
                     self._heed_cancel()
                 else:

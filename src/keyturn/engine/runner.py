@@ -40,6 +40,7 @@ _KEPT_BY_PROVIDER = ("conversation_id", "previous_response_id", "auto_previous_r
 _DEFAULTS: dict[str, Any] = dict.fromkeys(_NOT_GIVEN) | {
     "max_turns": DEFAULT_MAX_TURNS,
     "auto_previous_response_id": False,
+    "execution": Execution,
 }
 
 
@@ -165,6 +166,8 @@ def _check_given(given: dict[str, Any]) -> None:
 def _fresh(agent: Agent[Any], input: Any, config: RunConfig, given: dict[str, Any]) -> Execution:
     if not isinstance(agent, Agent):
         raise UserError(f"Runner runs an Agent, not a {type(agent).__name__}")
+    if agent.realtime and given["execution"] is Execution:
+        raise UserError(f"agent {agent.name!r} is talked to in a session: run it with a RealtimeRunner")
     if not isinstance(input, str | list):
         raise UserError(f"a run's input is a text, a list of items or a RunState, not a {type(input).__name__}")
     limit = given["max_turns"]
@@ -187,7 +190,7 @@ def _fresh(agent: Agent[Any], input: Any, config: RunConfig, given: dict[str, An
         )
     live.policy = config.policy
     live.handed_out = False
-    return Execution(live, _scope(live, config, given, state.undelivered.start or {}), state, None)
+    return given["execution"](live, _scope(live, config, given, state.undelivered.start or {}), state, None)
 
 
 def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: dict[str, Any]) -> Execution:
@@ -227,7 +230,7 @@ def _attached(agent: Agent[Any], state: RunState[Any], config: RunConfig, given:
     start = state.undelivered.start or {}
     limit = given["max_turns"]
     chosen = None if isinstance(limit, _Default) else TurnLimit(None if limit is None else int(limit))
-    return Execution(live, _scope(live, config, given, start), state, chosen)
+    return given["execution"](live, _scope(live, config, given, start), state, chosen)
 
 
 def _attach_agent(live: OpenRun, agent: Agent[Any]) -> None:

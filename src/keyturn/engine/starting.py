@@ -59,6 +59,7 @@ async def start(drive: Drive, given: dict[str, Any], said: list[Item], limits: d
             prefix,
             given["previous_response_id"],
             given.get("requester"),
+            barrier=not agent.realtime,
         ),
         *([cm.AddInput(ev.ROOT, said)] if said else []),
         *after,

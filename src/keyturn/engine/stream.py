@@ -6,8 +6,9 @@ Here its execution puts events in a queue; from a journal they are made of verif
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any, Literal, TypeVar
 
 from ..agents.agent import Agent
@@ -15,12 +16,15 @@ from ..agents.context import RunContextWrapper
 from ..agents.guardrail import InputGuardrailResult, OutputGuardrailResult
 from ..agents.tool_guardrail import ToolInputGuardrailResult, ToolOutputGuardrailResult
 from ..core import events as ev
+from ..core.codec import Log
 from ..core.items import Item
+from ..journal.base import Journal
 from ..models.base import ModelResponse, Usage
 from .driving.stop import BY_CALLER
 from .execution import Execution
 from .result import RunResult
-from .run.open_run import OpenRun
+from .run.agents import AgentGraph
+from .run.open_run import OpenRun, chain_of, wrapped
 from .states.loading import waiting_tools
 from .states.state import RunState
 from .views.event_stream import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, EventFeed, StreamEvent
@@ -319,3 +323,15 @@ class Follower:
         for call in opened_by(self._live.run, made.events):
             agent = self._live.graph.agent(call.agent)
             yield ApprovalRequestedStreamEvent(approval_item(self._live.run, call, agent, tools.get(call.id)))
+
+
+async def followed(journal: Journal, run_id: str, root: Agent[Any]) -> AsyncGenerator[StreamEvent]:
+    """Yield what happens in a run that a journal keeps, whoever moves it, from its beginning to its end."""
+    live = OpenRun(Log(chain=chain_of(journal, run_id)), AgentGraph(root), wrapped(None))
+    follower = Follower(live)
+    async with contextlib.aclosing(journal.watch(run_id)) as lines:
+        async for line in lines:
+            for event in await follower.told_by(line):
+                yield event
+            if live.run.status in ("finished", "failed", "cancelled", "erased"):
+                return

@@ -1,5 +1,9 @@
 """The public names of the room, for type checkers; the list is `_HOMES` in `__init__.py`."""
 
+from .agent import RealtimeAgent as RealtimeAgent
+from .agent import RealtimeAgentHooks as RealtimeAgentHooks
+from .agent import RealtimeRunHooks as RealtimeRunHooks
+from .agent import realtime_handoff as realtime_handoff
 from .config import RealtimeAudioConfig as RealtimeAudioConfig
 from .config import RealtimeAudioFormat as RealtimeAudioFormat
 from .config import RealtimeAudioInputConfig as RealtimeAudioInputConfig
@@ -22,6 +26,7 @@ from .config import RealtimeUserInputImage as RealtimeUserInputImage
 from .config import RealtimeUserInputMessage as RealtimeUserInputMessage
 from .config import RealtimeUserInputText as RealtimeUserInputText
 from .config import RealtimeVoice as RealtimeVoice
+from .event_buffer import EventsDropped as EventsDropped
 from .items import AssistantAudio as AssistantAudio
 from .items import AssistantMessageItem as AssistantMessageItem
 from .items import AssistantText as AssistantText
@@ -85,5 +90,25 @@ from .openai_socket import TransportConfig as TransportConfig
 from .openai_websocket import OpenAIRealtimeWebSocketModel as OpenAIRealtimeWebSocketModel
 from .playback import RealtimePlaybackState as RealtimePlaybackState
 from .playback import RealtimePlaybackTracker as RealtimePlaybackTracker
+from .runner import RealtimeRunner as RealtimeRunner
+from .session import RealtimeSession as RealtimeSession
+from .session_events import RealtimeAgentEndEvent as RealtimeAgentEndEvent
+from .session_events import RealtimeAgentStartEvent as RealtimeAgentStartEvent
+from .session_events import RealtimeAudio as RealtimeAudio
+from .session_events import RealtimeAudioEnd as RealtimeAudioEnd
+from .session_events import RealtimeAudioInterrupted as RealtimeAudioInterrupted
+from .session_events import RealtimeError as RealtimeError
+from .session_events import RealtimeEventInfo as RealtimeEventInfo
+from .session_events import RealtimeGuardrailTripped as RealtimeGuardrailTripped
+from .session_events import RealtimeHandoffEvent as RealtimeHandoffEvent
+from .session_events import RealtimeHistoryAdded as RealtimeHistoryAdded
+from .session_events import RealtimeHistoryUpdated as RealtimeHistoryUpdated
+from .session_events import RealtimeInputAudioTimeoutTriggered as RealtimeInputAudioTimeoutTriggered
+from .session_events import RealtimeRawModelEvent as RealtimeRawModelEvent
+from .session_events import RealtimeSessionEvent as RealtimeSessionEvent
+from .session_events import RealtimeToolApprovalDecided as RealtimeToolApprovalDecided
+from .session_events import RealtimeToolApprovalRequired as RealtimeToolApprovalRequired
+from .session_events import RealtimeToolEnd as RealtimeToolEnd
+from .session_events import RealtimeToolStart as RealtimeToolStart
 
 __all__: list[str]

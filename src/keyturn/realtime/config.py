@@ -5,7 +5,7 @@ What a provider makes of them stands in that provider's files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NotRequired, TypedDict
 
 from ..agents.guardrail import OutputGuardrail
@@ -151,6 +151,10 @@ class RealtimeToolExecutionConfig(TypedDict, total=False):
 class RealtimeRunConfig(TypedDict, total=False):
     """Settings of a realtime run.
 
+    `waiting_message` words what the model is told of a call, by its tool's name and its id, while it waits for a
+    person; None tells it nothing. A connection that is lost is made anew `reconnect_attempts` times. `close_timeout`
+    is how long, in seconds, a tool that is at work when the session closes has to end.
+
     >>> config: RealtimeRunConfig = {"async_tool_calls": True, "model_settings": {"voice": "ash"}}
     """
 
@@ -161,6 +165,9 @@ class RealtimeRunConfig(TypedDict, total=False):
     async_tool_calls: bool
     tool_execution: RealtimeToolExecutionConfig
     tool_error_formatter: ToolErrorFormatter
+    waiting_message: Callable[[str, str], str] | None
+    reconnect_attempts: int
+    close_timeout: float
 
 
 class RealtimeUserInputText(TypedDict):

@@ -40,6 +40,8 @@ class Drive(Writer):
         self.patient = False
         # Calls whose start is recorded and whose tool was not touched yet, with how often they had been asked about.
         self.begun: dict[str, int] = {}
+        # Whether the root's model talks by itself, so that there may be more to do at any time.
+        self.attended = False
         # Makes what the run, or a nested frame of it, came to so far: for handlers and extractors that a caller wrote.
         self.result = result
         limit = scope.config.tool_execution.max_function_tool_concurrency if scope.config.tool_execution else None
@@ -50,7 +52,8 @@ class Drive(Writer):
         self.totals: Totals = {}
         scope.carry(live.graph.root)
         self._scopes: dict[str, FrameSettings] = {ev.ROOT: scope}
-        self._toolsets: dict[str, Toolset] = {}
+        # By frame and by agent: where a model goes on talking, calls of an agent that handed over may still be open.
+        self._toolsets: dict[tuple[str, str], Toolset] = {}
         self._wake: asyncio.Future[None] | None = None
 
     def scope(self, frame_id: str) -> FrameSettings:
@@ -76,38 +79,47 @@ class Drive(Writer):
                 scope.carry(self.agent(path))
         return scope
 
-    async def toolset(self, frame: Frame, *, fresh: bool = False) -> Toolset:
-        """Return what a frame's agent may call now; looked up again before each model call."""
-        known = self._toolsets.get(frame.id)
-        if known is not None and not fresh and known.agent == frame.agent:
+    async def toolset(self, frame: Frame, *, fresh: bool = False, of: str | None = None) -> Toolset:
+        """Return what an agent of a frame may call now, the one at work unless `of` names another.
+
+        It is looked up again before each model call.
+        """
+        path = frame.agent if of is None else of
+        known = self._toolsets.get((frame.id, path))
+        if known is not None and not fresh:
             return known
-        agent, context = self.agent(frame.agent), await self._context_of(frame)
+        agent, context = self.agent(path), await self._context_of(frame)
         tools, handoffs = agent.static_tools(), []
         if tools is None:
             tools = await agent.get_all_tools(context)
         if agent.handoffs:
             handoffs = [made for made in handoffs_of(agent) if await is_enabled(made, context, agent)]
-        if known is None or known.agent != frame.agent or known.tools != tools or known.handoffs != handoffs:
-            known = self._toolsets[frame.id] = Toolset(frame.agent, tools, handoffs)
+        if known is None or known.tools != tools or known.handoffs != handoffs:
+            known = self._toolsets[frame.id, path] = Toolset(path, tools, handoffs)
         return known
 
     async def find_tool(self, call: Call) -> Tool | None:
         """Return the tool that a call means, if its agent still has it; a server is asked for its own tools only."""
         frame = self.run.frames[call.frame]
-        agent, known = self.agent(frame.agent), self._toolsets.get(frame.id)
-        if agent.mcp_servers and (known is None or known.agent != frame.agent):
-            own = await own_tools(agent, frame.agent, await self._context_of(frame))
+        agent = self.agent(call.agent)
+        if agent.mcp_servers and (frame.id, call.agent) not in self._toolsets:
+            own = await own_tools(agent, call.agent, await self._context_of(frame))
             if (tool := own.find(call.raw)) is not None:
                 return tool
-        return (await self.toolset(frame)).find(call.raw)
+        return (await self.toolset(frame, of=call.agent)).find(call.raw)
 
     async def shown_tool(self, call: Call) -> Tool | None:
         """Return the tool that a call means, for people and for words to the model, without asking a server."""
         frame = self.run.frames[call.frame]
-        known = self._toolsets.get(frame.id)
-        if known is not None and known.agent == frame.agent:
+        known = self._toolsets.get((frame.id, call.agent))
+        if known is not None:
             return known.find(call.raw)
-        return await known_tool(self.run, call, self.agent(frame.agent), await self._context_of(frame))
+        return await known_tool(self.run, call, self.agent(call.agent), await self._context_of(frame))
+
+    def looked_up(self, call: Call) -> Tool | None:
+        """Return the tool that a call means as it was looked up last; None where nobody did yet."""
+        known = self._toolsets.get((call.frame, call.agent))
+        return None if known is None else known.find(call.raw)
 
     async def _context_of(self, frame: Frame) -> RunContextWrapper[Any]:
         return (await self.enter(frame.id)).context

@@ -32,12 +32,12 @@ _BEFORE_LISTENING = 0.05
 
 
 @contextlib.asynccontextmanager
-async def under_lease(drive: Drive, journal: Journal, claim: Claim) -> AsyncGenerator[None]:
-    """Hold the drive's run under a claim, and give it back."""
+async def under_lease(drive: Drive, journal: Journal, claim: Claim, ttl_ms: int = TTL_MS) -> AsyncGenerator[None]:
+    """Hold the drive's run under a claim that is renewed in time, and give it back."""
     drive.claim = claim
     _set_clock(drive, claim)
     beside = [
-        _Later(TTL_MS / 3_000, partial(_renew, drive, journal)),
+        _Later(ttl_ms / 3_000, partial(_renew, drive, journal, ttl_ms)),
         _Later(_BEFORE_LISTENING, partial(_listen, drive, journal)),
     ]
     later = LATER_MS
@@ -133,17 +133,17 @@ class _Later:
             self._task.cancel()
 
 
-async def _renew(drive: Drive, journal: Journal) -> None:
+async def _renew(drive: Drive, journal: Journal, ttl_ms: int) -> None:
     while drive.claim is not None:
         try:
-            drive.claim = await journal.renew(drive.claim, TTL_MS)
+            drive.claim = await journal.renew(drive.claim, ttl_ms)
             _set_clock(drive, drive.claim)
         except Conflict as error:  # the next append says so, where it can be handled
             logger.info("run %s was taken over: %s", drive.run.id, error_words(error))
             return
         except StorageError as error:  # there is time to try again before the hold runs out
             logger.warning("the lease of run %s is not renewed, trying again: %s", drive.run.id, error_words(error))
-        await asyncio.sleep(TTL_MS / 3_000)
+        await asyncio.sleep(ttl_ms / 3_000)
 
 
 async def _listen(drive: Drive, journal: Journal) -> None:

@@ -14,6 +14,7 @@ from ...agents.agent import Agent
 from ...agents.output import output_schema_for
 from ...agents.settings import CallModelData, ModelInputData
 from ...core import commands as cm
+from ...core.call_ids import call_id
 from ...core.errors import Conflict, MaxTurnsExceeded, ModelBehaviorError
 from ...core.items import Item, own_copy, without_id
 from ...core.run import Frame
@@ -91,6 +92,20 @@ async def _ask(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[An
         raise
 
 
+async def hear(drive: Drive, frame_id: str, response: ModelResponse) -> list[str]:
+    """Record what a model that talks by itself has said, and return the ids of its calls, which the loop goes on with.
+
+    Whoever hears it does so one reply after the other.
+    """
+    frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
+    counts, turn = response.usage.counts(), frame.turn
+    scope.context.usage.count(response.model, counts)
+    reading = ReplyReading(drive, frame, await drive.toolset(frame, fresh=True)).read(response)
+    await _record(drive, scope, reading, response, counts)
+    drive.rouse()
+    return [call_id(frame_id, turn + 1, index) for index in range(len(reading.proposals))]
+
+
 async def _record(
     drive: Drive, scope: FrameSettings, reading: ReplyReading, response: ModelResponse, counts: Counts
 ) -> None:
@@ -109,7 +124,7 @@ async def _record(
         response.model,
         frame.turn,
     )
-    end = [] if reading.proposals else end_of(drive, frame, scope, reading.output)
+    end = [] if reading.proposals or not frame.barrier else end_of(drive, frame, scope, reading.output)
     grants = await borrow_for_reply(drive, frame, reading.output, proposals)
     try:
         await drive.commit(*grants, record, *end)

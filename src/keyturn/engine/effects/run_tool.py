@@ -15,6 +15,7 @@ import msgspec
 from ...agents.context import ToolContext
 from ...core import commands as cm
 from ...core.digest import canonical
+from ...core.errors import Conflict
 from ...core.events import Report
 from ...core.items import Item, own_copy
 from ...core.moves import asked_on
@@ -51,6 +52,8 @@ from .proposals import revised
 from .result_words import told_of_edit, worded
 from .tool_errors import keep_words, log_tool_error
 
+#: What the model is told of a second handoff of one agent.
+TWICE = "Multiple handoffs detected, ignoring this one."
 #: The label of what a tool said of its call when it asked for approval or for a result.
 SAID = "metadata"
 _TOOL_CHANGED = "the tool changed after it was shown: compare its description and schema before you decide again"
@@ -249,6 +252,9 @@ def _check_recordable(item: Item) -> None:
 
 async def _hand_over(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, value: Handover) -> None:
     source = drive.agent(call.agent)
+    if drive.run.frames[call.frame].agent != call.agent:  # where no call waits for its siblings
+        await _finish(drive, call, tool, TWICE, failed=True, reports=[])
+        return
     item = told_of_edit(call, tool, tool.output(call.raw, value.text))
     input_filter = value.input_filter or scope.config.handoff_input_filter
     view = None if input_filter is None else await filtered_view(drive, call, item, input_filter)
@@ -258,4 +264,9 @@ async def _hand_over(drive: Drive, scope: FrameSettings, call: Call, tool: Tool,
             await scope.hooks.on_handoff(scope.context, from_agent=source, to_agent=value.agent)
         if source.hooks is not None:
             await source.hooks.on_handoff(scope.context, agent=value.agent, source=source)
-    await drive.commit(cm.HandOff(call.id, item, path, view))
+    try:
+        await drive.commit(cm.HandOff(call.id, item, path, view))
+    except Conflict:
+        if drive.run.frames[call.frame].agent == call.agent:
+            raise
+        await _finish(drive, call, tool, TWICE, failed=True, reports=[])

@@ -53,7 +53,10 @@ class Projection:
             if read is not None:
                 made += read(self, event)
             elif isinstance(event, ev.HandedOff) and event.frame == self.frame:
-                made.append(self.handed_off(event, made.pop()))
+                if made:
+                    made.append(self.handed_off(event, made.pop()))
+                else:  # nobody called for it: a session changed its agent
+                    self.path = event.agent
         if self._added and not self._open:
             made += [added_item(self.agent, item) for item in self._added]
             self._added = []

@@ -1,0 +1,205 @@
+"""Keep a session's conversation: as its user sees it, and as a run's log and a new connection have it.
+
+What the model tells may come in any order and more than once: an item is known by its id, and the newest word on it
+counts. Nothing here sends or records anything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, cast
+
+from ..core.items import Item
+from .items import (
+    AssistantAudio,
+    AssistantMessageItem,
+    AssistantText,
+    InputAudio,
+    InputImage,
+    InputText,
+    RealtimeItem,
+    RealtimeToolCallItem,
+    UserMessageItem,
+)
+
+#: Ids of items that a connection was told of from the log begin so.
+KEPT = "kt_"
+
+
+class Conversation:
+    """Holds the items of a conversation, in their order.
+
+    >>> said = Conversation()
+    >>> said.update(UserMessageItem(item_id="i1", content=[InputText(text="hi")]))
+    True
+    >>> [item.item_id for item in said.items]
+    ['i1']
+    """
+
+    def __init__(self) -> None:
+        self.items: list[RealtimeItem] = []
+        self._known: dict[str, RealtimeItem] = {}
+
+    def snapshot(self) -> list[RealtimeItem]:
+        """Return the items as a list of its own."""
+        return list(self.items)
+
+    def items_of(self, ids: Iterable[str]) -> list[RealtimeItem]:
+        """Return the items of these ids, as they are now."""
+        return [self._known[item_id] for item_id in ids if item_id in self._known]
+
+    def update(self, item: RealtimeItem) -> bool:
+        """Take the newest word on an item, and return whether it was not known before."""
+        before = self._known.get(item.item_id)
+        self._known[item.item_id] = item
+        if before is not None:
+            self.items[self._place(before)] = _with_transcripts(item, before)
+            self._known[item.item_id] = self.items[self._place_of(item.item_id)]
+            return False
+        after = self._known.get(item.previous_item_id or "")
+        self.items.insert(len(self.items) if after is None else self._place(after) + 1, item)
+        return True
+
+    def _place(self, item: RealtimeItem) -> int:
+        return self._place_of(item.item_id)
+
+    def _place_of(self, item_id: str) -> int:
+        """Return where an item stands; what is spoken of is nearly always near the end."""
+        for place in range(len(self.items) - 1, -1, -1):
+            if self.items[place].item_id == item_id:
+                return place
+        raise KeyError(item_id)
+
+    def delete(self, item_id: str) -> bool:
+        """Take an item out, and return whether it was there."""
+        if self._known.pop(item_id, None) is None:
+            return False
+        del self.items[self._place_of(item_id)]
+        return True
+
+    def heard(self, item_id: str, transcript: str) -> UserMessageItem:
+        """Add the transcript of what the user said to their message, and return it."""
+        known = self._known.get(item_id)
+        if not isinstance(known, UserMessageItem):
+            made = UserMessageItem(item_id=item_id, content=[InputAudio(transcript=transcript)])
+            self.update(made)
+            return made
+        content = [part for part in known.content if not isinstance(part, InputAudio)]
+        made = known.model_copy(update={"content": [*content, InputAudio(transcript=transcript)]})
+        self.items[self._place(known)] = self._known[item_id] = made
+        return made
+
+    def said(self, item_id: str, delta: str, *, written: bool = False) -> str:
+        """Add to what the model is saying, and return all of it so far."""
+        known = self._known.get(item_id)
+        if not isinstance(known, AssistantMessageItem):
+            known = AssistantMessageItem(item_id=item_id, status="in_progress", content=[])
+            self.update(known)
+        if not known.content:
+            known.content.append(AssistantText(text="") if written else AssistantAudio(transcript=""))
+        part = known.content[-1]
+        if isinstance(part, AssistantText):
+            part.text = (part.text or "") + delta
+            return part.text
+        part.transcript = (part.transcript or "") + delta
+        return part.transcript
+
+    def answered(self, call_id: str, output: str) -> RealtimeToolCallItem | None:
+        """Add a call's result to its item, and return it."""
+        for item in reversed(self.items):
+            if isinstance(item, RealtimeToolCallItem) and item.call_id == call_id and item.output is None:
+                made = item.model_copy(update={"output": output, "status": "completed"})
+                self.update(made)
+                return made
+        return None
+
+
+def _with_transcripts(item: RealtimeItem, before: RealtimeItem) -> RealtimeItem:
+    """Keep a transcript that came before an item's newest word, which may know nothing of it."""
+    if not isinstance(item, UserMessageItem) or not isinstance(before, UserMessageItem):
+        return item
+    heard = next((part for part in before.content if isinstance(part, InputAudio) and part.transcript), None)
+    if heard is None or any(isinstance(part, InputAudio) and part.transcript for part in item.content):
+        return item
+    content = [part for part in item.content if not isinstance(part, InputAudio)]
+    return item.model_copy(update={"content": [*content, heard]})
+
+
+def text_of(item: RealtimeItem) -> str:
+    """Return what was said in a message, written or spoken."""
+    if isinstance(item, RealtimeToolCallItem):
+        return ""
+    return "".join(getattr(part, "text", None) or getattr(part, "transcript", None) or "" for part in item.content)
+
+
+def kept_id(place: int) -> str:
+    """Return the id under which an item of the log, by its place there, is told to a new connection."""
+    return f"{KEPT}{place}"
+
+
+# Items as a run's log has them --------------------------------------------------------------------------------------
+
+
+def user_item(content: Any, item_id: str | None = None) -> Item:
+    """Return a user's message as the log has it; with an id where the model knows it already."""
+    parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else content
+    return {"type": "message", "role": "user", "content": parts} | ({"id": item_id} if item_id else {})
+
+
+def assistant_item(item: AssistantMessageItem) -> Item:
+    """Return the model's message as the log has it."""
+    text: list[Any] = [{"type": "output_text", "text": text_of(item), "annotations": []}]
+    return {"type": "message", "role": "assistant", "id": item.item_id, "status": "completed", "content": text}
+
+
+def output_text(output: Any) -> str:
+    """Return a call's result as the text that a realtime model takes."""
+    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
+
+
+def restored(items: list[Item]) -> Conversation:
+    """Return the conversation that a run's log has, as its user sees it."""
+    made = Conversation()
+    for place, item in enumerate(items):
+        kind, item_id = item.get("type"), kept_id(place)
+        if kind == "function_call":
+            call: Any = {name: item.get(name) or "" for name in ("call_id", "name", "arguments")}
+            made.update(RealtimeToolCallItem(item_id=item_id, status="in_progress", **call))
+        elif kind == "function_call_output":
+            made.answered(cast("str", item.get("call_id")), output_text(item.get("output")))
+        elif item.get("role") == "assistant":
+            text: list[Any] = [AssistantText(text=said) for said in _texts(item)]
+            made.update(AssistantMessageItem(item_id=item_id, status="completed", content=text))
+        elif item.get("role") == "user":
+            parts: list[Any] = [InputText(text=said) for said in _texts(item)]
+            images = [part for part in _parts(item) if part.get("type") == "input_image"]
+            parts += [InputImage(image_url=part.get("image_url")) for part in images]
+            made.update(UserMessageItem(item_id=item_id, content=parts))
+    return made
+
+
+def on_the_wire(item: Item) -> Item | None:
+    """Return an item of the log as a new connection is told of it; None for what only its own connection knows."""
+    kind, role = item.get("type", "message"), item.get("role")
+    if kind == "function_call":
+        return {"type": kind} | {name: item.get(name) or "" for name in ("call_id", "name", "arguments")}
+    if kind == "function_call_output":
+        return {"type": kind, "call_id": item.get("call_id"), "output": output_text(item.get("output"))}
+    if kind != "message" or role not in ("user", "assistant"):
+        return None
+    named = "output_text" if role == "assistant" else "input_text"
+    parts: list[Any] = [{"type": named, "text": said} for said in _texts(item)]
+    parts += [part for part in _parts(item) if part.get("type") == "input_image" and role == "user"]
+    return {"type": "message", "role": role, "content": parts} if parts else None
+
+
+def _parts(item: Item) -> list[dict[str, Any]]:
+    content = item.get("content")
+    if isinstance(content, str):
+        return [{"type": "input_text", "text": content}]
+    return [part for part in cast("list[Any]", content or []) if isinstance(part, dict)]
+
+
+def _texts(item: Item) -> list[str]:
+    return [part["text"] for part in _parts(item) if isinstance(part.get("text"), str) and part["text"]]

@@ -1,0 +1,174 @@
+"""Bring to the model's connection what the run's log has and the connection has not.
+
+A connection is told the conversation so far, then each message, each result, and each change of agent, in the order of
+the log. What could not be sent is still in the log: the next connection is told of it, and no tool runs again for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, NamedTuple, cast
+
+from ..core.call_ids import ROOT, is_below
+from ..core.items import Item
+from ..core.run import Call, Run
+from .conversation import KEPT, kept_id, on_the_wire, output_text
+from .model_events import RealtimeModelToolCallEvent
+from .model_inputs import (
+    RealtimeModelSendEvent,
+    RealtimeModelSendRawMessage,
+    RealtimeModelSendSessionUpdate,
+    RealtimeModelSendToolOutput,
+    RealtimeModelSendUserInput,
+)
+
+Send = Callable[[RealtimeModelSendEvent], Awaitable[None]]
+WaitingMessage = Callable[[str, str], str]
+
+
+def waiting_message(tool: str, call_id: str) -> str:
+    """Return what the model is told while a call waits for a person.
+
+    >>> waiting_message("refund", "c1").partition(".")[0]
+    'The call of refund (c1) has not run: it waits for a person to decide'
+    """
+    return (
+        f"The call of {tool} ({call_id}) has not run: it waits for a person to decide. Tell the user that in a few "
+        "words and go on with the conversation. Do not call it again and do not say that it is done: its result comes "
+        "as the output of that call."
+    )
+
+
+class Session(NamedTuple):
+    """Holds what a delivery needs of its session."""
+
+    run: Callable[[], Run]
+    send: Send
+    # The settings of the model under an agent, by its path.
+    settings: Callable[[str], Awaitable[Any]]
+    words: WaitingMessage | None
+
+
+class Delivery:
+    """Delivers to one connection, from its beginning to its end."""
+
+    def __init__(self, session: Session, agent: str) -> None:
+        self._session = session
+        # The agent whose settings the connection has, and how many items of the conversation it has.
+        self._agent = agent
+        self._sent = 0
+        self._told: set[tuple[str, int]] = set()
+        self._calls: dict[str, Item] = {}
+        self._wake = asyncio.Event()
+        #: Ids of items that came from the connection itself.
+        self.own: set[str] = set()
+
+    def rouse(self) -> None:
+        """Look again at what there is to deliver."""
+        self._wake.set()
+
+    async def open(self) -> None:
+        """Tell the connection the conversation so far, and ask for a response where one is owed."""
+        items = self._items().copy()
+        frame = self._session.run().frames.get(ROOT)
+        owed = frame is not None and any(_asks(item) for item in items[frame.sent :])
+        for place, item in enumerate(items):
+            self._note(item)
+            wire = on_the_wire(item)
+            if wire is not None:
+                await self._raw("conversation.item.create", item={"id": kept_id(place), **wire})
+            self._sent += 1
+        waiting = await self._tell_of_waiting()
+        if owed and not waiting:
+            await self._raw("response.create")
+
+    async def run(self) -> None:
+        """Deliver whatever comes, until the connection fails."""
+        while True:
+            self._wake.clear()
+            await self._deliver()
+            await self._tell_of_waiting()
+            await self._wake.wait()
+
+    def _items(self) -> list[Item]:
+        frame = self._session.run().frames.get(ROOT)
+        return [] if frame is None else cast("list[Item]", frame.items)  # a realtime run has no session, thus no places
+
+    def _note(self, item: Item) -> None:
+        if item.get("type") == "function_call":
+            self._calls[cast("str", item.get("call_id"))] = item
+
+    async def _deliver(self) -> None:
+        while self._sent < len(items := self._items()):
+            item = items[self._sent]
+            self._note(item)
+            for event in self._events(item):
+                await self._under_agent()
+                await self._session.send(event)
+            self._sent += 1
+        await self._under_agent()
+
+    async def _under_agent(self) -> None:
+        """Bring the connection under the agent that is at work."""
+        frame = self._session.run().frames.get(ROOT)
+        if frame is not None and frame.agent != self._agent:
+            agent = frame.agent
+            await self._session.send(RealtimeModelSendSessionUpdate(await self._session.settings(agent)))
+            self._agent = agent
+
+    def _events(self, item: Item) -> Iterator[RealtimeModelSendEvent]:
+        """Return what the connection is sent of an item; nothing of what it said itself."""
+        kind = item.get("type", "message")
+        if kind == "function_call_output":
+            label = cast("str", item["call_id"])
+            call = self._calls.get(label, {})
+            made = RealtimeModelToolCallEvent(
+                call.get("name") or "", label, call.get("arguments") or "", call.get("id"), None
+            )
+            yield RealtimeModelSendToolOutput(made, output_text(item.get("output")), start_response=True)
+        elif kind == "mcp_approval_response":
+            yield RealtimeModelSendRawMessage({"type": "conversation.item.create", "other_data": {"item": item}})
+        elif item.get("role") == "user" and item.get("id") not in self.own:
+            wire = on_the_wire(item)
+            if wire is not None:
+                texts = [part["text"] for part in wire["content"] if part["type"] == "input_text"]
+                alone = len(wire["content"]) == 1 and texts
+                yield RealtimeModelSendUserInput(texts[0] if alone else cast("Any", wire))
+
+    async def _tell_of_waiting(self) -> bool:
+        """Tell the model which of its calls wait, each once, and return whether there was anything to tell."""
+        run = self._session.run()
+        told = False
+        for call in list(run.groups["wait"].values()):
+            asked = (call.id, call.asks)
+            if asked in self._told:
+                continue
+            self._told.add(asked)
+            if self._session.words is not None:
+                await self._say(self._session.words(call.proposal.name, _own_call(run, call).proposal.label))
+                told = True
+        if told:
+            await self._raw("response.create")
+        return told
+
+    async def _say(self, text: str) -> None:
+        content = [{"type": "input_text", "text": text}]
+        note = {"id": f"{KEPT}note_{len(self._told)}", "type": "message", "role": "system", "content": content}
+        await self._raw("conversation.item.create", item=note)
+
+    async def _raw(self, kind: str, **fields: Any) -> None:
+        message: Any = {"type": kind, "other_data": fields} if fields else {"type": kind}
+        await self._session.send(RealtimeModelSendRawMessage(message))
+
+
+def _asks(item: Item) -> bool:
+    return item.get("role") == "user" or item.get("type") == "function_call_output"
+
+
+def _own_call(run: Run, call: Call) -> Call:
+    """Return the call of the model itself that a waiting call is, or inside of which it waits."""
+    if call.frame == ROOT:
+        return call
+    frames = [name for name in run.frames if name != ROOT and is_below(call.id, name) and name in run.calls]
+    return next((run.calls[name] for name in frames if run.calls[name].frame == ROOT), call)

@@ -1,0 +1,209 @@
+"""Hear what a session's model tells: pass it on to the session's user, keep the conversation, record what counts.
+
+Nothing here decides whether a tool runs: a call is recorded, and goes through the gate as every call does.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, ClassVar
+
+from ..core.usage import Usage
+from . import model_events as me
+from .conversation import KEPT, Conversation, assistant_item, text_of, user_item
+from .event_buffer import EventBuffer
+from .items import AssistantMessageItem, InputAudio, UserMessageItem
+from .model import RealtimeModelListener
+from .output_guards import OutputGuards
+from .recording import Recorder
+from .session_events import (
+    RealtimeAgentEndEvent,
+    RealtimeAgentStartEvent,
+    RealtimeAudio,
+    RealtimeAudioEnd,
+    RealtimeAudioInterrupted,
+    RealtimeError,
+    RealtimeEventInfo,
+    RealtimeHistoryAdded,
+    RealtimeHistoryUpdated,
+    RealtimeInputAudioTimeoutTriggered,
+    RealtimeRawModelEvent,
+)
+
+# How many messages that were sent may be on their way back at once.
+_ECHOES = 1_000
+
+
+class Hearing(RealtimeModelListener):
+    """Hears a model for a session."""
+
+    def __init__(
+        self,
+        events: EventBuffer,
+        info: RealtimeEventInfo,
+        conversation: Conversation,
+        recorder: Recorder,
+        guards: OutputGuards,
+        agent: Callable[[], tuple[Any, list[Any]]],
+    ) -> None:
+        self._events, self._info = events, info
+        self.conversation = conversation
+        self._recorder = recorder
+        self._guards = guards
+        # The agent at work, and the output guardrails that look at what it says.
+        self._agent = agent
+        self._usage = Usage()
+        # Messages of the model in this turn; and those that are recorded.
+        self._turn: dict[str, None] = {}
+        self._recorded: set[str] = set()
+        self._echoes: deque[str] = deque(maxlen=_ECHOES)
+        self._response = ""
+        #: Called for calls, for a connection that was lost, and for an item that the model has itself.
+        self.on_call: Callable[[me.RealtimeModelToolCallEvent], Awaitable[None]]
+        self.on_lost: Callable[[], None]
+        self.on_own: Callable[[str], None]
+
+    def sent(self, text: str) -> None:
+        """Expect a message that was sent, and is recorded, to come back as an item."""
+        self._echoes.append(text)
+
+    async def on_event(self, event: me.RealtimeModelEvent) -> None:
+        self._events.put(RealtimeRawModelEvent(event, self._info))
+        heard = self._HEARD.get(event.type)
+        if heard is not None:
+            await heard(self, event)
+
+    async def flush(self) -> None:
+        """Record what was said and not recorded yet."""
+        await self._turn_ended(None)
+
+    # What the model does ------------------------------------------------------------------------------------------
+
+    async def _called(self, event: me.RealtimeModelToolCallEvent) -> None:
+        await self.on_call(event)
+
+    async def _asked(self, event: me.RealtimeModelApprovalRequestEvent) -> None:
+        await self._recorder.item({**event.item, "type": "mcp_approval_request"})
+
+    async def _turn_started(self, event: me.RealtimeModelTurnStartedEvent) -> None:
+        self._response = event.response_id or ""
+        self._events.put(RealtimeAgentStartEvent(self._agent()[0], self._info))
+
+    async def _used(self, event: me.RealtimeModelUsageEvent) -> None:
+        self._usage.add(event.usage)
+
+    async def _turn_ended(self, event: me.RealtimeModelTurnEndedEvent | None) -> None:
+        agent, guards = self._agent()
+        said: list[Any] = []
+        for item in self.conversation.items_of(self._turn):
+            text = text_of(item)
+            if isinstance(item, AssistantMessageItem) and text and item.item_id not in self._recorded:
+                self._recorded.add(item.item_id)
+                self.on_own(item.item_id)
+                said.append(assistant_item(item))
+                self._guards.whole(agent, guards, text, self._response)
+        self._turn.clear()
+        self._guards.ended()
+        usage, self._usage = self._usage, Usage()
+        await self._recorder.turn(said, usage)
+        if event is not None:
+            self._events.put(RealtimeAgentEndEvent(agent, self._info))
+
+    # What is said -------------------------------------------------------------------------------------------------
+
+    async def _item(self, event: me.RealtimeModelItemUpdatedEvent) -> None:
+        item = event.item
+        if item.item_id.startswith(KEPT) or not item.item_id:  # the connection was told of it from the log
+            return
+        added = self.conversation.update(item)
+        if isinstance(item, AssistantMessageItem):
+            self._turn[item.item_id] = None
+        elif isinstance(item, UserMessageItem) and added:
+            await self._written(item)
+        self._tell_history(item.item_id if added else None)
+
+    async def _written(self, item: UserMessageItem) -> None:
+        """Record what a user wrote past the session, as a raw message; what the session sent is recorded already."""
+        text = text_of(item)
+        if any(isinstance(part, InputAudio) for part in item.content) or not text:
+            return
+        if text in self._echoes:
+            self._echoes.remove(text)
+            return
+        self.on_own(item.item_id)
+        await self._recorder.user(user_item(text, item.item_id))
+
+    async def _deleted(self, event: me.RealtimeModelItemDeletedEvent) -> None:
+        if self.conversation.delete(event.item_id):
+            self._tell_history(None)
+
+    async def _heard(self, event: me.RealtimeModelInputAudioTranscriptionCompletedEvent) -> None:
+        self.conversation.heard(event.item_id, event.transcript)
+        if event.transcript and event.item_id not in self._recorded:
+            self._recorded.add(event.item_id)
+            self.on_own(event.item_id)
+            await self._recorder.user(user_item(event.transcript, event.item_id))
+        self._tell_history(None)
+
+    async def _said(self, event: me.RealtimeModelTranscriptDeltaEvent | me.RealtimeModelOutputTextDeltaEvent) -> None:
+        text = self.conversation.said(event.item_id, event.delta, written=event.type == "output_text_delta")
+        self._turn[event.item_id] = None
+        agent, guards = self._agent()
+        self._guards.said(agent, guards, event.item_id, text, event.response_id)
+        self._tell_history(None)
+
+    def _tell_history(self, added: str | None) -> None:
+        if added is not None:
+            for item in self.conversation.items_of([added]):
+                self._events.put(RealtimeHistoryAdded(item, self._info))
+        self._events.put(RealtimeHistoryUpdated(self.conversation.snapshot(), self._info))
+
+    def answered(self, call_id: str, output: Any) -> None:
+        """Show a call's result in the conversation."""
+        if self.conversation.answered(call_id, output if isinstance(output, str) else str(output)) is not None:
+            self._tell_history(None)
+
+    # Audio, errors and the connection -----------------------------------------------------------------------------
+
+    async def _audio(self, event: me.RealtimeModelAudioEvent) -> None:
+        self._events.put(RealtimeAudio(event, event.item_id, event.content_index, self._info))
+
+    async def _audio_done(self, event: me.RealtimeModelAudioDoneEvent) -> None:
+        self._events.put(RealtimeAudioEnd(self._info, event.item_id, event.content_index))
+
+    async def _cut_off(self, event: me.RealtimeModelAudioInterruptedEvent) -> None:
+        self._events.put(RealtimeAudioInterrupted(self._info, event.item_id, event.content_index))
+
+    async def _silent(self, _event: me.RealtimeModelInputAudioTimeoutTriggeredEvent) -> None:
+        self._events.put(RealtimeInputAudioTimeoutTriggered(self._info))
+
+    async def _failed(self, event: me.RealtimeModelErrorEvent) -> None:
+        self._events.put(RealtimeError(event.error, self._info))
+
+    async def _broke(self, event: me.RealtimeModelExceptionEvent) -> None:
+        self._events.put(RealtimeError(event.exception, self._info))
+
+    async def _status(self, event: me.RealtimeModelConnectionStatusEvent) -> None:
+        if event.status == "disconnected":
+            self.on_lost()
+
+    _HEARD: ClassVar[dict[str, Callable[[Hearing, Any], Awaitable[None]]]] = {
+        "function_call": _called,
+        "mcp_approval_request": _asked,
+        "turn_started": _turn_started,
+        "turn_ended": _turn_ended,
+        "usage": _used,
+        "item_updated": _item,
+        "item_deleted": _deleted,
+        "input_audio_transcription_completed": _heard,
+        "transcript_delta": _said,
+        "output_text_delta": _said,
+        "audio": _audio,
+        "audio_done": _audio_done,
+        "audio_interrupted": _cut_off,
+        "input_audio_timeout_triggered": _silent,
+        "error": _failed,
+        "exception": _broke,
+        "connection_status": _status,
+    }

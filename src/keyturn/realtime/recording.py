@@ -1,0 +1,105 @@
+"""Record what the model of a session says, one thing after the other: its calls, its words, and what the user said.
+
+A call is recorded as it comes, so that it is asked about or runs while the model goes on talking; words are when they
+are whole. What cannot be recorded as a call is told to the model, and runs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from ..core import commands as cm
+from ..core.call_ids import ROOT
+from ..core.errors import ModelBehaviorError, UserError
+from ..core.items import Item
+from ..core.usage import Usage
+from ..engine.driving.drive import Drive
+from ..engine.effects.ask_model import hear
+from ..models.base import ModelResponse
+from .model_events import RealtimeModelToolCallEvent
+
+# So many things of a model that talks faster than a store writes; then its connection is read more slowly.
+_MOST = 256
+
+
+class Recorder:
+    """Records what is heard, in its order, from a task of its own."""
+
+    def __init__(
+        self, drive: Drive, model: str, refused: Callable[[RealtimeModelToolCallEvent, Exception], Any]
+    ) -> None:
+        self._drive = drive
+        self._model = model
+        self._refused = refused
+        self._heard: asyncio.Queue[tuple[Callable[[], Any], asyncio.Future[Any]]] = asyncio.Queue(_MOST)
+
+    async def run(self) -> None:
+        """Record whatever is heard; raise what no session survives."""
+        while True:
+            record, done = await self._heard.get()
+            try:
+                done.set_result(await record())
+            except BaseException:
+                done.cancel()
+                raise
+
+    async def _put(self, record: Callable[[], Any]) -> asyncio.Future[Any]:
+        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        await self._heard.put((record, done))
+        return done
+
+    async def call(self, event: RealtimeModelToolCallEvent) -> asyncio.Future[list[str]]:
+        """Record a call of the model; the future has the ids of what was proposed."""
+        item: Item = {"type": "function_call", "call_id": event.call_id, "name": event.name}
+        item |= {"arguments": event.arguments} | ({"id": event.id} if event.id else {})
+
+        async def record() -> list[str]:
+            try:
+                return await self._hear([item], Usage())
+            except (ModelBehaviorError, UserError) as error:
+                await self._refused(event, error)
+                return []
+
+        return await self._put(record)
+
+    async def item(self, item: Item) -> None:
+        """Record an item of the model that is a call in the provider's own shape."""
+
+        async def record() -> None:
+            try:
+                await self._hear([item], Usage())
+            except (ModelBehaviorError, UserError) as error:
+                call = RealtimeModelToolCallEvent(str(item.get("name")), str(item.get("id")), "")
+                await self._refused(call, error)
+
+        await self._put(record)
+
+    async def turn(self, said: list[Item], usage: Usage) -> None:
+        """Record what the model said in a turn, and what that used."""
+
+        async def record() -> None:
+            await self._hear(said, usage)
+
+        if said or usage.requests or usage.total_tokens:
+            await self._put(record)
+
+    async def user(self, item: Item) -> asyncio.Future[None]:
+        """Record what the user said."""
+
+        async def record() -> None:
+            await self._drive.commit(cm.AddInput(ROOT, [item]))
+
+        return await self._put(record)
+
+    async def _hear(self, said: list[Item], usage: Usage) -> list[str]:
+        return await hear(self._drive, ROOT, ModelResponse(said, usage, None, None, self._model))
+
+    async def idle(self) -> None:
+        """Wait until everything that was heard is recorded."""
+        await asyncio.wait([await self._put(_nothing)])
+
+
+async def _nothing() -> None:
+    return

@@ -1,0 +1,386 @@
+"""A realtime session: a run whose model is talked to, while its calls wait for people.
+
+The session holds the run for as long as it lasts. What the model calls goes through the loop, the gate and the journal
+of every run, so that what waits is decided here, in an inbox, or by whoever else may. A connection can be lost and
+made again; the run's log is what counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from ..core import commands as cm
+from ..core.call_ids import ROOT
+from ..core.errors import Conflict, KeyturnError, UserError
+from ..core.run import Run
+from ..engine.attended import AttendedExecution
+from ..engine.facts.values import said_items
+from ..engine.states.state import RunState
+from ..engine.views.items import ToolApprovalItem
+from .agent import RealtimeAgent
+from .config import RealtimeSessionModelSettings, RealtimeUserInput
+from .conversation import Conversation, restored, text_of, user_item
+from .deciding import SessionDecisions
+from .delivery import Delivery, Session, waiting_message
+from .event_buffer import EventBuffer
+from .hearing import Hearing
+from .items import RealtimeItem
+from .model import RealtimeDisconnected, RealtimeModel, RealtimeModelConfig, RealtimeModelListener
+from .model_events import RealtimeModelToolCallEvent
+from .model_inputs import (
+    RealtimeModelSendAudio,
+    RealtimeModelSendEvent,
+    RealtimeModelSendInterrupt,
+    RealtimeModelSendToolOutput,
+    RealtimeModelSendUserInput,
+)
+from .output_guards import OutputGuards
+from .recording import Recorder
+from .session_events import RealtimeError, RealtimeEventInfo, RealtimeGuardrailTripped, RealtimeSessionEvent
+from .telling import Telling
+
+if TYPE_CHECKING:
+    from .runner import Beginning
+
+_DEBOUNCE = 100
+_CLOSE = 10.0
+_ATTEMPTS = 3
+_BACKOFF = 0.1
+
+
+class RealtimeSession(SessionDecisions):
+    """Holds one conversation: enter it, read its events, send what the user says, decide what waits.
+
+    It is made by `RealtimeRunner.run`. Leaving it ends the conversation, unless calls of it are still open: then the
+    run stays as it is, and goes on where somebody resumes it by its id.
+    """
+
+    def __init__(self, beginning: Beginning, model: RealtimeModel, model_config: RealtimeModelConfig) -> None:
+        self._beginning = beginning
+        self._config = beginning.config
+        self._model = model
+        self._model_config = model_config
+        self._play: AttendedExecution | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._driver: asyncio.Task[Any] | None = None
+        self._delivering: asyncio.Task[None] | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._stepped = asyncio.Event()
+        self._closed = False
+
+    # Its beginning ------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        return await self.enter()
+
+    async def __aexit__(self, *_raised: object) -> None:
+        await self.close()
+
+    async def enter(self) -> Self:
+        """Begin the run, or take it up, and connect the model."""
+        if self._play is not None:
+            raise UserError("a session is entered once; make another one with RealtimeRunner.run")
+        play = self._play = await self._beginning.execution()
+        self._info = RealtimeEventInfo(play.live.context)
+        self._events = EventBuffer(self._info)
+        every = self._config.get("guardrails_settings", {}).get("debounce_text_length", _DEBOUNCE)
+        self._guards = OutputGuards(play.live.context, every, self._tripped)
+        name = self._config.get("model_settings", {}).get("model_name", "") or type(self._model).__name__
+        self._recorder = Recorder(play.drive, str(name), self._refused)
+        self._hearing = Hearing(self._events, self._info, Conversation(), self._recorder, self._guards, self._at_work)
+        self._hearing.on_call, self._hearing.on_lost = self._called, self._lost
+        self._telling = Telling(play.drive, self._info, self._events.put, self._hearing.answered)
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        play.on_ready = lambda: None if ready.done() else ready.set_result(None)
+        play.on_step = self._step
+        self._driver = asyncio.ensure_future(play.finish())
+        await asyncio.wait([ready, self._driver], return_when=asyncio.FIRST_COMPLETED)
+        if not ready.done():
+            self._closed = True
+            self._driver.result()
+            raise UserError("this run is over; begin another conversation")
+        self._driver.add_done_callback(self._ended)
+        frame = self._run.frames[ROOT]
+        self._hearing.conversation = restored(cast("list[Any]", frame.items))
+        self._telling.begin()
+        recording = self._do(self._recorder.run())
+        recording.add_done_callback(self._ended)
+        self._model.add_listener(self._hearing)
+        try:
+            await self._connect()
+        except BaseException:
+            await self.close(end=False)
+            raise
+        return self
+
+    async def _connect(self) -> None:
+        """Open a connection, tell it the conversation so far, and deliver to it from then on."""
+        agent = self._run.frames[ROOT].agent
+        settings: Any = {**self._config.get("model_settings", {}), **await self._settings(agent)}
+        settings |= self._model_config.get("initial_model_settings", {})
+        session = Session(lambda: self._run, self._send, self._settings, self._words())
+        delivery = self._delivery = Delivery(session, agent)
+        self._hearing.on_own = delivery.own.add
+        await self._model.connect(cast("Any", {**self._model_config, "initial_model_settings": settings}))
+        await delivery.open()
+        self._delivering = self._do(self._deliver(delivery))
+
+    async def _deliver(self, delivery: Delivery) -> None:
+        try:
+            await delivery.run()
+        except RealtimeDisconnected:
+            self._lost()
+        except (KeyturnError, OSError) as error:
+            self._events.put(RealtimeError(error, self._info))
+            self._lost()
+
+    def _words(self) -> Any:
+        return self._config.get("waiting_message", waiting_message)
+
+    async def _settings(self, path: str) -> RealtimeSessionModelSettings:
+        """Return the settings of the model under an agent: its instructions, tools and handoffs as they are now."""
+        drive = self._drive
+        agent, context = drive.agent(path), self._info.context
+        toolset = await drive.toolset(self._run.frames[ROOT], fresh=True, of=path)
+        settings: dict[str, Any] = {"tools": toolset.tools, "handoffs": toolset.handoffs}
+        instructions = await agent.get_system_prompt(context)
+        if instructions is not None:
+            settings["instructions"] = instructions
+        if agent.prompt is not None:
+            settings["prompt"] = await agent.get_prompt(context)
+        return cast("RealtimeSessionModelSettings", settings)
+
+    async def reconnect(self) -> None:
+        """Connect the model anew; it is told the conversation so far, and each result that it has not heard."""
+        self._check_open()
+        if self._delivering is not None:
+            self._delivering.cancel()
+        await self._connect()
+
+    def _lost(self) -> None:
+        """Begin to connect anew, where the connection was lost."""
+        if self._delivering is not None:
+            self._delivering.cancel()
+            self._delivering = None
+        busy = self._connecting is not None and not self._connecting.done()
+        if not self._closed and not busy:
+            self._connecting = self._do(self._connect_anew())
+
+    async def _connect_anew(self) -> None:
+        attempts = self._config.get("reconnect_attempts", _ATTEMPTS)
+        for attempt in range(attempts):
+            await asyncio.sleep(_BACKOFF * 2**attempt)
+            try:
+                await self._connect()
+                return
+            except (KeyturnError, OSError) as error:
+                self._events.put(RealtimeError(error, self._info))
+        lost = RealtimeDisconnected(
+            "the model's connection was lost; what the run has recorded is kept: call reconnect() once it can be had"
+        )
+        self._events.put(RealtimeError(lost, self._info))
+
+    # Its state ----------------------------------------------------------------------------------------------------
+
+    @property
+    def model(self) -> RealtimeModel:
+        """Return the model."""
+        return self._model
+
+    @property
+    def run_id(self) -> str:
+        """Return the id of the run, by which it is found again."""
+        return self._run.id
+
+    @property
+    def history(self) -> list[RealtimeItem]:
+        """Return the conversation so far."""
+        return self._hearing.conversation.snapshot()
+
+    @property
+    def current_agent(self) -> Any:
+        """Return the agent at work."""
+        return self._at_work()[0]
+
+    @property
+    def pending_approvals(self) -> list[ToolApprovalItem]:
+        """Return the calls that wait for somebody."""
+        return self._telling.waiting()
+
+    def opened(self) -> AttendedExecution:
+        self._check_open()
+        return self._opened
+
+    def to_state(self) -> RunState[Any]:
+        """Return the state of the run as it stands, to be saved where no journal keeps it, and resumed."""
+        live = self._opened.live
+        return RunState.at(live, len(live.log), self._telling.waiting())
+
+    @property
+    def _opened(self) -> AttendedExecution:
+        if self._play is None:
+            raise UserError("a session is entered before it is used: async with await runner.run() as session")
+        return self._play
+
+    @property
+    def _drive(self) -> Any:
+        return self._opened.drive
+
+    @property
+    def _run(self) -> Run:
+        return self._opened.run
+
+    def _check_open(self) -> None:
+        if self._opened and self._closed:
+            raise UserError(
+                "this session is closed; what waits in its run is decided in an inbox of its journal, or in a session "
+                "that resumes it"
+            )
+
+    def _at_work(self) -> tuple[Any, list[Any]]:
+        agent = self._drive.agent(self._run.frames[ROOT].agent) if ROOT in self._run.frames else self._beginning.agent
+        return agent, [*agent.output_guardrails, *self._config.get("output_guardrails", [])]
+
+    def _do(self, work: Any) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        """End the events where the run ended, or can go on no more."""
+        error = None if task.cancelled() else task.exception()
+        self._events.close(error)
+        if not self._closed and self._driver is not None and not self._driver.done():
+            self._opened.leave()
+
+    def _step(self, step: Any) -> None:
+        self._telling.step(step)
+        self._delivery_rouse()
+        self._stepped.set()
+
+    def _delivery_rouse(self) -> None:
+        if self._delivering is not None:
+            self._delivery.rouse()
+
+    # What its model does ------------------------------------------------------------------------------------------
+
+    async def _called(self, event: RealtimeModelToolCallEvent) -> None:
+        recorded = await self._recorder.call(event)
+        if not self._config.get("async_tool_calls", True):
+            for call in await recorded:
+                while call in self._run.calls and call not in self._run.groups["wait"]:
+                    self._stepped.clear()
+                    await self._stepped.wait()
+
+    async def _refused(self, event: RealtimeModelToolCallEvent, error: Exception) -> None:
+        """Tell the model and the user that a call could not be taken; nothing of it ran."""
+        self._events.put(RealtimeError(error, self._info))
+        with contextlib.suppress(RealtimeDisconnected):
+            await self._send(RealtimeModelSendToolOutput(event, "The call was not understood.", start_response=True))
+
+    async def _tripped(self, results: list[Any], text: str, response: str | None) -> None:
+        self._events.put(RealtimeGuardrailTripped(results, text, self._info))
+        names = ", ".join(result.guardrail.get_name() for result in results)
+        with contextlib.suppress(RealtimeDisconnected):
+            await self._send(RealtimeModelSendInterrupt(force_response_cancel=True, response_id=response))
+        await self.send_message(f"What you were saying was stopped by a guardrail ({names}). Say something else.")
+
+    async def _send(self, event: RealtimeModelSendEvent) -> None:
+        if isinstance(event, RealtimeModelSendUserInput):
+            given: Any = event.user_input
+            parts = [{"text": given}] if isinstance(given, str) else given["content"]
+            self._hearing.sent("".join(part.get("text") or "" for part in parts))
+        await self._model.send_event(event)
+
+    # What its user does -------------------------------------------------------------------------------------------
+
+    def __aiter__(self) -> AsyncIterator[RealtimeSessionEvent]:
+        return self
+
+    async def __anext__(self) -> RealtimeSessionEvent:
+        """Return the next event; the events end with the session, and raise what ended it against its will."""
+        if self._play is None:
+            self._check_open()
+        return await self._events.get()
+
+    def add_listener(self, listener: RealtimeModelListener) -> None:
+        """Tell this listener every event of the model."""
+        self._model.add_listener(listener)
+
+    def remove_listener(self, listener: RealtimeModelListener) -> None:
+        """Tell this listener nothing more."""
+        self._model.remove_listener(listener)
+
+    async def send_message(self, message: RealtimeUserInput) -> None:
+        """Record what the user writes, and send it as soon as there is a connection."""
+        self._check_open()
+        given: Any = message
+        content: Any = cast("Mapping[str, Any]", given).get("content") if isinstance(given, Mapping) else given
+        if not isinstance(content, str | list) or not content:
+            raise UserError("a message is a text, or {'type': 'message', 'role': 'user', 'content': [...]}")
+        await self._drive.commit(cm.AddInput(ROOT, said_items([user_item(content)])))
+
+    async def send_audio(self, audio: bytes, *, commit: bool = False) -> None:
+        """Send what the user says; while there is no connection it is dropped, as on a telephone."""
+        self._check_open()
+        with contextlib.suppress(RealtimeDisconnected):
+            await self._send(RealtimeModelSendAudio(audio, commit))
+
+    async def interrupt(self) -> None:
+        """Cut the model off."""
+        self._check_open()
+        await self._send(RealtimeModelSendInterrupt())
+
+    async def update_agent(self, agent: RealtimeAgent[Any]) -> None:
+        """Let another agent go on; calls that are open stay those of the agent that made them."""
+        self._check_open()
+        if not isinstance(cast("Any", agent), RealtimeAgent):
+            raise UserError(f"update_agent takes a RealtimeAgent, not a {type(agent).__name__}")
+        path = self._opened.live.graph.path(agent, self._run.frames[ROOT].agent)
+        self._drive.scope(ROOT).carry(agent)
+        await self._drive.commit(cm.SwitchAgent(ROOT, path))
+
+    # Its end ------------------------------------------------------------------------------------------------------
+
+    async def close(self, *, end: bool | None = None) -> None:
+        """Close the connection and let go of the run.
+
+        A conversation of which no call is open is over then, unless `end=False` keeps it to be resumed. Tools at work
+        have some seconds to end; what does not is in doubt.
+        """
+        if self._closed or self._play is None:
+            return
+        self._closed = True
+        self._model.remove_listener(self._hearing)
+        for task in (self._connecting, self._delivering):
+            if task is not None:
+                task.cancel()
+        self._guards.close()
+        with contextlib.suppress(Exception):
+            await self._model.close()
+        driver = self._driver
+        assert driver is not None
+        if not driver.done():
+            await self._record_the_rest(end)
+        self._play.leave()
+        await asyncio.wait([driver], timeout=self._config.get("close_timeout", _CLOSE))
+        driver.cancel()
+        await asyncio.wait([driver])
+        for task in list(self._tasks):
+            task.cancel()
+        self._events.close()
+
+    async def _record_the_rest(self, end: bool | None) -> None:
+        with contextlib.suppress(TimeoutError, Conflict):
+            async with asyncio.timeout(self._config.get("close_timeout", _CLOSE)):
+                await self._hearing.flush()
+                await self._recorder.idle()
+        frame = self._run.frames.get(ROOT)
+        if end is not False and frame is not None and not frame.open:
+            said = [item for item in self.history if getattr(item, "role", "") == "assistant"]
+            with contextlib.suppress(Conflict):
+                await self._drive.commit(cm.CloseRun(text_of(said[-1]) if said else None, []))
