@@ -148,12 +148,12 @@ class LiveCall:
             case _:
                 raise BadMessage("a message says, interrupts, approves or rejects")
 
-    def _shown(self, said: dict[str, Any]) -> str:
-        """Return the id of a request that this page was shown; its digest says that it still shows that."""
+    def _shown(self, said: dict[str, Any]) -> ToolApprovalItem:
+        """Return what this page was shown; its digest says that it still shows that."""
         item = self._asked.get(_text(said, "request"))
         if item is None or item.digest != _text(said, "digest"):
             raise NotPending("it does not wait as it was shown here")
-        return item.request_id
+        return item
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -82,7 +82,11 @@ async def test_what_no_page_of_ours_says_does_no_harm(served: Office) -> None:
 
 async def test_a_foreign_page_and_a_stranger_reach_no_call(served: Office) -> None:
     strangers = [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": served.url.replace("http", "https")}]
-    strangers += [{"Cookie": ""}, {"Cookie": f"{COOKIE}=guessed"}, {"Host": "evil.example", "Origin": "http://evil.example"}]
+    strangers += [
+        {"Cookie": ""},
+        {"Cookie": f"{COOKIE}=guessed"},
+        {"Host": "evil.example", "Origin": "http://evil.example"},
+    ]
     for headers in strangers:
         with pytest.raises(InvalidStatus):
             async with served.page(**headers):

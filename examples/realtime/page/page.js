@@ -77,7 +77,8 @@ function told(words) {
 
 function draw({ id, who, words, name }) {
   const list = by("lines");
-  const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 60;
+  const log = by("log");
+  const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 60;
   let line = [...list.children].find((each) => each.dataset.id === id);
   if (!line) {
     line = make("li", who);
@@ -89,7 +90,7 @@ function draw({ id, who, words, name }) {
   said.textContent = words;
   if (name) said.prepend(make("b", "", name), " ");
   by("empty").hidden = true;
-  if (atEnd) list.scrollTop = list.scrollHeight;
+  if (atEnd) log.scrollTop = log.scrollHeight;
 }
 
 function make(tag, kind, text = "") {
@@ -146,7 +147,8 @@ function decide(type) {
 
 function outcome(words) {
   by("outcome").textContent = words;
-  const focused = by("decide").contains(document.activeElement);
+  const { activeElement } = document; // the body has the focus where the button that was pressed is locked
+  const focused = activeElement === document.body || by("decide").contains(activeElement);
   by("decide").hidden = true;
   by("outcome").hidden = by("put-away").hidden = false;
   if (focused) by("put-away").focus();
@@ -174,11 +176,14 @@ by("say").onsubmit = (event) => {
   const text = by("text").value.trim();
   if (text && tell({ type: "say", text })) by("text").value = "";
 };
+const hear = (pcm) => socket?.readyState === WebSocket.OPEN && socket.send(pcm);
 by("microphone").onclick = async () => {
   const button = by("microphone");
   try {
-    if (sound.listens) sound.mute();
-    else await sound.listen((pcm) => socket?.readyState === WebSocket.OPEN && socket.send(pcm));
+    if (sound.listens) {
+      sound.mute();
+      hear(new ArrayBuffer(2 * 24 * 800)); // silence, by which the model knows that the sentence has ended
+    } else await sound.listen(hear);
     told("");
   } catch (error) {
     sound.mute();
