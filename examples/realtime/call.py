@@ -176,8 +176,8 @@ def _text(said: dict[str, Any], name: str, *, empty: bool = False) -> str:
 def _line(item: Any) -> dict[str, Any] | None:
     """Return an item of the history as a line of the transcript, escaped; None where there is nothing to read yet."""
     if item.type == "function_call":
-        output = "" if item.output is None else f" → {item.output}"
-        return {"id": item.item_id, "who": "tool", "name": escape(item.name), "words": escape(item.arguments + output)}
+        words = "…" if item.output is None else item.output  # its arguments may hold what a tool marks as secret
+        return {"id": item.item_id, "who": "tool", "name": escape(item.name), "words": escape(words)}
     who = {"user": "you", "assistant": "agent"}.get(item.role)
     words = " ".join(getattr(part, "text", None) or getattr(part, "transcript", None) or "" for part in item.content)
     return {"id": item.item_id, "who": who, "words": escape(words)} if who and words.strip() else None

@@ -51,7 +51,10 @@ const HEARD = {
     count();
   },
   hush: () => sound.hush(),
-  told: ({ words }) => told(words),
+  told({ words }) {
+    told(words);
+    locked(false); // if a decision was refused, it can be made again
+  },
   over({ words }) {
     over = true;
     state("lost", words);
