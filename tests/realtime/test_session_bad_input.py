@@ -284,6 +284,55 @@ async def test_any_error_of_a_users_own_model_is_a_lost_connection() -> None:
     assert ran == ["weather"]
 
 
+@pytest.mark.parametrize("when", ["connecting", "sending"])
+async def test_a_connection_that_breaks_each_time_is_not_made_anew_forever(when: str) -> None:
+    class Broken(OwnModel):
+        async def connect(self, options: Any) -> None:
+            await super().connect(options)
+            if when == "connecting" and self.connects > 1:
+                raise RuntimeError("no")
+
+    model = Broken(lambda _event: True)
+    config: Any = {"reconnect_attempts": 2}
+    async with talking_to(model, support(), config=config) as (session, told):
+        await session.send_message("hi")
+        await until(lambda: any("call reconnect()" in str(error) for error in told.errors()))
+        assert model.connects == 3
+        model._fails = lambda _event: False
+        if when == "sending":
+            await session.reconnect()
+            await until(lambda: "hi" in str(model.sent))
+        assert told.ended is None
+
+
+@pytest.mark.parametrize("text", ["\ud800", "\x00", "a" * 200_000])
+async def test_odd_text_is_recorded_as_it_can_be_and_ends_no_session(text: str, tmp_path: Any) -> None:
+    from keyturn.journal import open_journal
+
+    model = OwnModel()
+    journal: Any = open_journal(f"sqlite:///{tmp_path}/runs.db")
+    async with talking_to(model, support(), journal=journal) as (session, told):
+        await model.tell(me.RealtimeModelInputAudioTranscriptionCompletedEvent("u1", text))
+        await model.says(text)
+        await model.calls("weather", call_id="fine")
+        await until(lambda: ("fine", "sunny") in model.outputs())
+        assert told.ended is None
+        run_id = session.run_id
+    assert [row.run for row in await journal.runs()] == [run_id]
+    assert (await check(journal)).ok
+
+
+async def test_usage_that_cannot_be_counted_ends_no_session() -> None:
+    from keyturn.core.usage import Usage
+
+    model = OwnModel()
+    async with talking_to(model, support()) as (_session, told):
+        await model.says("Hello.", usage=Usage(requests=1, input_tokens=-5))
+        await model.calls("weather", call_id="fine")
+        await until(lambda: ("fine", "sunny") in model.outputs())
+        assert told.ended is None
+
+
 async def test_a_model_that_cannot_connect_fails_the_entering_and_leaves_nothing_held() -> None:
     class Dead(OwnModel):
         async def connect(self, options: Any) -> None:
@@ -326,7 +375,8 @@ async def test_a_tool_that_raises_is_told_to_the_model() -> None:
     async with talking_to(model, support(breaks, weather)) as (_session, told):
         await model.calls("breaks")
         await until(model.outputs)
-        assert "out of order" in model.outputs()[0][1]
+        assert "error" in model.outputs()[0][1]
+        assert "out of order" not in model.outputs()[0][1]
         await model.calls("weather", call_id="c2")
         await until(lambda: len(model.outputs()) == 2)
         assert told.ended is None

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, cast
 
+from ..core.errors import UserError
 from ..core.items import Item
 from .items import (
     AssistantAudio,
@@ -145,6 +146,26 @@ def user_item(content: Any, item_id: str | None = None) -> Item:
     """Return a user's message as the log has it; with an id where the model knows it already."""
     parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else content
     return {"type": "message", "role": "user", "content": parts} | ({"id": item_id} if item_id else {})
+
+
+def said_content(message: Any) -> Any:
+    """Return the content of what a user writes, and refuse what is no message."""
+    content: Any = cast("dict[str, Any]", message).get("content") if isinstance(message, dict) else message
+    whole = isinstance(content, str) or (isinstance(content, list) and all(map(_is_part, cast("list[Any]", content))))
+    if not whole or not content:
+        raise UserError(
+            "a message is a text, or {'type': 'message', 'role': 'user', 'content': [...]} with parts of type "
+            "input_text and input_image"
+        )
+    return content
+
+
+def _is_part(part: Any) -> bool:
+    texts = {"input_text": "text", "input_image": "image_url"}
+    if not isinstance(part, dict):
+        return False
+    given = cast("dict[str, Any]", part)
+    return isinstance(given.get(texts.get(str(given.get("type")), "")), str)
 
 
 def assistant_item(item: AssistantMessageItem) -> Item:
