@@ -1,4 +1,4 @@
-"""Whatever a model, a server, a tool or a caller does wrong in a realtime session runs nothing twice and hangs nothing."""
+"""Whatever a model, a server, a tool or a caller does wrong in a session runs nothing twice and hangs nothing."""
 
 from __future__ import annotations
 
@@ -96,7 +96,9 @@ async def test_a_tool_that_nobody_has_is_told_to_the_model() -> None:
     assert ran == []
 
 
-@pytest.mark.parametrize("name, call_id", [("weather", ""), ("", "c1"), ("x" * 100_000, "c1"), ("weather", "\ud800")])
+@pytest.mark.parametrize(
+    ("name", "call_id"), [("weather", ""), ("", "c1"), ("x" * 100_000, "c1"), ("weather", "\ud800")]
+)
 async def test_a_call_with_a_strange_name_or_id_ends_no_session(name: str, call_id: str) -> None:
     model = OwnModel()
     async with talking_to(model, support()) as (_session, told):
@@ -225,7 +227,12 @@ async def test_audio_that_is_no_bytes_is_refused_at_the_call(audio: Any) -> None
 async def test_a_session_is_entered_once_and_used_in_between() -> None:
     runner = RealtimeRunner(support(), model=OwnModel())
     session = await runner.run()
-    for use in (session.send_message("hi"), session.send_audio(b""), session.interrupt(), session.approve_tool_call("c")):
+    for use in (
+        session.send_message("hi"),
+        session.send_audio(b""),
+        session.interrupt(),
+        session.approve_tool_call("c"),
+    ):
         with pytest.raises(UserError, match="entered"):
             await use
     await session.close()

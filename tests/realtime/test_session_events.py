@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import pytest
 
@@ -19,9 +19,9 @@ from keyturn import (
     output_guardrail,
 )
 from keyturn.audit.checker import check
+from keyturn.core.errors import KeyturnError
 from keyturn.core.usage import Usage
-from keyturn.realtime import RealtimeAgent, RealtimeRunner
-from keyturn.realtime import event_buffer
+from keyturn.realtime import RealtimeAgent, RealtimeRunner, event_buffer
 from keyturn.realtime import model_events as me
 from keyturn.testing.loopback.realtime import Call, Gate, Turn
 from tests.realtime.attending import OwnModel, Reader, conversing, talking_to
@@ -55,10 +55,13 @@ def support(*tools: Any, **more: Any) -> RealtimeAgent[Any]:
 
 async def test_every_event_has_the_context_and_what_is_said_is_in_the_history() -> None:
     context = {"user": "ann"}
-    async with conversing(support(), ["Hello there."], context=context) as (session, server, told):
+    async with conversing(support(), ["Hello there."], context=context) as (session, _server, told):
         await session.send_message("Hi")
         await told.until("agent_end")
-        said = [(item.role, getattr(item.content[0], "text", None) or item.content[0].transcript) for item in session.history]
+        said = [
+            (item.role, getattr(item.content[0], "text", None) or item.content[0].transcript)
+            for item in session.history
+        ]
         assert said == [("user", "Hi"), ("assistant", "Hello there.")]
         assert told.of("audio_end")
         assert b"".join(event.audio.data for event in told.of("audio"))
@@ -83,9 +86,7 @@ async def test_a_reader_who_never_reads_hinders_no_call_and_is_told_what_was_dro
     dropped = [error for error in told.errors() if isinstance(error, event_buffer.EventsDropped)]
     assert len(dropped) == 1
     assert told.calls() == [f"tool_{what} c1" for what in ("approval_required", "approval_decided", "start", "end")]
-    assert {event.type for event in told.events} <= {
-        "audio", "error", "tool_approval_required", "tool_approval_decided", "tool_start", "tool_end", "history_updated",
-    }  # fmt: skip
+    assert {event.type for event in told.events if not event.type.startswith("tool_")} <= {"audio", "error"}
 
 
 async def test_a_flood_of_large_audio_is_bounded_by_its_size() -> None:
@@ -108,7 +109,7 @@ async def test_a_guardrail_stops_a_response_once_and_looks_each_so_many_characte
 
     model = OwnModel()
     config: Any = {"guardrails_settings": {"debounce_text_length": 10}}
-    async with talking_to(model, support(output_guardrails=[polite]), config=config) as (session, told):
+    async with talking_to(model, support(output_guardrails=[polite]), config=config) as (_session, told):
         await model.tell(me.RealtimeModelTurnStartedEvent(response_id="r1"))
         for word in ["abcde"] * 6:
             await model.tell(me.RealtimeModelTranscriptDeltaEvent("m1", word, "r1"))
@@ -171,7 +172,7 @@ async def test_hooks_hear_of_tools_and_handoffs() -> None:
 async def test_usage_is_counted_in_the_context_and_the_journal() -> None:
     model = OwnModel()
     journal = MemoryJournal()
-    async with talking_to(model, support(), journal=journal) as (session, told):
+    async with talking_to(model, support(), journal=journal) as (_session, told):
         await model.says("Hello", "m1", "r1", Usage(requests=1, input_tokens=3, output_tokens=4, total_tokens=7))
         await model.says("again", "m2", "r2", Usage(requests=1, input_tokens=5, output_tokens=1, total_tokens=6))
         end = await told.until("agent_end", 2)
@@ -246,12 +247,36 @@ async def test_a_secret_argument_is_in_no_event_for_people_and_not_in_the_words_
     assert ran == ["hunter2"]
 
 
+async def test_a_secret_argument_is_in_no_history() -> None:
+    @function_tool(needs_approval=True)
+    def login(user: str, password: Annotated[str, Secret]) -> str:
+        """Log somebody in."""
+        return f"{user} is in"
+
+    journal = MemoryJournal()
+    script = [Call("login", {"user": "ann", "password": "hunter2"}, "c1"), "It waits."]
+    async with conversing(support(login), script, journal=journal) as (session, _server, told):
+        await session.send_message("Log ann in")
+        await told.until("agent_end", 2)
+        run_id = session.run_id
+        assert "'name': 'login'" in repr([item.model_dump() for item in session.history])
+    assert "hunter2" not in repr(told.events)
+    again = OwnModel()
+    async with talking_to(again, support(login), journal=journal, resume=run_id) as (session, told):
+        assert "login" in repr(session.history)
+        assert "hunter2" not in repr(session.history)
+        await session.approve_tool_call("c1")
+        await told.until("tool_end")
+        assert "hunter2" not in repr(told.events)
+        assert "hunter2" in repr(again.sent)  # the model wrote it, and is told the conversation as it was
+
+
 # A hostile model ----------------------------------------------------------------------------------------------------
 
 
 async def test_a_model_cannot_speak_for_the_session_or_for_a_person() -> None:
     """What a model tells about results, roles and approvals is the model's word: nothing of it counts as ours."""
-    from keyturn.realtime.items import AssistantMessageItem, AssistantText, RealtimeToolCallItem, SystemMessageItem
+    from keyturn.realtime.items import AssistantMessageItem, AssistantText, RealtimeToolCallItem
 
     model = OwnModel()
     journal = MemoryJournal()
@@ -301,13 +326,8 @@ async def test_an_edit_that_the_tool_refuses_runs_nothing() -> None:
         await model.calls("refund", '{"order": "A1"}')
         await told.until("tool_approval_required")
         for edit in ({"nothing": 1}, "{", 7, {"order": 5}):
-            try:
-                await session.approve_tool_call("c1", edit=edit)  # type: ignore[arg-type]
-            except Exception as error:
-                assert type(error).__module__.startswith("keyturn"), repr(error)
-            else:
-                await until(lambda: model.outputs() or session.pending_approvals)
-                break
+            with pytest.raises(KeyturnError):
+                await session.approve_tool_call("c1", edit=cast("Any", edit))
         await turns_of_the_loop(100)
     assert ran == []
 

@@ -107,12 +107,14 @@ class RealtimeSession(SessionDecisions):
             raise UserError("this run is over; begin another conversation")
         self._driver.add_done_callback(self._ended)
         frame = self._run.frames[ROOT]
-        self._hearing.conversation = restored(cast("list[Any]", frame.items))
         self._telling.begin()
         recording = self._do(self._recorder.run())
         recording.add_done_callback(self._ended)
         self._model.add_listener(self._hearing)
         try:
+            for path in (*frame.before, frame.agent):  # their tools say what nobody is shown
+                await play.drive.toolset(frame, of=path)
+            self._hearing.conversation = restored(cast("list[Any]", frame.items), play.drive.secrets_of)
             await self._connect()
         except BaseException:
             await self.close(end=False)
@@ -286,13 +288,13 @@ class RealtimeSession(SessionDecisions):
     async def _refused(self, event: RealtimeModelToolCallEvent, error: Exception) -> None:
         """Tell the model and the user that a call could not be taken; nothing of it ran."""
         self._events.put(RealtimeError(error, self._info))
-        with contextlib.suppress(RealtimeDisconnected):
+        with contextlib.suppress(Exception):  # the next connection knows nothing of that call
             await self._send(RealtimeModelSendToolOutput(event, "The call was not understood.", start_response=True))
 
     async def _tripped(self, results: list[Any], text: str, response: str | None) -> None:
         self._events.put(RealtimeGuardrailTripped(results, text, self._info))
         names = ", ".join(result.guardrail.get_name() for result in results)
-        with contextlib.suppress(RealtimeDisconnected):
+        with contextlib.suppress(Exception):  # what cannot be sent is not heard either
             await self._send(RealtimeModelSendInterrupt(force_response_cancel=True, response_id=response))
         await self.send_message(f"What you were saying was stopped by a guardrail ({names}). Say something else.")
 
