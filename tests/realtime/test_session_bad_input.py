@@ -455,6 +455,20 @@ async def test_a_tool_at_work_when_the_session_closes_is_in_doubt_and_found_by_w
     assert (await check(journal)).ok
 
 
+async def test_a_model_that_talks_on_after_the_end_is_not_held_up_and_runs_nothing() -> None:
+    model = OwnModel()
+    async with talking_to(model, support()) as (_session, _told):
+        listeners = [*model.listeners]
+        await model.calls("weather")
+        await until(model.outputs)
+    model.listeners = listeners
+    async with asyncio.timeout(5):
+        for _ in range(600):
+            await model.calls("weather", call_id="after")
+        await model.says("still talking")
+    assert ran == ["weather"]
+
+
 async def test_close_hangs_on_nobody() -> None:
     @function_tool
     async def stubborn() -> str:

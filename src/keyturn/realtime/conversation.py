@@ -156,13 +156,13 @@ def user_item(content: Any, item_id: str | None = None) -> Item:
 def said_content(message: Any) -> Any:
     """Return the content of what a user writes, and refuse what is no message."""
     content: Any = cast("dict[str, Any]", message).get("content") if isinstance(message, dict) else message
-    parts: list[Any] = content if isinstance(content, list) else []
+    parts = cast("list[Any]", content) if isinstance(content, list) else []
     if not content or not (isinstance(content, str) or (parts and all(map(_is_part, parts)))):
         raise UserError(
             "a message is a text, or {'type': 'message', 'role': 'user', 'content': [...]} with parts of type "
             "input_text and input_image"
         )
-    return parts or content
+    return cast("Any", parts or content)
 
 
 def _is_part(part: Any) -> bool:

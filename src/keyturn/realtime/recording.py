@@ -34,21 +34,33 @@ class Recorder:
         self._model = model
         self._refused = refused
         self._heard: asyncio.Queue[tuple[Callable[[], Any], asyncio.Future[Any]]] = asyncio.Queue(_MOST)
+        self._over = False
 
     async def run(self) -> None:
         """Record whatever is heard; raise what no session survives."""
-        while True:
-            record, done = await self._heard.get()
-            try:
-                done.set_result(await record())
-            except BaseException:
-                done.cancel()
-                raise
+        try:
+            while True:
+                record, done = await self._heard.get()
+                try:
+                    done.set_result(await record())
+                except BaseException:
+                    done.cancel()
+                    raise
+        finally:
+            self._over = True
+            self._forget()
 
     async def _put(self, record: Callable[[], Any]) -> asyncio.Future[Any]:
+        """Have something recorded; the future is cancelled where nothing is recorded any more."""
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         await self._heard.put((record, done))
+        if self._over:
+            self._forget()
         return done
+
+    def _forget(self) -> None:
+        while not self._heard.empty():
+            self._heard.get_nowait()[1].cancel()
 
     async def call(self, event: RealtimeModelToolCallEvent) -> asyncio.Future[list[str]]:
         """Record a call of the model; the future has the ids of what was proposed."""

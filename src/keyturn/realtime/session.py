@@ -280,8 +280,9 @@ class RealtimeSession(SessionDecisions):
     async def _called(self, event: RealtimeModelToolCallEvent) -> None:
         recorded = await self._recorder.call(event)
         if not self._config.get("async_tool_calls", True):
-            for call in await recorded:
-                while call in self._run.calls and call not in self._run.groups["wait"]:
+            await asyncio.wait([recorded])
+            for call in [] if recorded.cancelled() else recorded.result():
+                while not self._closed and call in self._run.calls and call not in self._run.groups["wait"]:
                     self._stepped.clear()
                     await self._stepped.wait()
 
@@ -363,6 +364,7 @@ class RealtimeSession(SessionDecisions):
             return
         self._closed = True
         self._model.remove_listener(self._hearing)
+        self._stepped.set()
         for task in (self._connecting, self._delivering):
             if task is not None:
                 task.cancel()
