@@ -51,6 +51,8 @@ ROWS = (
     Row("held-50", "50 calls held in one reply, approved, resumed, ms", "held", "ms", 4, 2, {"n": 50}),
     Row("paused-500", "500 runs paused at once: RSS a run, KiB", "paused", "kib", 20, 8, {"n": 500}),
     Row("deltas", "streamed text delta to the consumer, us", "deltas", "us", 8, 4, {"n": 2000}),
+    Row("realtime-audio", "realtime: audio to the consumer, us a piece", "realtime", "audio_us", 25, 10, {"n": 1000}),
+    Row("realtime-call", "realtime: a call to its result, us", "realtime", "call_us", 1500, 600, {"n": 200}),
     Row("deltas-wire", "streamed text delta over HTTP, Responses API, us of CPU", "wire", "us", params={"n": 2000}),
     Row("deltas-sdk", "the same by the provider's SDK alone, us of CPU", "wire", "sdk_us", params={"n": 2000}),
     *(

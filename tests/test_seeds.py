@@ -42,6 +42,9 @@ SHOWN = [
     Statement(RELEASE, "ids of a conversation at the server stay in step", "test_only_news_goes_to_the_server"),
     Statement(RELEASE, "a memory session with a pause in it", "test_a_session_holds_each_item_once"),
     Statement(RELEASE, "a pause before and after a handoff", "test_a_handoff_between_two_pauses"),
+    Statement(
+        RELEASE, "a realtime session tells what waits, and takes decisions by id", "test_a_session_tells_what_waits"
+    ),
     Statement(PRINCIPLE, "get_interruptions() is empty where nothing waits", "test_nothing_waits_in_a_new_state"),
     Statement(PRINCIPLE, "a rejected call is told, and the model goes on", "test_words_for_the_model"),
     Statement(PRINCIPLE, "decisions add up over rounds and can be asked for", "test_a_context_knows_what_was_decided"),
@@ -76,7 +79,6 @@ WAITS = [
     Later(WORKFLOW, "ShellTool that asks", "shell, apply_patch and computer tools"),
     Later(RELEASE, "ShellTool with an executor, always flags and the commands of an interruption", "shell tools"),
     Later(RELEASE, "apply_patch that asks", "shell, apply_patch and computer tools"),
-    Later(RELEASE, "a realtime session's tool_approval_required, approve_tool_call, reject_tool_call", "realtime"),
     Later(DEEP, "an endpoint of the user's own that approves by request id", "server and inbox"),
 ]
 

@@ -81,6 +81,7 @@ class Driver:
     """One agent; a handle is a result, or a state once it was loaded."""
 
     SDK = True
+    REALTIME = "keyturn.realtime"
     APIS: ClassVar[dict[str, Any]] = {
         "responses": lambda url: OpenAIResponsesModel(WIRED, api_key="k", base_url=url),
         "chat": lambda url: OpenAIChatCompletionsModel(WIRED, api_key="k", base_url=url),

@@ -93,6 +93,7 @@ class Driver:
     """One agent; a handle is a result, or a state once it was loaded."""
 
     SDK = True
+    REALTIME = "agents.realtime"
     APIS: ClassVar[dict[str, Any]] = {"responses": OpenAIResponsesModel, "chat": OpenAIChatCompletionsModel}
 
     def __init__(self, script: Script) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any
 
 from textual.widgets import Input
 
+from keyturn.core.errors import NotAllowed, StorageError
 from keyturn.directory.login import Login
 from keyturn.journal.rows import RequestRow
 from tests.inbox_screen.playing_inbox import desk
@@ -147,3 +149,53 @@ async def test_question_mark_says_what_the_keys_do() -> None:
         await at.says("What the keys do", "ask the agent back")
         await at.press("escape")
         await at.until(lambda: not at.asks)
+
+
+async def test_a_letter_after_the_cursor_moved_never_decides_the_request_before(monkeypatch: Any) -> None:
+    async with desk("notices", "support") as at:
+        await at.seen()
+        at.screen.list.go(-at.screen.list.place)
+        await at.until(lambda: at.screen.view.request is not None)
+        await at.seen()
+        before = at.screen.list.at
+        reads = at.screen.seat.inbox.get
+
+        async def slow(name: str, **more: Any) -> RequestRow:
+            if name != before:
+                await asyncio.Event().wait()
+            return await reads(name, **more)
+
+        monkeypatch.setattr(at.screen.seat.inbox, "get", slow)
+        await at.press("j", "a", "a", "r")
+        assert not at.asks
+        assert at.screen.view.request is None
+        assert len(await at.app.inbox.list()) == 2
+
+
+async def test_a_store_that_is_away_while_the_list_is_renewed_ends_nothing(monkeypatch: Any) -> None:
+    async with desk("notices") as at:
+        lists = at.screen.seat.inbox.list
+
+        async def away(*_given: Any, **_more: Any) -> Any:
+            raise StorageError("the disk is gone")
+
+        monkeypatch.setattr(at.screen.seat.inbox, "list", away)
+        for key in ("n", "m"):
+            await at.press(key)
+            await at.says("The journal is away", "the disk is gone")
+        monkeypatch.setattr(at.screen.seat.inbox, "list", lists)
+        assert at.screen.is_running
+
+
+async def test_whoever_is_let_in_no_more_is_shown_nothing(monkeypatch: Any) -> None:
+    async with desk("notices") as at:
+
+        async def refused(*_given: Any, **_more: Any) -> Any:
+            raise NotAllowed("this login was revoked")
+
+        monkeypatch.setattr(at.screen.seat.inbox, "list", refused)
+        await at.press("n")
+        await at.says("this login was revoked")
+        await at.until(lambda: at.screen.view.detail is None)
+        assert not at.screen.list.entries
+        assert at.screen.is_running

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from keyturn.journal import open_journal
 from keyturn.realtime import RealtimeAgent
 from keyturn.testing.loopback.realtime import Call, Gate
 from tests.realtime.attending import conversing
-from tests.waiting import until
+from tests.waiting import turns_of_the_loop, until
 
 ran: list[tuple[str, int]] = []
 
@@ -202,7 +201,7 @@ async def test_terms_that_want_a_quorum_are_met_in_the_inbox_and_not_in_the_sess
             await session.approve_tool_call("c1", always=True)
         [row] = await inbox.list()
         await inbox.approve(row, by=Decider("ann", roles=("ops",), strength="authenticated"))
-        await asyncio.sleep(0.05)
+        await turns_of_the_loop(200)
         assert (ran, len(session.pending_approvals)) == ([], 1)
         [row] = await inbox.list()
         await inbox.approve(row, by=Decider("bob", roles=("ops",), strength="authenticated"))

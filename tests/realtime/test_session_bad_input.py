@@ -16,7 +16,7 @@ from keyturn.realtime import model_events as me
 from keyturn.realtime.model_inputs import RealtimeModelSendToolOutput
 from keyturn.testing.loopback.realtime import Call, Event, Frame, ServerError
 from tests.realtime.attending import OwnModel, Reader, conversing, talking_to
-from tests.waiting import never, turns_of_the_loop, until
+from tests.waiting import never, turns_of_the_loop, until, until_alone
 
 ran: list[Any] = []
 
@@ -111,14 +111,15 @@ async def test_a_call_with_a_strange_name_or_id_ends_no_session(name: str, call_
 async def test_a_model_that_tells_no_text_where_text_belongs_ends_no_session() -> None:
     model = OwnModel()
     async with talking_to(model, support()) as (_session, told):
+        made: Any = me
         for event in (
-            me.RealtimeModelToolCallEvent(None, None, None),  # type: ignore[arg-type]
-            me.RealtimeModelToolCallEvent("refund", "c1", {"order": "A1"}),  # type: ignore[arg-type]
-            me.RealtimeModelToolCallEvent("refund", 7, "{}"),  # type: ignore[arg-type]
-            me.RealtimeModelTranscriptDeltaEvent("m1", None, "r1"),  # type: ignore[arg-type]
-            me.RealtimeModelItemUpdatedEvent(None),  # type: ignore[arg-type]
-            me.RealtimeModelUsageEvent(None),  # type: ignore[arg-type]
-            me.RealtimeModelInputAudioTranscriptionCompletedEvent("u1", 5),  # type: ignore[arg-type]
+            made.RealtimeModelToolCallEvent(None, None, None),
+            made.RealtimeModelToolCallEvent("refund", "c1", {"order": "A1"}),
+            made.RealtimeModelToolCallEvent("refund", 7, "{}"),
+            made.RealtimeModelTranscriptDeltaEvent("m1", None, "r1"),
+            made.RealtimeModelItemUpdatedEvent(None),
+            made.RealtimeModelUsageEvent(None),
+            made.RealtimeModelInputAudioTranscriptionCompletedEvent("u1", 5),
         ):
             await model.tell(event)
         await model.tell(me.RealtimeModelTurnEndedEvent(response_id="r1"))
@@ -448,7 +449,7 @@ async def test_a_tool_at_work_when_the_session_closes_is_in_doubt_and_found_by_w
     async with talking_to(again, support(slow), journal=journal, config=config, resume=run_id) as (session, told):
         asked = await told.until("tool_approval_required")
         assert asked.item.kind == "in_doubt"
-        await session.resolve_tool_call("c1", "ran", "it did")
+        await session.resolve_tool_call(asked.item, "ran", "it did")
         await until(again.outputs)
         assert again.outputs() == [("c1", "it did")]
     assert ran == ["slow"]
@@ -470,13 +471,15 @@ async def test_a_model_that_talks_on_after_the_end_is_not_held_up_and_runs_nothi
 
 
 async def test_close_hangs_on_nobody() -> None:
+    enough = asyncio.Event()
+
     @function_tool
     async def stubborn() -> str:
         """Refuse to end."""
         ran.append("stubborn")
-        for _ in range(100):
+        while not enough.is_set():
             try:
-                await asyncio.sleep(0.02)
+                await enough.wait()
             except asyncio.CancelledError:
                 ran.append("no")
         return "done"
@@ -494,6 +497,9 @@ async def test_close_hangs_on_nobody() -> None:
     async with asyncio.timeout(1.5):
         await session.close()
         await reader.task
+    assert ran == ["stubborn", "no"]
+    enough.set()
+    await until_alone()
 
 
 async def test_a_run_that_is_cancelled_from_outside_ends_the_session() -> None:

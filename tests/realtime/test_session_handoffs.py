@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -68,8 +68,8 @@ async def test_a_tool_that_asks_is_answered() -> None:
         asked = await told.until("tool_approval_required")
         assert asked.item.kind == "external"
         with pytest.raises(Exception, match="answer"):
-            await session.approve_tool_call("c1")
-        await session.answer_tool_call("c1", "the red one")
+            await session.approve_tool_call(asked.item)
+        await session.answer_tool_call(asked.item, "the red one")
         assert await server.answered("c1") == "the red one"
 
 
@@ -164,7 +164,7 @@ async def test_update_agent_takes_an_agent_that_nobody_named_before_and_refuses_
     async with talking_to(model, agent) as (session, told):
         for wrong in (Agent("Plain"), None, "Billing"):
             with pytest.raises(UserError, match="RealtimeAgent"):
-                await session.update_agent(wrong)  # type: ignore[arg-type]
+                await session.update_agent(cast("Any", wrong))
         await session.update_agent(stranger)
         await told.until("handoff")
         await model.calls("weather")

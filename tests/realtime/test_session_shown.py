@@ -100,7 +100,7 @@ async def test_the_command_line_shows_lists_and_checks_what_sessions_write(
         assert await asyncio.to_thread(main, words) == 0
         shown[" ".join(command)] = capsys.readouterr().out
     assert "Voice" in shown["runs"]
-    assert "login" in shown[f"runs {run_id}"]
+    assert "waiting calls 1" in shown[f"runs {run_id}"]
     assert "every promise kept" in shown["check"]
     assert "hunter2" not in "".join(shown.values())
     await journal.close()

@@ -45,6 +45,7 @@ SCOPES: dict[str, frozenset[str]] = {
     "POST /requests/{request}/answer": DECIDE,
     "POST /requests/{request}/resolve": DECIDE,
     "POST /requests/{request}/withdraw": DECIDE,
+    "POST /requests/{request}/preview_edit": DECIDE,
     "POST /requests/{request}/to_sign": DECIDE,
     "POST /approve_all": DECIDE,
     "POST /reject_all": DECIDE,

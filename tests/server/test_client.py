@@ -169,3 +169,35 @@ def test_every_word_of_the_async_client_is_one_of_the_other() -> None:
         assert words <= set(dir(other)), room
     waiting.close()
     asyncio.run(made.close())
+
+
+async def test_a_decision_that_is_said_again_with_its_name_is_the_same_word() -> None:
+    keys: list[str | None] = []
+
+    def cut(request: httpx2.Request) -> httpx2.Response:
+        keys.append(request.headers.get("idempotency-key"))
+        return httpx2.Response(422, json={"error": {"kind": "bad_request", "message": "no"}})
+
+    async with AsyncClient("http://localhost", "kt_1_2", transport=httpx2.MockTransport(cut)) as client:
+        inbox = client.inbox
+        named: dict[str, Any] = {"digest": "d1", "once": "pressed"}
+        for word in (
+            lambda: inbox.approve("5e1f", **named),
+            lambda: inbox.reject("5e1f", **named),
+            lambda: inbox.ask_back("5e1f", "why?", **named),
+            lambda: inbox.answer("5e1f", 1, **named),
+            lambda: inbox.resolve("5e1f", "ran", **named),
+        ):
+            with pytest.raises(UserError):
+                await word()
+    assert keys == ["pressed"] * 5
+
+
+def test_a_word_with_its_name_is_told_again_what_became_of_it() -> None:
+    with Port() as port, Client(port.url, port.tokens["bot"]) as bot, Client(port.url, port.tokens["ben"]) as ben:
+        bot.wait(bot.start("desk", "Pay.", requester="cyd"), 20)
+        [asked] = ben.inbox.list()
+        first = ben.inbox.reject(asked, message="no", once="pressed")
+        assert ben.inbox.reject(asked, message="no", once="pressed") == first
+        with pytest.raises(UserError):
+            ben.inbox.reject(asked, message="another", once="pressed")

@@ -7,11 +7,15 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
+import httpx2
 import pytest
 
+from keyturn import Conflict, UserError
 from keyturn.cli.finding import find_grant
 from keyturn.cli.main import main
 from keyturn.cli.remote import RemoteInbox
+from keyturn.client import AsyncClient, Client, ServerError
+from keyturn.journal.rows import Query
 from keyturn.wire.seen import GrantSeen
 from tests.server.programs import Port
 
@@ -73,6 +77,64 @@ def test_the_grants_of_a_server_are_looked_through_page_by_page() -> None:
             made = range(500) if after is None else range(500, 501)
             return [GrantSeen(f"{n:032x}", "r", "pay", "desk", 0, False, False, {}, False) for n in made]
 
-    inbox: Any = RemoteInbox(SimpleNamespace(inbox=Inbox(), people=None))
+    inbox: Any = RemoteInbox(SimpleNamespace(inbox=Inbox(), people=None, url=""))
     assert asyncio.run(find_grant(inbox, f"{500:032x}")).id == f"{500:032x}"
     assert asked == [None, f"0.r/{499:032x}"]
+
+
+def test_an_edit_is_tried_and_approved_at_a_server(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Port() as port, Client(port.url, port.tokens["ben"]) as ben:
+        run = port.does(port.app.start("desk", "Pay.", requester="cyd")).id
+        port.does(port.app.wait(run, 30))
+        [asked] = ben.inbox.list()
+        made = ben.inbox.preview_edit(asked, {"to": "bob", "amount": 7, "card": "[redacted]"})
+        assert made.arguments == {"to": "bob", "amount": 7, "card": "[redacted]"}
+        assert (made.request, made.digest, len(made.runs)) == (asked.id, asked.digest, 64)
+        assert "SECRET" not in str(made)
+        for bad in ({"to": "bob"}, {"to": "[redacted]", "amount": 7, "card": "[redacted]"}):
+            with pytest.raises(UserError, match="do not fit"):
+                ben.inbox.preview_edit(asked, bad)
+        with pytest.raises(Conflict, match="no longer"):
+            ben.inbox.preview_edit(asked.id, made.arguments, digest="f" * 64)
+        assert ben.inbox.get(asked.id) == asked
+        monkeypatch.setenv("KEYTURN_SERVER", port.url)
+        monkeypatch.setenv("KEYTURN_TOKEN", port.tokens["ben"])
+        words = ["edit", asked.id, "--digest", asked.digest, "--yes"]
+        assert main([*words, "--set", "amount=many"]) == 1
+        assert "do not fit" in capsys.readouterr().err
+        assert main([*words, "--set", "amount=9"]) == 0
+        assert "9" in capsys.readouterr().out
+        port.does(port.app.wait(run, 30))
+        [ran] = port.does(port.app.inbox.list(Query(state="edit")))
+        assert (ran.id, ran.by) == (asked.id, "ben")
+
+
+def test_the_clock_that_is_shown_is_the_servers() -> None:
+    def told(_request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(404, headers={"date": "Wed, 01 Jan 2031 00:00:00 GMT"})
+
+    async def now() -> int:
+        async with AsyncClient("http://localhost", "kt_1_2", transport=httpx2.MockTransport(told)) as client:
+            with pytest.raises(ServerError):
+                await client.inbox.get("5e1f")
+            return await RemoteInbox(client).now()
+
+    assert abs(asyncio.run(now()) - 1_924_992_000_000) < 60_000
+
+
+def test_an_event_that_is_garbled_is_an_error_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def at_once(_seconds: float) -> None:
+        return None
+
+    async def looked() -> None:
+        garbled = httpx2.MockTransport(lambda _request: httpx2.Response(200, content=b"id: x\ndata: nonsense\n\n"))
+        async with AsyncClient("http://localhost", "kt_1_2", transport=garbled) as client:
+            with pytest.raises(ServerError):
+                await anext(client.inbox.pages())
+            with pytest.raises(ServerError):
+                await anext(client.events("run"))
+
+    monkeypatch.setattr(asyncio, "sleep", at_once)
+    asyncio.run(looked())

@@ -1,12 +1,10 @@
 """The inbox of a server for the commands that list, show and decide: what they ask of an `Inbox`, over HTTP.
 
-Who decides is the person of the token. What takes the code of tools, an edit that is tried before it is said, is done
-where the app is.
+Who decides is the person of the token. An edit is tried at the server, by the code of its tool.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -46,7 +44,9 @@ class RemoteInbox:
     """Lists and decides what waits at a server."""
 
     def __init__(self, client: Any) -> None:
+        self._client = client
         self._inbox = client.inbox
+        self.url: str = client.url
         self.people = RemotePeople(client.people)
 
     async def list(
@@ -62,12 +62,8 @@ class RemoteInbox:
         return found
 
     async def now(self) -> int:
-        """Return the time of this machine, for what is shown of a clock."""
-        return int(time.time() * 1_000)
-
-    async def item(self, _request: str, *, by: Any = None) -> Any:
-        """Refuse: a change is tried by the tool's code, which is where the app is."""
-        raise UserError("a change is tried by its tool: name the app and its journal, or use the page")
+        """Return the server's time."""
+        return int(self._client.now())
 
     async def context(self, _row: RequestRow) -> Context:
         """Return nothing: what was said before a call is in the log of its run, and the server's page shows it."""

@@ -110,6 +110,7 @@ class Inbox(_Words):
     let_go = _waits(AsyncInbox.let_go)
     snooze = _waits(AsyncInbox.snooze)
     wake = _waits(AsyncInbox.wake)
+    preview_edit = _waits(AsyncInbox.preview_edit)
     approve = _waits(AsyncInbox.approve)
     reject = _waits(AsyncInbox.reject)
     ask_back = _waits(AsyncInbox.ask_back)
@@ -191,6 +192,10 @@ class Client(_Words):
         """Close the connections."""
         self._loop.result(self._words.close())
         self._loop.close()
+
+    def now(self) -> int:
+        """Return the server's time in milliseconds, as its last answer told it."""
+        return self._words.now()
 
     start = _waits(AsyncClient.start)
     runs = _waits(AsyncClient.runs)

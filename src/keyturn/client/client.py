@@ -16,7 +16,7 @@ from ..wire.seen import Done, RunLine, RunNamed, RunPage, RunResult, RunSeen
 from .inbox import AsyncInbox
 from .people import AsyncPeople
 from .records import AsyncAudit, AsyncInsights
-from .sending import Sender, ServerError
+from .sending import Sender, ServerError, read
 
 _WAIT = 25.0
 _PAGE = 200
@@ -50,6 +50,10 @@ class AsyncClient:
 
     async def __aexit__(self, *_raised: object) -> None:
         await self.close()
+
+    def now(self) -> int:
+        """Return the server's time in milliseconds, as its last answer told it."""
+        return self._sender.now()
 
     async def close(self) -> None:
         """Close the connections."""
@@ -134,9 +138,10 @@ class AsyncClient:
         while True:
             try:
                 last = None if after < 0 else str(after)
-                async for name, data in self._sender.events(f"/runs/{run}/events", last):
-                    after, broken = int(name), 0
-                    yield msgspec.json.decode(data, type=RunLine)
+                async for _, data in self._sender.events(f"/runs/{run}/events", last):
+                    line = read(data, RunLine)
+                    after, broken = line.line, 0
+                    yield line
                 if (await self.get(run)).status in _OVER:
                     return
             except ServerError as error:

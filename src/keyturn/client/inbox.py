@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
-import msgspec
-
+from ..core.errors import Conflict, NotAllowed, UserError
 from ..core.people import Proof
 from ..core.preview import Preview
 from ..core.records import Word
 from ..core.request import Request
+from ..inbox.edit_preview import EditPreview
 from ..inbox.naming import Outcome, Shown, shown_of
+from ..inbox.signed_words import challenge_of, check_shown
 from ..journal.rows import Query, RequestRow
 from ..policies.grants import Grant
 from ..wire import said
+from ..wire.people import Me
 from ..wire.seen import Decided, Done, Form, GrantPage, GrantSeen, Outcomes, RequestPage, RequestSeen, ToSign
-from .sending import Sender, ServerError, told_error
+from .sending import Sender, ServerError, read, told_error
 
 _PAGE = 200
 _MOST = 500
 _PATIENCE = 5
+_SIGNED = ("output", "message", "note", "break_glass", "asks_back")
 
 
 class Naming(TypedDict, total=False):
-    """Holds what goes with any decision, as `Inbox` takes it."""
+    """Holds what goes with any decision, as `Inbox` takes it; `once` names the word, so that it is said once."""
 
     digest: str | None
     revision: int | None
     note: str | None
     proof: Proof | None
+    once: str | None
 
 
 class AsyncInbox:
@@ -78,8 +82,9 @@ class AsyncInbox:
             try:
                 named = wanted | {"for": "me" if mine else None}
                 async for name, data in self._sender.events("/requests/stream", last, **named):
+                    page = read(data, RequestPage)
                     last, broken = name, 0
-                    yield [each.row for each in msgspec.json.decode(data, type=RequestPage).requests]
+                    yield [each.row for each in page.requests]
             except ServerError:
                 broken += 1
                 if broken > _PATIENCE:
@@ -129,6 +134,14 @@ class AsyncInbox:
         """Have a request back that you put off."""
         return await self._marked(request, "wake", words)
 
+    async def preview_edit(self, request: Shown, edit: Mapping[str, Any], **words: Unpack[Naming]) -> EditPreview:
+        """Return what approving a request with these arguments would run, as its tool checks it; nothing is recorded.
+
+        Secrets are marks; one that is left as it is keeps its value. Approve it with `edit=` and `seen=made.would`.
+        """
+        name, body = _body(request, said.PreviewEdit, words, {"edit": dict(edit)})
+        return await self._sender.post(f"/requests/{name}/preview_edit", EditPreview, body)
+
     async def approve(
         self,
         request: Shown,
@@ -172,9 +185,33 @@ class AsyncInbox:
         return (await self._sender.post(f"/requests/{name}/withdraw", RequestSeen, body)).row
 
     async def to_sign(self, request: Shown, verdict: Word, **words: Any) -> bytes:
-        """Return what somebody signs who decides so, with the very words of the decision."""
-        name, body = _body(request, said.Signing, {}, words | {"verdict": verdict})
-        return (await self._sender.post(f"/requests/{name}/to_sign", ToSign, body)).challenge
+        """Return what somebody signs who decides so, with the very words of the decision.
+
+        It is made here, of the request as it was shown; what the server would have signed is refused where it differs.
+        """
+        asked = await self._asked(request, words)
+        if words.get("edit") is not None:
+            raise UserError("an edit is signed where its tool is: name the app and its journal")
+        tenant = (await self._sender.get("/me", Me)).tenant
+        said_so: dict[str, Any] = {name: words[name] for name in _SIGNED if name in words}
+        own = challenge_of(tenant, asked, verdict, **said_so)
+        name, body = _body(asked, said.Signing, {}, words | {"verdict": verdict, "digest": asked.digest})
+        told = await self._sender.post(f"/requests/{name}/to_sign", ToSign, body)
+        check_shown(asked, told.tool or {})
+        if told.challenge != own:
+            raise NotAllowed("nothing was signed: the server wants something else signed than what it showed")
+        return own
+
+    async def _asked(self, request: Shown, words: Mapping[str, Any]) -> Request:
+        """Return the request that was shown; of one that is named by its id, what it is now if that was shown."""
+        named = shown_of(request, {"digest": words.get("digest"), "revision": words.get("revision")})
+        found = await self.get(request) if isinstance(request, str) else request
+        asked = found if isinstance(found, Request) else found.request
+        if (asked.id, named.digest or asked.digest) != (named.id, asked.digest) or (
+            named.revision not in (None, asked.revision)
+        ):
+            raise Conflict("the request is no longer the one that was shown; look at it again")
+        return asked
 
     async def approve_all(self, requests: Iterable[RequestRow | Request], *, note: str | None = None) -> list[Outcome]:
         """Approve each of these requests, as it was shown; return what became of each."""
@@ -213,7 +250,7 @@ class AsyncInbox:
 
     async def _decided(self, request: Shown, word: str, kind: Any, words: Naming, more: dict[str, Any]) -> RequestRow:
         name, body = _body(request, kind, words, more)
-        await self._sender.post(f"/requests/{name}/{word}", Decided, body)
+        await self._sender.post(f"/requests/{name}/{word}", Decided, body, words.get("once"))
         return await self.get(name)
 
 

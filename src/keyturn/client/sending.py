@@ -6,10 +6,13 @@ What can be repeated safely is: reading is, and each change carries a key by whi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import secrets
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -72,17 +75,28 @@ class Sender:
             base_url=url.rstrip("/") + "/v1", headers=headers, timeout=timeout, transport=transport, trust_env=False
         )
 
+        self._ahead = 0.0  # of the server's clock before ours, in seconds
+
+    def now(self) -> int:
+        """Return the server's time in milliseconds, as its last answer told it; this machine's before the first."""
+        return int((time.time() + self._ahead) * 1_000)
+
+    def _note_time(self, told: str | None) -> None:
+        with contextlib.suppress(ValueError, TypeError):
+            if told is not None:
+                self._ahead = parsedate_to_datetime(told).timestamp() - time.time()
+
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
     async def get(self, path: str, kind: type[T], patience: float = 0.0, /, **wanted: Any) -> T:
         """Read something; `patience` is how much longer than usual the answer may take."""
-        return _read(await self._sent("GET", path, _query(wanted), None, {}, patience), kind)
+        return read(await self._sent("GET", path, _query(wanted), None, {}, patience), kind)
 
     async def post(self, path: str, kind: type[T], body: msgspec.Struct, key: str | None = None) -> T:
         """Change something, once."""
-        return _read(await self.posted(path, body, key), kind)
+        return read(await self.posted(path, body, key), kind)
 
     async def posted(self, path: str, body: msgspec.Struct, key: str | None = None) -> bytes:
         """Change something, once, and return the answer as it came."""
@@ -105,6 +119,7 @@ class Sender:
                 if tried == _TRIES:
                     raise ServerError(f"the server does not answer: {type(error).__name__}", None) from None
             else:
+                self._note_time(made.headers.get("date"))
                 if made.status_code < 300:
                     return made.content
                 if made.status_code not in _AGAIN or tried == _TRIES:
@@ -150,7 +165,8 @@ def _text(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def _read(body: bytes, kind: type[T]) -> T:
+def read(body: bytes, kind: type[T]) -> T:
+    """Read what a server answered, or raise `ServerError` where no Keyturn server answers so."""
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.MsgspecError:

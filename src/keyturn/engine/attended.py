@@ -59,6 +59,9 @@ class LogFeed(EventFeed):
 class AttendedExecution(Execution):
     """Executes one run while a session attends it."""
 
+    # A process that died holds the run so long, and whoever was cut off wants to go on soon.
+    lease_ms = 15_000
+
     #: Called once the run is recorded and moved, and with each step from then on.
     on_ready: Callable[[], None]
     on_step: Callable[[ev.Step], None]

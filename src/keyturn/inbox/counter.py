@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack, cast
 
 import msgspec
 
@@ -15,7 +16,7 @@ from ..core.people import Decider, Strength
 from ..core.policy import Approval
 from ..core.preview import Preview
 from ..core.request import Request, request_of
-from ..core.run import Call, Run, request_id
+from ..core.run import Call, Run, edit_digest, request_id
 from ..core.states import WAITING
 from ..core.words import decided_before
 from ..directory.login import DECIDE, Login
@@ -34,7 +35,9 @@ from ..engine.views.rows import rows_in
 from ..journal import opened
 from ..journal.base import Store
 from ..journal.rows import Query, RequestRow
-from .naming import By, Named, Naming, named, person_of
+from .edit_preview import EditPreview
+from .naming import By, Named, Naming, Shown, named, person_of, shown_of
+from .shown_request import ShownRequest
 from .words_before import Context, context_of
 
 NO_SUCH = "there is no such request; list() says which there are"
@@ -186,6 +189,25 @@ class Counter:
         """Return what will run after an edit, checked by the tool."""
         item, call = await self._item(log, request)
         return edited(item, edit, call, seen)
+
+    async def preview_edit(self, request: Shown, edit: Mapping[str, Any], **words: Unpack[Naming]) -> EditPreview:
+        """Return what approving a request with these arguments would run, as its tool checks it; nothing is recorded.
+
+        A secret is left as it is by the mark that is shown in its place.
+        """
+        log, waiting = await self._waiting(shown_of(request, words))
+        item, call = await self._item(log, waiting)
+        shown = ShownRequest(item)
+        if not shown.editable or call is None:
+            raise UserError(f"nobody can change the arguments of {waiting.tool!r}; approve or reject the call as it is")
+        if not isinstance(cast("object", edit), Mapping):
+            raise UserError("edit is all arguments by their names, as they are to be")
+        edited(item, edit, call)  # which says what the tool has against them
+        shown.take(dict(edit))
+        made = await asyncio.to_thread(shown.previewed)
+        checked = edited(item, edit, call, made.would)
+        runs = "" if checked is None else edit_digest(log.run, call, checked.args, checked.basis)
+        return msgspec.structs.replace(made, runs=runs)
 
     async def _item(self, log: Log, request: Request) -> tuple[ToolApprovalItem, Call | None]:
         agent = self._agents.get(log.run.root_agent)

@@ -13,7 +13,6 @@ import msgspec
 
 from ..core import commands as cm
 from ..core import events as ev
-from ..core.challenge import decision_challenge
 from ..core.errors import KeyturnError
 from ..core.people import plain_text
 from ..core.preview import Preview
@@ -28,6 +27,7 @@ from ..policies.grants import Grant
 from .beside import Beside
 from .naming import By as By
 from .naming import Naming, Outcome, Shown, named, shown_of
+from .signed_words import Said, challenge_of
 
 _PAGE = 500
 
@@ -138,12 +138,10 @@ class Inbox(Beside):
         """Return what somebody signs who decides so, with the very words of the decision; it fits no other."""
         log, waiting = await self._waiting(shown_of(request, words))
         made = None if edit is None else await self._edited(log, waiting, edit, seen)
-        args, basis = (None, None) if made is None else (made.args, made.basis)
-        given = decisions.said_output(output, "an output") if verdict in ("answer", "ran") else None
-        said = ev.Decision(waiting.call, verdict, waiting.digest, args=args, basis=basis, output=given)
-        how = {"broke_glass": break_glass, "asks_back": asks_back}
-        said = msgspec.structs.replace(said, note=words.get("note"), message=message, **how)
-        return decision_challenge(self.people.tenant, waiting.id, waiting.revision, said)
+        said = Said(
+            output=output, message=message, break_glass=break_glass, asks_back=asks_back, note=words.get("note")
+        )
+        return challenge_of(self.people.tenant, waiting, verdict, made, **said)
 
     async def alike(
         self, request: Shown, query: Query = ALL, *, by: By | None = None, **words: Unpack[Naming]

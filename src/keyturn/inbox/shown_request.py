@@ -16,17 +16,17 @@ from types import SimpleNamespace
 from typing import Any, LiteralString, cast
 
 import msgspec
-from msgspec.structs import replace
 
 from ..core.errors import BadJson
-from ..core.preview import REDACTED, Diff, Preview, Text, redact, unredacted
+from ..core.preview import REDACTED, Diff, Preview, redact, unredacted
 from ..core.strict import parse
 from ..engine.views.items import ToolApprovalItem
 from ..journal.rows import RequestRow
-from ..render.arguments import is_text, request_lines, shown_name
+from ..render.arguments import is_text, shown_name
 from ..render.layout import LayoutLine
 from ..render.one_row import fits_a_line, is_plain
 from ..tools.base import InvalidArguments, not_blank, plain_preview
+from .edit_preview import EditPreview, lines_of
 
 _UNKNOWN = "an argument that no tool knows"
 
@@ -130,15 +130,14 @@ class ShownRequest:
         return isinstance(taken, dict) and _UNKNOWN not in taken
 
     def lines(self) -> Iterator[list[LayoutLine]]:
-        """Yield what people are shown of it, line by line, its arguments made for reading.
-
-        A summary that a block repeats under its own heading, which says whose words those are, is not shown twice.
-        """
-        preview = self.preview()
-        if any(isinstance(block, Text) and block.text == preview.summary for block in preview.blocks):
-            preview = replace(preview, summary="")
+        """Yield what people are shown of it, line by line, its arguments made for reading."""
         word: LiteralString = "detail" if self.item.kind == "external" else "argument"
-        return request_lines(preview, self.arguments, word)
+        return lines_of(self.preview(), self.arguments, word)
+
+    def previewed(self) -> EditPreview:
+        """Return what the change comes to."""
+        item, would = self.item, self.preview()
+        return EditPreview(item.request_id, item.digest, self.arguments, would, self.difference(), self.mark())
 
     def preview(self) -> Preview:
         """Return the preview of what would run if it were approved now."""
@@ -170,11 +169,15 @@ class ShownRequest:
 
         Several are one change: the tool is asked once.
         """
+        self.take(self.wanted(*texts))
+
+    def wanted(self, *texts: str) -> Any:
+        """Return the arguments that a change asks for, as it is typed; secrets that stay are marks."""
         now = self.true_arguments
         wanted: Any = self._redacted(now)
         for text in texts:
             wanted = parse(text) if text.startswith("{") else {**wanted, **_assignment(text, now)}
-        self._take(wanted)
+        return wanted
 
     def present(self, name: str) -> str:
         """Return an argument's value as it is typed: a text as it is, all else as JSON, a secret not at all."""
@@ -189,7 +192,7 @@ class ShownRequest:
         """Take another value of one argument, typed as `present` shows it, or raise what the tool has against it."""
         now = self.true_arguments
         value: Any = typed if isinstance(now.get(name), str) else parse(typed)
-        self._take({**self._redacted(now), name: value})
+        self.take({**self._redacted(now), name: value})
 
     def fill(self, typed: Mapping[str, str]) -> None:
         """Take the arguments of a form, as `present` shows them; those that are as they were stay so."""
@@ -209,7 +212,8 @@ class ShownRequest:
         self._edited = None
         self.seen_whole = False
 
-    def _take(self, wanted: Any) -> None:
+    def take(self, wanted: Any) -> None:
+        """Take other arguments, or raise what the tool has against them; a mark stands for the secret it hides."""
         now = self.true_arguments
         shown = self._redacted(now)
         made = self.item.tool.edit(unredacted(wanted, shown, now)).params

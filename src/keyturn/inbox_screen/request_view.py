@@ -39,9 +39,10 @@ _REST = {"s": Letter("show the rest")}
 class RequestView(CallView):
     """Shows a request, and passes on the letters that are typed."""
 
-    def __init__(self, now: Callable[[], int], **options: Any) -> None:
+    def __init__(self, now: Callable[[], int], at: Callable[[], str], **options: Any) -> None:
         super().__init__(**options)
         self._now = now
+        self._at = at  # the id of the request that the cursor is on
         self.detail: Detail | None = None
         self._told_late = False
 
@@ -52,8 +53,9 @@ class RequestView(CallView):
 
     @property
     def request(self) -> ShownRequest | None:
-        """Return the request that is shown, in this person's hands."""
-        return None if self.detail is None else self.detail.request
+        """Return the request that is shown, in this person's hands; none once the cursor has moved on from it."""
+        detail = self.detail
+        return None if detail is None or detail.row.id != self._at() else detail.request
 
     @property
     def late(self) -> bool:

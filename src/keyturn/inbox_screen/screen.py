@@ -18,7 +18,7 @@ from textual.containers import Horizontal, Vertical
 from textual.events import Key
 from textual.widgets import Footer, Input
 
-from ..core.errors import KeyturnError, StorageError
+from ..core.errors import KeyturnError, NotAllowed
 from ..inbox.asking import STATES, row_of
 from ..inbox.clock import span
 from ..inbox.listing import Filters, Listed
@@ -80,7 +80,7 @@ class InboxApp(DecidingApp):
                 yield Input(placeholder="search what waits", id="search")
                 yield Rows(self._empty_rows, id="empty")
                 yield ListView(self.now, id="list")
-            yield RequestView(self.now, id="right")
+            yield RequestView(self.now, lambda: self.list.at, id="right")
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
@@ -107,19 +107,33 @@ class InboxApp(DecidingApp):
         while True:
             try:
                 await self._follow_journal()
-            except (StorageError, OSError) as error:
-                self._away = str(error)
-                self._draw_top()
+            except (KeyturnError, OSError) as error:
+                self._is_away(error)
                 await asyncio.sleep(_AGAIN)
 
     async def _follow_journal(self) -> None:
         async with contextlib.aclosing(self.seat.store.watch_all()) as told:
             async for _ in told:
                 self._away = ""
-                await self.look()
+                await self._look()
                 await asyncio.sleep(_AT_ONCE)
 
+    def _is_away(self, error: Exception) -> None:
+        """Say why nothing new is shown; whoever is let in no more is shown nothing."""
+        self._away = str(error)
+        if isinstance(error, NotAllowed):
+            self.list.show([])
+            self.view.show(None)
+        self._draw_top()
+
     async def look(self, *, renew: bool = False) -> None:
+        """See what is so now; where the journal cannot be read, say so."""
+        try:
+            await self._look(renew=renew)
+        except (KeyturnError, OSError) as error:
+            self._is_away(error)
+
+    async def _look(self, *, renew: bool = False) -> None:
         """See what is so now; the list stays as it is but for what became of its requests, unless it is renewed."""
         async with self._looking:
             self._ahead = await self.seat.inbox.now() - int(time.monotonic() * 1000)
@@ -185,7 +199,9 @@ class InboxApp(DecidingApp):
     # -------------------------------------------------------------------------------------------------- what keys do
 
     def on_list_view_moved(self, message: ListView.Moved) -> None:
-        """Show the request that the cursor came to."""
+        """Show the request that the cursor came to; the one before has no letters any more, and is not shown."""
+        if self.view.detail is not None and self.view.detail.row.id != self.list.at:
+            self.view.show(None)
         self.run_worker(self._read(), group="reading", exclusive=True)
 
     def on_key(self, event: Key) -> None:

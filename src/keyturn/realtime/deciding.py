@@ -35,7 +35,7 @@ class SessionDecisions(abc.ABC):
 
     async def approve_tool_call(
         self,
-        call_id: str,
+        call_id: str | ToolApprovalItem,
         *,
         always: bool = False,
         edit: Mapping[str, Any] | str | None = None,
@@ -43,7 +43,9 @@ class SessionDecisions(abc.ABC):
         note: str | None = None,
         by: str | None = None,
     ) -> None:
-        """Approve a call that waits, by the model's id of it or by its request id.
+        """Approve a call that waits, by the model's id of it, by its request id, or by the item of its event.
+
+        An id names a call that asked once; of one that asks again, the item says which asking was shown.
 
         `always` or a `Grant` approves later calls of the same tool of the same agent, too; `edit` gives other
         arguments, whole.
@@ -58,7 +60,7 @@ class SessionDecisions(abc.ABC):
 
     async def reject_tool_call(
         self,
-        call_id: str,
+        call_id: str | ToolApprovalItem,
         *,
         always: bool = False,
         rejection_message: str | None = None,
@@ -70,7 +72,7 @@ class SessionDecisions(abc.ABC):
         await self._decide(decisions.reject(request, now, message=rejection_message, always=always, note=note, by=by))
 
     async def answer_tool_call(
-        self, call_id: str, output: Any, *, note: str | None = None, by: str | None = None
+        self, call_id: str | ToolApprovalItem, output: Any, *, note: str | None = None, by: str | None = None
     ) -> None:
         """Give the model a person's own result of a call, or its tool what it asked for."""
         request = self._waiting(call_id).request
@@ -78,7 +80,7 @@ class SessionDecisions(abc.ABC):
 
     async def resolve_tool_call(
         self,
-        call_id: str,
+        call_id: str | ToolApprovalItem,
         outcome: decisions.Outcome,
         output: Any = None,
         *,
@@ -89,14 +91,23 @@ class SessionDecisions(abc.ABC):
         request = self._waiting(call_id).request
         await self._decide(decisions.resolve(request, self.opened().drive.clock(), outcome, output, note=note, by=by))
 
-    def _waiting(self, name: str) -> ToolApprovalItem:
+    def _waiting(self, name: str | ToolApprovalItem) -> ToolApprovalItem:
+        """Return the call that waits, as whoever decides was shown it."""
         self.opened()
-        found = [item for item in self.pending_approvals if name in (item.request_id, item.call_id)]
+        waiting = self.pending_approvals
+        if isinstance(name, ToolApprovalItem):
+            shown = [item for item in waiting if (item.run_id, item.digest) == (name.run_id, name.digest)]
+            if shown:
+                return shown[0]
+            raise NotPending("no call of this session waits as that item shows it; take one of pending_approvals")
+        found = [item for item in waiting if name in (item.request_id, item.call_id)]
         if not found:
             raise NotPending(f"no call {name!r} of this session waits; `pending_approvals` lists those that do")
         if len(found) > 1:
             names = ", ".join(item.request_id for item in found)
             raise UserError(f"{len(found)} calls that wait have the id {name!r}: name one by its request id: {names}")
+        if found[0].revision > 1:  # an id alone does not say which asking was shown
+            raise NotPending(f"call {name!r} has asked again since: pass the item that the event showed, event.item")
         return found[0]
 
     async def _decide(self, made: decisions.MadeDecision) -> None:

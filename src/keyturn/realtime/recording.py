@@ -33,34 +33,32 @@ class Recorder:
         self._drive = drive
         self._model = model
         self._refused = refused
+        self._ended = False
         self._heard: asyncio.Queue[tuple[Callable[[], Any], asyncio.Future[Any]]] = asyncio.Queue(_MOST)
-        self._over = False
 
     async def run(self) -> None:
         """Record whatever is heard; raise what no session survives."""
+        done: asyncio.Future[Any] | None = None
         try:
             while True:
                 record, done = await self._heard.get()
-                try:
-                    done.set_result(await record())
-                except BaseException:
-                    done.cancel()
-                    raise
+                done.set_result(await record())
         finally:
-            self._over = True
-            self._forget()
+            self._ended = True
+            while done is not None:  # whoever waits does not wait for ever
+                if not done.done():
+                    done.set_result([])
+                done = None if self._heard.empty() else self._heard.get_nowait()[1]
 
     async def _put(self, record: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Have something recorded; the future is cancelled where nothing is recorded any more."""
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        await self._heard.put((record, done))
-        if self._over:
-            self._forget()
+        if self._ended:  # its session is about to end, and says why
+            done.set_result([])
+        else:
+            await self._heard.put((record, done))
+            if self._ended and not done.done():  # it ended while the queue was full
+                done.set_result([])
         return done
-
-    def _forget(self) -> None:
-        while not self._heard.empty():
-            self._heard.get_nowait()[1].cancel()
 
     async def call(self, event: RealtimeModelToolCallEvent) -> asyncio.Future[list[str]]:
         """Record a call of the model; the future has the ids of what was proposed."""

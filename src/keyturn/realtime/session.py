@@ -280,8 +280,7 @@ class RealtimeSession(SessionDecisions):
     async def _called(self, event: RealtimeModelToolCallEvent) -> None:
         recorded = await self._recorder.call(event)
         if not self._config.get("async_tool_calls", True):
-            await asyncio.wait([recorded])
-            for call in [] if recorded.cancelled() else recorded.result():
+            for call in await recorded:
                 while not self._closed and call in self._run.calls and call not in self._run.groups["wait"]:
                     self._stepped.clear()
                     await self._stepped.wait()

@@ -91,6 +91,12 @@ class Approve(Word, frozen=True, kw_only=True):
     break_glass: bool = False
 
 
+class PreviewEdit(Shown, frozen=True, kw_only=True):
+    """Asks what approving a call with other arguments would run."""
+
+    edit: dict[str, Any]
+
+
 class Reject(Word, frozen=True, kw_only=True):
     """Rejects a call; its model is told the message."""
 

@@ -203,6 +203,7 @@ class Form(msgspec.Struct, frozen=True):
 
 
 class ToSign(msgspec.Struct, frozen=True):
-    """Holds the bytes that somebody signs, in base64."""
+    """Holds the bytes that somebody signs, in base64; of a decision also what identifies the tool, as it was shown."""
 
     challenge: bytes
+    tool: dict[str, Any] | None = None

@@ -5,47 +5,42 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import replace
 from typing import Any
 
 from ...console.editor import editor_of, in_editor, is_plain
 from ...console.screen import Terminal
 from ...core.errors import UserError
 from ...inbox.desk import Inbox
-from ...inbox.shown_request import ShownRequest
+from ...inbox.shown_request import ShownRequest, bare_item
 from ...journal.rows import RequestRow
-from ...tools.base import InvalidArguments
 from .asking import said_yes
 
 
 async def edited(inbox: Inbox, row: RequestRow, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the edit and what its editor was shown, as the inbox takes them; "declined" where they said no."""
-    if arguments.app is None:
+    if arguments.app is None and getattr(inbox, "url", None) is None:
         raise UserError("an edit is checked by its tool: say where it is, --app module:app")
     asks = not arguments.yes
     if asks and (arguments.json or not (sys.stdin.isatty() and sys.stdout.isatty())):
         raise UserError("nobody is at a terminal to look at the difference: say --yes, or edit it at one")
-    shown = ShownRequest(await inbox.item(row.id))
-    if not shown.editable:
+    shown = ShownRequest(replace(bare_item(row), text=row.request.arguments))
+    if "edit" not in row.request.verdicts or not isinstance(row.params, dict):
         raise UserError(f"nobody can change the arguments of {row.tool!r}; approve or reject the call as it is")
-    try:
-        shown.change(*_wanted(shown, arguments))
-    except InvalidArguments as error:
-        raise UserError(f"the edited arguments do not fit {row.tool!r}, nothing was decided: {error}") from None
-    blocks = shown.difference()
-    if not blocks.blocks:
+    wanted = shown.wanted(*_wanted(shown, arguments))
+    made = await inbox.preview_edit(row, wanted)
+    if not made.difference.blocks:
         raise UserError("this changes nothing: approve the call as it is")
     if not arguments.json:
         screen = Terminal.here(width=None if sys.stdout.isatty() else 100)
-        screen.draw(blocks)
+        screen.draw(made.difference)
         screen.say()
         screen.say("As you changed it:")
-        for drawn in screen.rows(shown.lines()):
+        for drawn in screen.rows(made.lines()):
             screen.show(drawn)
         if asks and not said_yes(screen, "Let it run like this? y or n"):
             return {"declined": True}
-    else:
-        shown.preview()
-    return {"edit": shown.edit, "seen": shown.seen()}
+    return {"edit": wanted, "seen": made.would}
 
 
 def _wanted(shown: ShownRequest, arguments: argparse.Namespace) -> list[str]:

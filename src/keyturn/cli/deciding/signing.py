@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
+from ...console.screen import Terminal
+from ...core.digest import canonical
 from ...core.errors import UserError
 from ...core.people import Proof, ProofRefused
 from ...core.records import Word
@@ -12,6 +15,8 @@ from ...directory.people import People
 from ...inbox.desk import Inbox
 from ...journal.rows import RequestRow
 from ...proofs.ssh_signing import sign_with_ssh
+from ...tools.base import plain_preview
+from .asking import said_yes
 
 _SAID = ("edit", "seen", "output", "message", "note", "break_glass", "digest", "revision")
 
@@ -19,11 +24,29 @@ _SAID = ("edit", "seen", "output", "message", "note", "break_glass", "digest", "
 async def sign(inbox: Inbox, row: RequestRow, verdict: Word, words: dict[str, Any], who: tuple[str, str]) -> Proof:
     """Sign a decision with the very words that will be recorded; `who` is the person, and the key they named."""
     person, named = who
+    if getattr(inbox, "url", None) is not None and not _seen_whole(row):
+        raise UserError("nothing was signed")
     said = {name: words[name] for name in _SAID if name in words}
     if "question" in words:
         said |= {"message": words["question"], "asks_back": True}
-    challenge = await inbox.to_sign(row.id, verdict, **said)
+    challenge = await inbox.to_sign(row, verdict, **said)  # the row: a client makes the challenge of what was shown
     return sign_with_ssh(challenge, named or await enrolled_key(inbox.people, person))
+
+
+def _seen_whole(row: RequestRow) -> bool:
+    """Show what a server's own drawing leaves out, and ask; a program that names a digest is not asked.
+
+    The digest, which is checked here, is of the arguments: a drawing that hides them could be of anything.
+    """
+    request = row.request
+    if request.preview == plain_preview(request.params) or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return True
+    screen = Terminal.here()
+    screen.say()
+    screen.label("you sign for these arguments", canonical(request.params))
+    if request.secrets:
+        screen.say("Its secrets are not shown, so that only the server can say whose digest it is.")
+    return said_yes(screen, "Sign it? y or n")
 
 
 async def enrolled_key(people: People, person: str, folder: Path | None = None) -> Path:

@@ -17,6 +17,7 @@ from ...core.encodable import moment
 from ...core.errors import NotAllowed, NotPending, UserError
 from ...core.request import Request
 from ...engine.run.log_cache import log_in
+from ...inbox.edit_preview import EditPreview
 from ...inbox.naming import Outcome
 from ...journal.rows import RequestRow
 from ...policies.grants import Grant
@@ -45,6 +46,17 @@ async def approve(here: Here, request: IdPath, body: Annotated[said.Approve, tak
     done = here.app.inbox.approve(request, by=here.visitor.login, **more, **words(body))
     verdicts = ("approve",) if body.edit is None else ("edit", "approve")
     return await _recorded(here, row, done, verdicts, granting=grant is not None)
+
+
+@_decides("preview_edit", said.PreviewEdit, EditPreview)
+async def preview_edit(here: Here, request: IdPath, body: Annotated[said.PreviewEdit, taken(said.PreviewEdit)]) -> Any:
+    """Return what approving the call with other arguments would run, or what its tool has against them.
+
+    Nothing is recorded. Secrets are marks in what is told, and a mark that is sent stands for the secret it hides.
+    """
+    await here.sight.request(request, shows=True)
+    shown: dict[str, Any] = {"digest": body.digest, "revision": body.revision}
+    return answer(await here.app.inbox.preview_edit(request, body.edit, **shown))
 
 
 @_decides("reject", said.Reject)
@@ -95,13 +107,15 @@ async def withdraw(here: Here, request: IdPath, body: Annotated[said.Withdraw, t
 @_decides("to_sign", said.Signing, ToSign)
 async def to_sign(here: Here, request: IdPath, body: Annotated[said.Signing, taken(said.Signing)]) -> Any:
     """Return the bytes that somebody signs who decides so; nothing is recorded."""
-    await here.sight.request(request)
+    row = await here.sight.request(request)
     more: dict[str, Any] = {
         "edit": body.edit, "seen": body.seen, "output": body.output, "message": body.message,
         "break_glass": body.break_glass, "asks_back": body.asks_back,
         "digest": body.digest, "revision": body.revision, "note": body.note,
     }  # fmt: skip
-    return answer(ToSign(await here.app.inbox.to_sign(request, body.verdict, **more)))
+    challenge = await here.app.inbox.to_sign(request, body.verdict, **more)
+    run = (await log_in(here.app.journal, row.run)).run
+    return answer(ToSign(challenge, run.tools.get(run.calls[row.call].proposal.tool)))
 
 
 @routes.add("POST", "/approve_all", scope="decide", takes=said.ApproveAll, gives=Outcomes)

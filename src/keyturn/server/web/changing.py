@@ -124,8 +124,8 @@ def changed(shown: ShownRequest, form: dict[str, str]) -> Change:
         return Change(None, [], [], wrong=str(error))
     if not shown.changed:
         return Change(None, [], [])
-    would = shown.preview()
-    return Change(shown.edit, blocks_of(shown.difference(), None), blocks_of(would, shown.arguments), shown.mark())
+    made = shown.previewed()
+    return Change(shown.edit, blocks_of(made.difference, None), blocks_of(made.would, made.arguments), made.mark)
 
 
 def fields_of(shown: ShownRequest) -> list[Field]:

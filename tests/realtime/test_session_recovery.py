@@ -1,0 +1,216 @@
+"""A realtime run outlives its connection, its session and its process; what waits is decided, and its result heard."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keyturn import App, Inbox, UserError, function_tool
+from keyturn.core.errors import Conflict
+from keyturn.engine.attended import AttendedExecution
+from keyturn.journal import opened
+from keyturn.journal.memory import MemoryJournal
+from keyturn.realtime import RealtimeAgent, RealtimeRunner, RealtimeSession
+from keyturn.testing.loopback.realtime import Call, RealtimeServer, Say, Turn
+from tests.waiting import until
+
+from .talking import TalkingModel, quiet
+
+TALK: Any = {"model_settings": {"modalities": ["audio"]}}
+REFUND = Call("refund", {"order": "A1", "amount": 5}, "c1")
+
+
+def clerk(done: list[Any]) -> RealtimeAgent[Any]:
+    @function_tool(needs_approval=True)
+    def refund(order: str, amount: int) -> str:
+        """Refund an order."""
+        done.append((order, amount))
+        return f"refunded {amount}"
+
+    return RealtimeAgent("clerk", instructions="Help.", tools=[refund])
+
+
+async def begun(runner: RealtimeRunner, server: RealtimeServer, **more: Any) -> RealtimeSession:
+    return await (await runner.run(model_config={"api_key": "k", "url": server.url}, **more)).enter()
+
+
+async def asked(session: RealtimeSession) -> Any:
+    async with asyncio.timeout(5):
+        async for event in session:
+            if event.type == "tool_approval_required":
+                return event
+    raise AssertionError("nobody was asked")
+
+
+async def test_a_lost_connection_is_made_anew_and_told_the_conversation_and_the_result() -> None:
+    """The line breaks while a call waits; the decision comes meanwhile; the new connection hears of all of it."""
+    done: list[Any] = []
+    async with RealtimeServer([Turn(REFUND), Turn("It waits."), Turn("Done.")]) as server:
+        session = await begun(RealtimeRunner(clerk(done), config=TALK), server)
+        await session.send_message("Refund A1, please.")
+        event = await asked(session)
+        await until(lambda: len(session.history) >= 3)
+        await server.hang_up()
+        await session.approve_tool_call(event.call_id)
+        await server.connected(2)
+        await server.answered("c1")
+        told = [message["item"] for message in server.line.messages if message["type"] == "conversation.item.create"]
+        assert [item["type"] for item in told][:2] == ["message", "function_call"]
+        assert told[0]["content"][0]["text"] == "Refund A1, please."
+        assert (done, server.line.outputs["c1"]) == ([("A1", 5)], ["refunded 5"])
+        await until(lambda: "Done." in str(session.history[-1]))
+        assert [item.type for item in session.history].count("function_call") == 1
+        await session.close()
+        assert server.errors == []
+
+
+async def test_a_result_that_could_not_be_sent_is_sent_again_and_its_tool_is_not_run_again() -> None:
+    """The model's line fails just as the result is sent: the next connection gets it, the tool ran once."""
+    done: list[Any] = []
+    model = TalkingModel()
+    failed: list[Any] = []
+
+    def fails(event: Any) -> Exception | None:
+        if type(event).__name__ == "RealtimeModelSendToolOutput" and not failed:
+            failed.append(event)
+            return OSError("the line is dead")
+        return None
+
+    model.fails = fails
+    session = await (await RealtimeRunner(clerk(done), model=model).run()).enter()
+    await model.call("refund", {"order": "A1", "amount": 5}, "c1")
+    await quiet(session)
+    await session.approve_tool_call("c1")
+    await until(lambda: len(model.connections) == 2)
+    replayed = [event.message["other_data"]["item"] for event in model.sent if "other_data" in str(event)]
+    await until(lambda: any(item.get("output") == "refunded 5" for item in replayed) or model.outputs)
+    assert (len(failed), done) == (1, [("A1", 5)])
+    await session.close()
+
+
+@pytest.mark.parametrize("place", ["memory", "sqlite"])
+async def test_a_late_decision_runs_the_call_and_the_next_session_delivers_its_result(
+    place: str, tmp_path: Path
+) -> None:
+    """The session closes over a waiting call; a worker runs it once it is approved; who resumes hears the result."""
+    done: list[Any] = []
+    journal = MemoryJournal() if place == "memory" else opened(f"sqlite:///{tmp_path / 'j.db'}")
+    agent = clerk(done)
+    async with RealtimeServer([Turn(REFUND), Turn("It waits."), Turn(Say("Refunded."))]) as server:
+        async with App([agent], journal) as app:
+            runner = RealtimeRunner(agent, app=app, config=TALK)
+            session = await begun(runner, server)
+            await session.send_message("Refund A1.")
+            event = await asked(session)
+            run = session.run_id
+            await until(lambda: "It waits." in str(session.history[-1]))
+            await session.close()
+            with pytest.raises(UserError, match="closed"):
+                await session.approve_tool_call("c1")
+            await app.inbox.approve(event.item.request, by="ann")
+            await until(lambda: done)
+            again = await begun(runner, server, resume=run)
+            await server.answered("c1")
+            assert server.line.outputs["c1"] == ["refunded 5"]
+            await until(lambda: "Refunded." in str(again.history[-1]))
+            await again.close()
+            assert (await app.get(run)).status == "finished"
+            with pytest.raises(UserError, match="over"):
+                await begun(runner, server, resume=run)
+        assert (done, server.errors) == ([("A1", 5)], [])
+
+
+async def test_a_state_is_resumed_where_no_journal_keeps_the_run() -> None:
+    """Without a journal the state of a session is saved and resumed as any other."""
+    from keyturn import RunState
+
+    done: list[Any] = []
+    agent = clerk(done)
+    model = TalkingModel()
+    session = await (await RealtimeRunner(agent, model=model).run()).enter()
+    await model.call("refund", {"order": "A1", "amount": 5}, "c1")
+    await quiet(session)
+    await session.close()
+    saved = session.to_state().to_string()
+    state = await RunState.from_string(agent, saved)
+    state.approve(state.get_interruptions()[0])
+    again = TalkingModel()
+    session = await (await RealtimeRunner(agent, model=again).run(resume=state)).enter()
+    await until(lambda: done)
+    await until(lambda: again.outputs or "refunded 5" in str(again.sent))
+    await session.close()
+    assert done == [("A1", 5)]
+
+
+async def test_a_run_has_one_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second session on a run that is held is refused, and disturbs nobody."""
+    monkeypatch.setattr(AttendedExecution, "lease_ms", 300)
+    done: list[Any] = []
+    journal, model = MemoryJournal(), TalkingModel()
+    runner = RealtimeRunner(clerk(done), model=model, journal=journal)
+    session = await (await runner.run()).enter()
+    await model.call("refund", {"order": "A1", "amount": 5}, "c1")
+    await quiet(session)
+    other = RealtimeRunner(runner.agent, model=TalkingModel(), journal=journal)
+    with pytest.raises(Conflict):
+        await (await other.run(resume=session.run_id)).enter()
+    await session.approve_tool_call("c1")
+    await until(lambda: model.outputs)
+    await session.close()
+    assert done == [("A1", 5)]
+
+
+KILLED = '''
+import asyncio, sys
+from keyturn import function_tool
+from keyturn.engine.attended import AttendedExecution
+from keyturn.realtime import RealtimeAgent, RealtimeRunner
+
+AttendedExecution.lease_ms = 1_000
+
+@function_tool(needs_approval=True)
+def refund(order: str, amount: int) -> str:
+    """Refund an order."""
+    raise SystemExit("this process only asks")
+
+async def main(url, journal):
+    agent = RealtimeAgent("clerk", instructions="Help.", tools=[refund])
+    runner = RealtimeRunner(agent, journal=journal)
+    async with await runner.run(model_config={"api_key": "k", "url": url}) as session:
+        await session.send_message("Refund A1.")
+        async for event in session:
+            if event.type == "tool_approval_required":
+                print(session.run_id, flush=True)
+
+asyncio.run(main(*sys.argv[1:]))
+'''
+
+
+async def test_a_killed_process_leaves_its_run_to_be_found_with_the_conversation(tmp_path: Path) -> None:
+    """`kill -9` while a call waits: an inbox decides it, and who resumes the run by its id delivers the result."""
+    done: list[Any] = []
+    url = f"sqlite:///{tmp_path / 'j.db'}"
+    async with RealtimeServer([Turn(REFUND), Turn("It waits."), Turn("Refunded.")]) as server:
+        program = [sys.executable, "-c", KILLED, server.url, url]
+        process = await asyncio.create_subprocess_exec(*program, stdout=subprocess.PIPE, env=dict(os.environ))
+        assert process.stdout is not None
+        async with asyncio.timeout(30):
+            run = (await process.stdout.readline()).decode().strip()
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+        journal = opened(url)
+        [request] = await Inbox(journal).list()
+        await Inbox(journal).approve(request, by="ann")
+        runner = RealtimeRunner(clerk(done), journal=journal)
+        session = await begun(runner, server, resume=run)  # which waits for the dead process's lease to run out
+        assert "Refund A1." in str(session.history[0])
+        await server.answered("c1")
+        assert (done, server.line.outputs["c1"]) == ([("A1", 5)], ["refunded 5"])
+        await session.close()
