@@ -44,7 +44,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "apprise": ("channels/apprise",),
     "apsw": ("journal/sqlite", "sessions/sqlite"),
     "argon2": ("server/",),
-    "cryptography": ("audit/evidence/", "sessions/encrypt", "journal/", "proofs/"),
+    "cryptography": ("audit/evidence/", "channels/webpush", "sessions/encrypt", "journal/", "proofs/"),
     "dbos": ("engine/dbos",),
     "docstring_parser": ("tools/",),
     "fastapi": ("server/",),

@@ -12,9 +12,10 @@ from typing import Any, TypeAlias, cast
 
 import msgspec
 
+from .digest import canonical
 from .encodable import Encodable
 from .errors import BadJson
-from .strict import JsonValue
+from .strict import JsonValue, parse
 
 
 class Text(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="text", gc=False):
@@ -100,6 +101,20 @@ def redact(value: JsonValue, secrets: Collection[str]) -> JsonValue:
         return [redact(member, secrets) for member in value]
     names = {secrets} if isinstance(secrets, str) else set(secrets)
     return {name: REDACTED if name in names else redact(member, _below(name, names)) for name, member in value.items()}
+
+
+def hidden_text(text: str, secrets: Collection[str]) -> str:
+    """Return the text of arguments with the secrets in it redacted; all of it is where it cannot be read.
+
+    >>> hidden_text('{"key": "s3"}', ["key"]), hidden_text('{"key": "s', ["key"]), hidden_text("{", [])
+    ('{"key":"[redacted]"}', '[redacted]', '{')
+    """
+    if not secrets or not text:
+        return text
+    try:
+        return canonical(redact(parse(text), secrets))
+    except BadJson:
+        return REDACTED
 
 
 def _below(name: str, names: set[str]) -> set[str]:

@@ -7,10 +7,12 @@ counts. Nothing here sends or records anything.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, cast
 
+from ..core.errors import UserError
 from ..core.items import Item
+from ..core.preview import hidden_text
 from .items import (
     AssistantAudio,
     AssistantMessageItem,
@@ -37,8 +39,10 @@ class Conversation:
     ['i1']
     """
 
-    def __init__(self) -> None:
+    def __init__(self, secrets: Callable[[str], Collection[str]] = lambda _tool: ()) -> None:
         self.items: list[RealtimeItem] = []
+        # What nobody is shown of a tool's arguments, by its name.
+        self._secrets = secrets
         self._known: dict[str, RealtimeItem] = {}
 
     def snapshot(self) -> list[RealtimeItem]:
@@ -52,6 +56,8 @@ class Conversation:
     def update(self, item: RealtimeItem) -> bool:
         """Take the newest word on an item, and return whether it was not known before."""
         before = self._known.get(item.item_id)
+        if isinstance(item, RealtimeToolCallItem) and (secrets := self._secrets(item.name)):
+            item = item.model_copy(update={"arguments": hidden_text(item.arguments, secrets)})
         self._known[item.item_id] = item
         if before is not None:
             self.items[self._place(before)] = _with_transcripts(item, before)
@@ -147,6 +153,26 @@ def user_item(content: Any, item_id: str | None = None) -> Item:
     return {"type": "message", "role": "user", "content": parts} | ({"id": item_id} if item_id else {})
 
 
+def said_content(message: Any) -> Any:
+    """Return the content of what a user writes, and refuse what is no message."""
+    content: Any = cast("dict[str, Any]", message).get("content") if isinstance(message, dict) else message
+    parts = cast("list[Any]", content) if isinstance(content, list) else []
+    if not content or not (isinstance(content, str) or (parts and all(map(_is_part, parts)))):
+        raise UserError(
+            "a message is a text, or {'type': 'message', 'role': 'user', 'content': [...]} with parts of type "
+            "input_text and input_image"
+        )
+    return cast("Any", parts or content)
+
+
+def _is_part(part: Any) -> bool:
+    texts = {"input_text": "text", "input_image": "image_url"}
+    if not isinstance(part, dict):
+        return False
+    given = cast("dict[str, Any]", part)
+    return isinstance(given.get(texts.get(str(given.get("type")), "")), str)
+
+
 def assistant_item(item: AssistantMessageItem) -> Item:
     """Return the model's message as the log has it."""
     text: list[Any] = [{"type": "output_text", "text": text_of(item), "annotations": []}]
@@ -158,9 +184,9 @@ def output_text(output: Any) -> str:
     return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
 
 
-def restored(items: list[Item]) -> Conversation:
+def restored(items: list[Item], secrets: Callable[[str], Collection[str]] = lambda _tool: ()) -> Conversation:
     """Return the conversation that a run's log has, as its user sees it."""
-    made = Conversation()
+    made = Conversation(secrets)
     for place, item in enumerate(items):
         kind, item_id = item.get("type"), kept_id(place)
         if kind == "function_call":

@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from typing import Any, cast
 
 from ..core.errors import KeyturnError
-from .session_events import DROPPABLE, RealtimeError, RealtimeEventInfo, RealtimeSessionEvent
+from .session_events import (
+    DROPPABLE,
+    RealtimeAudio,
+    RealtimeError,
+    RealtimeEventInfo,
+    RealtimeRawModelEvent,
+    RealtimeSessionEvent,
+)
 
+#: So many events wait at most, and of those that can be dropped so many bytes of audio.
 MOST = 4096
+MOST_BYTES = 64 * 2**20
 
 
 class EventsDropped(KeyturnError):
@@ -33,6 +43,7 @@ class EventBuffer:
         self._kept: deque[tuple[int, RealtimeSessionEvent]] = deque()
         self._droppable: deque[tuple[int, RealtimeSessionEvent]] = deque()
         self._count = 0
+        self._bytes = 0
         self._told = False
         self._error: BaseException | None = None
         self._closed = False
@@ -45,12 +56,16 @@ class EventBuffer:
         """Add an event, in the place of the oldest that can be done without where too many wait."""
         if self._closed:
             return
-        if len(self) >= self._most and self._droppable:
-            self._droppable.popleft()
+        size = _size(event)
+        while self._droppable and (len(self) >= self._most or self._bytes + size > MOST_BYTES):
+            self._take()
             if not self._told:
                 self._told = True
-                dropped = EventsDropped(f"more than {self._most} events wait: audio or raw events were dropped")
+                dropped = EventsDropped(
+                    f"more than {self._most} events or {MOST_BYTES} bytes wait: audio or raw events were dropped"
+                )
                 self._add(RealtimeError(dropped, self._info))
+        self._bytes += size
         self._add(event)
 
     def _add(self, event: RealtimeSessionEvent) -> None:
@@ -74,6 +89,22 @@ class EventBuffer:
             await self._wake.wait()
         if not self._droppable or (self._kept and self._kept[0][0] < self._droppable[0][0]):
             return self._kept.popleft()[1]
-        event = self._droppable.popleft()[1]
+        event = self._take()
         self._told = self._told and bool(self._droppable)
         return event
+
+    def _take(self) -> RealtimeSessionEvent:
+        event = self._droppable.popleft()[1]
+        self._bytes -= _size(event)
+        return event
+
+
+def _size(event: RealtimeSessionEvent) -> int:
+    """Return about how many bytes an event holds that are no more than told."""
+    if isinstance(event, RealtimeAudio):
+        return len(event.audio.data)
+    if not isinstance(event, RealtimeRawModelEvent):
+        return 0
+    data: Any = getattr(event.data, "data", None)  # raw audio has its own copy, as text
+    held: Any = cast("dict[str, Any]", data).get("delta") if isinstance(data, dict) else data
+    return len(held) if isinstance(held, str | bytes) else 0

@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar
 
-from ..core.usage import Usage
+from ..core.errors import ModelBehaviorError
+from ..core.usage import Usage, addable
 from . import model_events as me
 from .conversation import KEPT, Conversation, assistant_item, text_of, user_item
 from .event_buffer import EventBuffer
@@ -59,6 +60,8 @@ class Hearing(RealtimeModelListener):
         self._recorded: set[str] = set()
         self._echoes: deque[str] = deque(maxlen=_ECHOES)
         self._response = ""
+        #: How many turns of the model began.
+        self.turns = 0
         #: Called for calls, for a connection that was lost, and for an item that the model has itself.
         self.on_call: Callable[[me.RealtimeModelToolCallEvent], Awaitable[None]]
         self.on_lost: Callable[[], None]
@@ -72,7 +75,10 @@ class Hearing(RealtimeModelListener):
         self._events.put(RealtimeRawModelEvent(event, self._info))
         heard = self._HEARD.get(event.type)
         if heard is not None:
-            await heard(self, event)
+            try:
+                await heard(self, event)
+            except Exception as error:  # an event that makes no sense is told, and the next one is heard
+                self._events.put(RealtimeError(error, self._info))
 
     async def flush(self) -> None:
         """Record what was said and not recorded yet."""
@@ -87,10 +93,13 @@ class Hearing(RealtimeModelListener):
         await self._recorder.item({**event.item, "type": "mcp_approval_request"})
 
     async def _turn_started(self, event: me.RealtimeModelTurnStartedEvent) -> None:
+        self.turns += 1
         self._response = event.response_id or ""
         self._events.put(RealtimeAgentStartEvent(self._agent()[0], self._info))
 
     async def _used(self, event: me.RealtimeModelUsageEvent) -> None:
+        if not addable(event.usage.counts()):
+            raise ModelBehaviorError("the model counts a usage that cannot be added; it is left out")
         self._usage.add(event.usage)
 
     async def _turn_ended(self, event: me.RealtimeModelTurnEndedEvent | None) -> None:

@@ -56,6 +56,8 @@ class Recorder:
             done.set_result([])
         else:
             await self._heard.put((record, done))
+            if self._ended and not done.done():  # it ended while the queue was full
+                done.set_result([])
         return done
 
     async def call(self, event: RealtimeModelToolCallEvent) -> asyncio.Future[list[str]]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any, Self, cast
 
 from ..core import commands as cm
 from ..core.call_ids import ROOT
-from ..core.errors import Conflict, KeyturnError, UserError
+from ..core.errors import Conflict, UserError
 from ..core.run import Run
 from ..engine.attended import AttendedExecution
 from ..engine.facts.values import said_items
@@ -23,7 +23,7 @@ from ..engine.views.items import ToolApprovalItem
 from .agent import RealtimeAgent
 from .beginning import Beginning
 from .config import RealtimeSessionModelSettings, RealtimeUserInput
-from .conversation import Conversation, restored, text_of, user_item
+from .conversation import Conversation, restored, said_content, text_of, user_item
 from .deciding import SessionDecisions
 from .delivery import Delivery, Session, waiting_message
 from .event_buffer import EventBuffer
@@ -68,6 +68,9 @@ class RealtimeSession(SessionDecisions):
         self._connecting: asyncio.Task[None] | None = None
         self._stepped = asyncio.Event()
         self._closed = False
+        # How often it was tried to connect anew without use, and how many turns there had been before.
+        self._attempts = 0
+        self._turns = 0
 
     # Its beginning ------------------------------------------------------------------------------------------------
 
@@ -102,12 +105,14 @@ class RealtimeSession(SessionDecisions):
             raise UserError("this run is over; begin another conversation")
         self._driver.add_done_callback(self._ended)
         frame = self._run.frames[ROOT]
-        self._hearing.conversation = restored(cast("list[Any]", frame.items))
         self._telling.begin()
         recording = self._do(self._recorder.run())
         recording.add_done_callback(self._ended)
         self._model.add_listener(self._hearing)
         try:
+            for path in (*frame.before, frame.agent):  # their tools say what nobody is shown
+                await play.drive.toolset(frame, of=path)
+            self._hearing.conversation = restored(cast("list[Any]", frame.items), play.drive.secrets_of)
             await self._connect()
         except BaseException:
             await self.close(end=False)
@@ -131,7 +136,7 @@ class RealtimeSession(SessionDecisions):
             await delivery.run()
         except RealtimeDisconnected:
             self._lost()
-        except (KeyturnError, OSError) as error:
+        except Exception as error:  # a user's own model raises what it likes
             self._events.put(RealtimeError(error, self._info))
             self._lost()
 
@@ -156,6 +161,7 @@ class RealtimeSession(SessionDecisions):
         self._check_open()
         if self._delivering is not None:
             self._delivering.cancel()
+        self._attempts = 0
         await self._connect()
 
     def _lost(self) -> None:
@@ -169,12 +175,15 @@ class RealtimeSession(SessionDecisions):
 
     async def _connect_anew(self) -> None:
         attempts = self._config.get("reconnect_attempts", _ATTEMPTS)
-        for attempt in range(attempts):
-            await asyncio.sleep(_BACKOFF * 2**attempt)
+        if self._hearing.turns > self._turns:  # the last connection was of use
+            self._turns, self._attempts = self._hearing.turns, 0
+        while self._attempts < attempts:
+            await asyncio.sleep(_BACKOFF * 2**self._attempts)
+            self._attempts += 1
             try:
                 await self._connect()
                 return
-            except (KeyturnError, OSError) as error:
+            except Exception as error:
                 self._events.put(RealtimeError(error, self._info))
         lost = RealtimeDisconnected(
             "the model's connection was lost; what the run has recorded is kept: call reconnect() once it can be had"
@@ -270,20 +279,20 @@ class RealtimeSession(SessionDecisions):
         recorded = await self._recorder.call(event)
         if not self._config.get("async_tool_calls", True):
             for call in await recorded:
-                while call in self._run.calls and call not in self._run.groups["wait"]:
+                while not self._closed and call in self._run.calls and call not in self._run.groups["wait"]:
                     self._stepped.clear()
                     await self._stepped.wait()
 
     async def _refused(self, event: RealtimeModelToolCallEvent, error: Exception) -> None:
         """Tell the model and the user that a call could not be taken; nothing of it ran."""
         self._events.put(RealtimeError(error, self._info))
-        with contextlib.suppress(RealtimeDisconnected):
+        with contextlib.suppress(Exception):  # the next connection knows nothing of that call
             await self._send(RealtimeModelSendToolOutput(event, "The call was not understood.", start_response=True))
 
     async def _tripped(self, results: list[Any], text: str, response: str | None) -> None:
         self._events.put(RealtimeGuardrailTripped(results, text, self._info))
         names = ", ".join(result.guardrail.get_name() for result in results)
-        with contextlib.suppress(RealtimeDisconnected):
+        with contextlib.suppress(Exception):  # what cannot be sent is not heard either
             await self._send(RealtimeModelSendInterrupt(force_response_cancel=True, response_id=response))
         await self.send_message(f"What you were saying was stopped by a guardrail ({names}). Say something else.")
 
@@ -316,17 +325,15 @@ class RealtimeSession(SessionDecisions):
     async def send_message(self, message: RealtimeUserInput) -> None:
         """Record what the user writes, and send it as soon as there is a connection."""
         self._check_open()
-        given: Any = message
-        content: Any = cast("Mapping[str, Any]", given).get("content") if isinstance(given, Mapping) else given
-        if not isinstance(content, str | list) or not content:
-            raise UserError("a message is a text, or {'type': 'message', 'role': 'user', 'content': [...]}")
-        await self._drive.commit(cm.AddInput(ROOT, said_items([user_item(content)])))
+        await self._drive.commit(cm.AddInput(ROOT, said_items([user_item(said_content(message))])))
 
     async def send_audio(self, audio: bytes, *, commit: bool = False) -> None:
         """Send what the user says; while there is no connection it is dropped, as on a telephone."""
         self._check_open()
+        if not isinstance(cast("Any", audio), bytes | bytearray | memoryview):
+            raise UserError(f"audio is bytes in the session's input format, not a {type(audio).__name__}")
         with contextlib.suppress(RealtimeDisconnected):
-            await self._send(RealtimeModelSendAudio(audio, commit))
+            await self._send(RealtimeModelSendAudio(bytes(audio), commit))
 
     async def interrupt(self) -> None:
         """Cut the model off."""
@@ -354,20 +361,23 @@ class RealtimeSession(SessionDecisions):
             return
         self._closed = True
         self._model.remove_listener(self._hearing)
+        self._stepped.set()
         for task in (self._connecting, self._delivering):
             if task is not None:
                 task.cancel()
         self._guards.close()
+        seconds = self._config.get("close_timeout", _CLOSE)
         with contextlib.suppress(Exception):
-            await self._model.close()
+            async with asyncio.timeout(seconds):
+                await self._model.close()
         driver = self._driver
         assert driver is not None
         if not driver.done():
             await self._record_the_rest(end)
         self._play.leave()
-        await asyncio.wait([driver], timeout=self._config.get("close_timeout", _CLOSE))
+        await asyncio.wait([driver], timeout=seconds)
         driver.cancel()
-        await asyncio.wait([driver])
+        await asyncio.wait([driver], timeout=seconds)  # a tool that does not end holds the run, and nobody who closes
         for task in list(self._tasks):
             task.cancel()
         self._events.close()

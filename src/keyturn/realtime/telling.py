@@ -10,6 +10,7 @@ from typing import Any
 
 from ..core import events as ev
 from ..core.call_ids import ROOT
+from ..core.preview import hidden_text
 from ..core.request import waiting_calls
 from ..core.run import Call, Run, request_id
 from ..engine.driving.drive import Drive
@@ -85,7 +86,7 @@ class Telling:
         tool = self._drive.looked_up(call)
         if getattr(tool, "announced", True):
             agent = self._drive.agent(call.agent)
-            self._tell(RealtimeToolStart(agent, tool, call.text, self._info, call.proposal.label))
+            self._tell(RealtimeToolStart(agent, tool, _shown(call), self._info, call.proposal.label))
 
     def _finished(self, call: Call, item: Any) -> None:
         label, output = call.proposal.label, item.get("output")
@@ -93,7 +94,7 @@ class Telling:
         self._answered(label, output)
         if getattr(tool, "announced", True):
             agent = self._drive.agent(call.agent)
-            self._tell(RealtimeToolEnd(agent, tool, call.text, output, self._info, label))
+            self._tell(RealtimeToolEnd(agent, tool, _shown(call), output, self._info, label))
 
     def _tell_decided(self) -> None:
         now = self._run.groups["wait"]
@@ -115,3 +116,7 @@ class Telling:
 
     def _item(self, call: Call) -> ToolApprovalItem:
         return approval_item(self._run, call, self._drive.agent(call.agent), self._drive.looked_up(call))
+
+
+def _shown(call: Call) -> str:
+    return hidden_text(call.text, call.proposal.secrets)

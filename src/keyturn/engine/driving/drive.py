@@ -121,6 +121,12 @@ class Drive(Writer):
         known = self._toolsets.get((call.frame, call.agent))
         return None if known is None else known.find(call.raw)
 
+    def secrets_of(self, tool: str) -> set[str]:
+        """Return what people are not shown of the arguments of tools of this name, whichever agent has them."""
+        named = (each for known in self._toolsets.values() for (_, name), each in known.by_key.items() if name == tool)
+        recorded = (call.proposal for call in self.run.calls.values() if call.proposal.name == tool)
+        return {secret for each in (*named, *recorded) for secret in each.secrets}
+
     async def _context_of(self, frame: Frame) -> RunContextWrapper[Any]:
         return (await self.enter(frame.id)).context
 

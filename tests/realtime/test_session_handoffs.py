@@ -1,0 +1,173 @@
+"""Nested agents, answers and handoffs in a realtime session: what waits stays the call of the agent that made it."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from keyturn import Agent, MemoryJournal, UserError, ask_user, function_tool
+from keyturn.audit.checker import check
+from keyturn.realtime import RealtimeAgent, realtime_handoff
+from keyturn.testing import ScriptedModel, function_call
+from keyturn.testing.loopback.realtime import Call
+from tests.realtime.attending import OwnModel, conversing, talking_to
+from tests.waiting import until
+
+ran: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_ran() -> None:
+    ran.clear()
+
+
+@function_tool(needs_approval=True)
+def refund(order: str) -> str:
+    """Refund an order."""
+    ran.append(order)
+    return f"refunded {order}"
+
+
+@function_tool
+def weather() -> str:
+    """Tell the weather."""
+    ran.append("weather")
+    return "sunny"
+
+
+def two() -> tuple[RealtimeAgent[Any], RealtimeAgent[Any]]:
+    billing: RealtimeAgent[Any] = RealtimeAgent("Billing", instructions="Bill.", tools=[weather])
+    return RealtimeAgent("Support", instructions="Help.", tools=[refund], handoffs=[billing]), billing
+
+
+async def test_a_nested_agents_call_waits_and_is_approved() -> None:
+    model = ScriptedModel([[function_call("refund", {"order": "A1"}, call_id="n1")], "It is refunded."])
+    inner = Agent("Refunds", model=model, tools=[refund])
+    agent: RealtimeAgent[Any] = RealtimeAgent("Support", tools=[inner.as_tool("refunds", "Refund things.")])
+    journal = MemoryJournal()
+    script = [Call("refunds", {"input": "A1"}, "c1"), "It waits.", "Done."]
+    async with conversing(agent, script, journal=journal) as (session, server, told):
+        await session.send_message("Refund A1")
+        asked = await told.until("tool_approval_required")
+        assert (asked.agent.name, asked.tool.name, asked.call_id) == ("Refunds", "refund", "n1")
+        assert ran == []
+        await session.approve_tool_call("n1")
+        assert await server.answered("c1") == "It is refunded."
+        await told.until("tool_end")
+        assert server.errors == []
+    assert ran == ["A1"]
+    assert (await check(journal)).ok
+
+
+async def test_a_tool_that_asks_is_answered() -> None:
+    agent: RealtimeAgent[Any] = RealtimeAgent("Support", tools=[ask_user()])
+    script = [Call("ask_user", {"question": "Which?"}, "c1"), "It waits.", "Thanks."]
+    async with conversing(agent, script) as (session, server, told):
+        await session.send_message("Do it")
+        asked = await told.until("tool_approval_required")
+        assert asked.item.kind == "external"
+        with pytest.raises(Exception, match="answer"):
+            await session.approve_tool_call(asked.item)
+        await session.answer_tool_call(asked.item, "the red one")
+        assert await server.answered("c1") == "the red one"
+
+
+async def test_a_call_that_waits_over_a_handoff_runs_as_its_first_agents() -> None:
+    agent, billing = two()
+    journal = MemoryJournal()
+    script = [
+        [Call("refund", {"order": "A1"}, "c1")],
+        "It waits.",
+        Call("transfer_to_billing", {}, "h1"),
+        "Billing here.",
+        Call("weather", {}, "w1"),
+        "Sunny.",
+        "Refunded.",
+    ]
+    async with conversing(agent, script, journal=journal) as (session, server, told):
+        await session.send_message("Refund A1")
+        await told.until("tool_approval_required")
+        await told.until("agent_end", 2)
+        await session.send_message("Billing please")
+        moved = await told.until("handoff")
+        assert (moved.from_agent, moved.to_agent) == (agent, billing)
+        assert session.current_agent is billing
+        await told.until("agent_end", 4)
+        await session.send_message("Weather?")
+        assert await server.answered("w1") == "sunny"
+        await told.until("agent_end", 6)
+        await session.approve_tool_call("c1")
+        assert await server.answered("c1") == "refunded A1"
+        ended = await until(lambda: [e for e in told.of("tool_end") if e.call_id == "c1"])
+        assert ended[0].agent is agent
+        await told.until("agent_end", 7)
+        assert server.errors == []
+        updates = [m["session"] for m in server.messages if m["type"] == "session.update"]
+        assert updates[-1]["instructions"] == "Bill."
+        assert [tool["name"] for tool in updates[-1]["tools"]] == ["weather"]
+    assert ran == ["weather", "A1"]
+    assert (await check(journal)).ok
+
+
+async def test_the_new_agent_cannot_call_the_first_ones_tool() -> None:
+    agent, _billing = two()
+    script = [Call("transfer_to_billing", {}, "h1"), Call("refund", {"order": "A1"}, "c1"), "No."]
+    async with conversing(agent, script) as (session, server, told):
+        await session.send_message("Refund A1")
+        said = await server.answered("c1")
+        assert "refund" in said
+        await told.until("agent_end", 3)
+        assert session.pending_approvals == []
+    assert ran == []
+
+
+async def test_the_second_of_two_handoffs_is_ignored_and_the_model_told() -> None:
+    billing: RealtimeAgent[Any] = RealtimeAgent("Billing", instructions="Bill.")
+    sales: RealtimeAgent[Any] = RealtimeAgent("Sales", instructions="Sell.")
+    agent: RealtimeAgent[Any] = RealtimeAgent("Support", handoffs=[billing, realtime_handoff(sales)])
+    script = [[Call("transfer_to_billing", {}, "h1"), Call("transfer_to_sales", {}, "h2")], *["Hello."] * 3]
+    journal = MemoryJournal()
+    async with conversing(agent, script, journal=journal) as (session, server, told):
+        await session.send_message("Hi")
+        first = await server.answered("h1")
+        second = await server.answered("h2")
+        assert first != second
+        await told.until("agent_end", 2)
+        assert session.current_agent is billing
+    assert [event.to_agent for event in told.of("handoff")] == [billing]
+    assert (await check(journal)).ok
+
+
+async def test_update_agent_lets_another_agent_go_on() -> None:
+    agent, billing = two()
+    script = [Call("refund", {"order": "A1"}, "c1"), "It waits.", Call("weather", {}, "w1"), "Sunny.", "Done."]
+    async with conversing(agent, script) as (session, server, told):
+        await session.send_message("Refund A1")
+        await told.until("tool_approval_required")
+        await told.until("agent_end", 2)
+        await session.update_agent(billing)
+        await told.until("handoff")
+        await session.send_message("Weather?")
+        assert await server.answered("w1") == "sunny"
+        await told.until("agent_end", 4)
+        await session.approve_tool_call("c1")
+        assert await server.answered("c1") == "refunded A1"
+        assert server.errors == []
+    assert ran == ["weather", "A1"]
+
+
+async def test_update_agent_takes_an_agent_that_nobody_named_before_and_refuses_others() -> None:
+    agent, _billing = two()
+    stranger: RealtimeAgent[Any] = RealtimeAgent("Stranger", instructions="Hm.", tools=[weather])
+    model = OwnModel()
+    async with talking_to(model, agent) as (session, told):
+        for wrong in (Agent("Plain"), None, "Billing"):
+            with pytest.raises(UserError, match="RealtimeAgent"):
+                await session.update_agent(cast("Any", wrong))
+        await session.update_agent(stranger)
+        await told.until("handoff")
+        await model.calls("weather")
+        await until(model.outputs)
+        assert session.current_agent is stranger
+    assert model.outputs() == [("c1", "sunny")]

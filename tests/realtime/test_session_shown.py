@@ -1,0 +1,106 @@
+"""A realtime run is shown and decided where all runs are: in the web pages, at the command line, by the checker."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx2
+import pytest
+
+from keyturn import Agent, App, MemoryJournal, Secret, function_tool
+from keyturn.audit.checker import check
+from keyturn.cli.main import main
+from keyturn.journal import open_journal
+from keyturn.realtime import RealtimeAgent, RealtimeRunner
+from tests.realtime.attending import OwnModel, Reader, talking_to
+from tests.server.office import COOKIE, Served, peopled
+from tests.waiting import until
+
+ran: list[str] = []
+
+
+@function_tool(needs_approval=True)
+def login(user: str, password: Annotated[str, Secret]) -> str:
+    """Log somebody in."""
+    ran.append(user)
+    return f"{user} is in"
+
+
+def voice() -> RealtimeAgent[Any]:
+    return RealtimeAgent("Voice", instructions="Help.", tools=[login])
+
+
+@pytest.fixture(autouse=True)
+def nothing_ran() -> None:
+    ran.clear()
+
+
+async def waiting(app: App, model: OwnModel) -> tuple[Any, Reader]:
+    """A session of an app in which the user said something, and a call waits."""
+    session = await RealtimeRunner(voice(), model=model, app=app).run()
+    await session.enter()
+    told = Reader(session)
+    await session.send_message("Log ann in")
+    await model.says("One moment, please.")
+    await model.calls("login", '{"user": "ann", "password": "hunter2"}')
+    await told.until("tool_approval_required")
+    return session, told
+
+
+def test_the_pages_of_a_waiting_realtime_call_render_and_a_person_there_decides() -> None:
+    app = App([Agent("desk")], MemoryJournal())
+    with Served(app) as served:
+        tokens = served.does(peopled(app))
+        model = OwnModel()
+        session, told = served.does(waiting(app, model))
+        request = session.pending_approvals[0].request_id
+        with httpx2.Client(base_url=served.url, cookies={COOKIE: tokens["ada"]}, follow_redirects=True) as client:
+            pages = {
+                path: client.get(path) for path in ("/", f"/requests/{request}", "/runs", f"/runs/{session.run_id}")
+            }
+        for path, page in pages.items():
+            assert page.status_code == 200, (path, page.text[:500])
+            assert "hunter2" not in page.text, path
+        assert "login" in pages["/"].text
+        assert "login" in pages[f"/requests/{request}"].text
+        assert "login" in pages[f"/runs/{session.run_id}"].text
+
+        async def decided() -> None:
+            [row] = await app.inbox.list()
+            await app.inbox.approve(row, by="ada")
+            await told.until("tool_end")
+            await until(model.outputs)
+            await session.close()
+
+        assert ran == []
+        served.does(decided())
+    assert ran == ["ann"]
+
+
+async def test_the_command_line_shows_lists_and_checks_what_sessions_write(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+    journal: Any = open_journal(url)
+    model = OwnModel()
+    async with talking_to(model, voice(), journal=journal) as (session, told):
+        await session.send_message("Log ann in")
+        await model.says("One moment, please.")
+        await model.calls("login", '{"user": "ann", "password": "hunter2"}')
+        await told.until("tool_approval_required")
+        run_id = session.run_id
+    report = await check(journal)
+    assert report.ok, str(report)
+    shown: dict[str, str] = {}
+    for command in (["runs"], ["runs", run_id], ["check"]):
+        where = ["--journal", url] if command[0] == "check" else [command[0], url, *command[1:]]
+        words = [*command, *where] if command[0] == "check" else where
+        assert await asyncio.to_thread(main, words) == 0
+        shown[" ".join(command)] = capsys.readouterr().out
+    assert "Voice" in shown["runs"]
+    assert "waiting calls 1" in shown[f"runs {run_id}"]
+    assert "every promise kept" in shown["check"]
+    assert "hunter2" not in "".join(shown.values())
+    await journal.close()
