@@ -8,16 +8,22 @@ from __future__ import annotations
 import argparse
 import sys
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from ..core.errors import UserError
+from ..directory.login import Login
 from ..inbox.desk import Inbox
 from .printing import print_labelled
+from .remote import RemoteInbox
 from .with_journal import Told, by_of, describe_app, describe_journal, login_of, run_with_inbox
+
+if TYPE_CHECKING:
+    from ..inbox_screen.reading import Seat
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    describe_journal(parser, people=True)
+    describe_journal(parser, people=True, server=True)
     describe_app(parser, "its tools check edits")
 
 
@@ -31,12 +37,22 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _open(inbox: Inbox, arguments: argparse.Namespace) -> Told | int:
-    from ..inbox_screen.reading import Seat
+    from ..inbox_screen.journal_seat import JournalSeat
     from ..inbox_screen.screen import InboxApp
 
     login = await login_of(inbox.people, arguments, "read")
-    await InboxApp(Seat(inbox, inbox.store, login or by_of(arguments))).run_async()
+    seat = _at_server(inbox, login) or JournalSeat(inbox, inbox.store, login or by_of(arguments))
+    await InboxApp(seat).run_async()
     return 0
+
+
+def _at_server(inbox: object, login: Login | None) -> Seat | None:
+    """Return the seat at a server, None where the inbox is that of a journal."""
+    if not isinstance(inbox, RemoteInbox) or login is None:
+        return None
+    from ..inbox_screen.server_seat import ServerSeat
+
+    return ServerSeat(inbox.client, login.person)
 
 
 def _refuse(why: str) -> int:
