@@ -131,7 +131,7 @@ async def test_what_somebody_else_decides_meanwhile_is_said_where_it_stands() ->
     async with remote("notices") as at:
         name = at.screen.list.at
         await at.does(at.app.inbox.reject(await at.does(at.app.inbox.get(name)), by=Login("ben")))
-        await at.says("It waits no longer", "ben rejected", "Nothing ran.")
+        await at.says("It waits no longer", "ben rejected")
         assert await state(at, name) == ("reject", "ben")
 
 

@@ -8,17 +8,13 @@ from __future__ import annotations
 import argparse
 import sys
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import Any, cast
 
 from ..core.errors import UserError
-from ..directory.login import Login
 from ..inbox.desk import Inbox
 from .printing import print_labelled
 from .remote import RemoteInbox
 from .with_journal import Told, by_of, describe_app, describe_journal, login_of, run_with_inbox
-
-if TYPE_CHECKING:
-    from ..inbox_screen.reading import Seat
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -41,18 +37,15 @@ async def _open(inbox: Inbox, arguments: argparse.Namespace) -> Told | int:
     from ..inbox_screen.screen import InboxApp
 
     login = await login_of(inbox.people, arguments, "read")
-    seat = _at_server(inbox, login) or JournalSeat(inbox, inbox.store, login or by_of(arguments))
+    if isinstance(cast("object", inbox), RemoteInbox) and login is not None:
+        from ..inbox_screen.server_seat import ServerSeat
+
+        remote: Any = inbox
+        seat: Any = ServerSeat(remote.client, login.person)
+    else:
+        seat = JournalSeat(inbox, inbox.store, login or by_of(arguments))
     await InboxApp(seat).run_async()
     return 0
-
-
-def _at_server(inbox: object, login: Login | None) -> Seat | None:
-    """Return the seat at a server, None where the inbox is that of a journal."""
-    if not isinstance(inbox, RemoteInbox) or login is None:
-        return None
-    from ..inbox_screen.server_seat import ServerSeat
-
-    return ServerSeat(inbox.client, login.person)
 
 
 def _refuse(why: str) -> int:

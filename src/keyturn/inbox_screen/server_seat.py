@@ -95,9 +95,7 @@ class ServerSeat:
             coming = asyncio.ensure_future(anext(pages, None))
             try:
                 while True:
-                    if (await asyncio.wait({coming}, timeout=_EVERY))[0]:
-                        coming.result()
-                        coming = asyncio.ensure_future(anext(pages, None))
+                    coming = await _come(pages, coming)
                     yield None
             finally:
                 coming.cancel()
@@ -167,3 +165,11 @@ class ServerSeat:
     def signing(self, row: RequestRow) -> str:
         """Return the command that approves a request with a signature."""
         return f"keyturn approve {row.id[:12]} --digest {row.digest[:16]} --server {self._client.url} --sign"
+
+
+async def _come(pages: AsyncGenerator[Any], coming: asyncio.Future[Any]) -> asyncio.Future[Any]:
+    """Wait for a page, not for long; return what waits for the next one, or raise why none comes."""
+    if not (await asyncio.wait({coming}, timeout=_EVERY))[0]:
+        return coming
+    coming.result()
+    return asyncio.ensure_future(anext(pages, None))
