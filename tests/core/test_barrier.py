@@ -191,6 +191,27 @@ def test_another_agent_goes_on_while_a_call_waits() -> None:
     assert list(pen.run.calls) == ["r/2.0"]
 
 
+def test_an_agent_that_handed_over_cannot_do_so_again() -> None:
+    """Its other handoff is refused, whichever of the two was first."""
+    pen = talking(tool("c0", "allow", last=True), tool("c1", "allow", last=True))
+    pen.begin("r/1.0")
+    pen.begin("r/1.1")
+    pen(cm.HandOff("r/1.0", result("c0", "over"), "b"))
+    pen.refuses(Conflict, cm.HandOff("r/1.1", result("c1", "over"), "c"))
+    assert (pen.root().agent, pen.state("r/1.1")) == ("b", "started")
+
+
+def test_an_agent_is_switched_where_its_model_goes_on_talking() -> None:
+    """No call is needed for it, what is open stays its agent's, and a frame with a barrier takes no such word."""
+    pen = talking(tool("c0", "ask"))
+    pen(cm.SwitchAgent("r", "b"))
+    pen(cm.SwitchAgent("r", "b"))
+    assert (pen.root().agent, pen.call().agent, pen.root().before) == ("b", "a", ("a",))
+    other = Pen()
+    other(start())
+    other.refuses(Conflict, cm.SwitchAgent("r", "b"))
+
+
 def test_a_nested_agent_of_a_talking_frame_has_a_barrier_of_its_own() -> None:
     pen = talking(tool("outer"))
     pen.begin()

@@ -11,7 +11,7 @@ from collections.abc import Generator
 
 from playwright.sync_api import Browser, sync_playwright
 
-_ARGUMENTS = [
+ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
     "--disable-dev-shm-usage",
@@ -31,7 +31,7 @@ def chromium() -> str | None:
 def launched(path: str) -> Generator[Browser]:
     """Start a browser without a window, and stop it at the end."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS, timeout=60_000)
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS, timeout=60_000)
         try:
             yield browser
         finally:

@@ -6,6 +6,7 @@ where to open it.
 
 from __future__ import annotations
 
+import base64
 import time
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ from .https import Poster
 
 try:
     import pywebpush
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
     from py_vapid import Vapid02
 except ImportError as error:
     raise ImportError("the package pywebpush tells browsers: pip install 'keyturn[webpush]'") from error
@@ -76,6 +78,12 @@ class WebPushChannel(Channel):
         except Exception:  # whatever its parts raise, they quote the key
             raise UserError("key= is a private VAPID key: 32 bytes in base64url") from None
         self._contact = contact
+
+    @property
+    def browser_key(self) -> str:
+        """Return the public key, in base64url, with which a browser subscribes to this channel and to no other."""
+        point = self._vapid.public_key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+        return base64.urlsafe_b64encode(point).rstrip(b"=").decode()
 
     async def send(self, message: Message) -> None:
         try:

@@ -33,21 +33,29 @@ class Recorder:
         self._drive = drive
         self._model = model
         self._refused = refused
+        self._ended = False
         self._heard: asyncio.Queue[tuple[Callable[[], Any], asyncio.Future[Any]]] = asyncio.Queue(_MOST)
 
     async def run(self) -> None:
         """Record whatever is heard; raise what no session survives."""
-        while True:
-            record, done = await self._heard.get()
-            try:
+        done: asyncio.Future[Any] | None = None
+        try:
+            while True:
+                record, done = await self._heard.get()
                 done.set_result(await record())
-            except BaseException:
-                done.cancel()
-                raise
+        finally:
+            self._ended = True
+            while done is not None:  # whoever waits does not wait for ever
+                if not done.done():
+                    done.set_result([])
+                done = None if self._heard.empty() else self._heard.get_nowait()[1]
 
     async def _put(self, record: Callable[[], Any]) -> asyncio.Future[Any]:
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        await self._heard.put((record, done))
+        if self._ended:  # its session is about to end, and says why
+            done.set_result([])
+        else:
+            await self._heard.put((record, done))
         return done
 
     async def call(self, event: RealtimeModelToolCallEvent) -> asyncio.Future[list[str]]:

@@ -43,8 +43,8 @@ class Desk:
 
 
 @contextmanager
-def desk(browser: Browser, *names: str, clock: Clock | None = None) -> Generator[Desk]:
-    app = App(office(), MemoryJournal(clock))
+def desk(browser: Browser, *names: str, clock: Clock | None = None, channels: Any = ()) -> Generator[Desk]:
+    app = App(office(), MemoryJournal(clock), channels=channels)
     with Served(app) as served:
         tokens = served.does(peopled(app))
         made = Desk(browser, served, tokens, served.does(opened(app, *names)))

@@ -8,6 +8,7 @@ that it would raise is raised in the worker, and the address that the worker the
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ import pytest
 from playwright.sync_api import Browser, Worker, expect
 
 from keyturn.channels.base import Message, Recipient
-from keyturn.channels.webpush import _payload
+from keyturn.channels.webpush import Subscription, WebPushChannel, _payload
 from tests.server.web.test_flows import Desk, desk
 
 PHONE = (360, 740)
@@ -129,6 +130,38 @@ def test_a_long_payload_and_high_risk_take_four_taps_at_most(browser: Browser) -
         expect(phone.page.locator(".sentence")).to_contain_text("Approved by ada")
         assert at.state("sql") == "approve"
         assert phone.taps <= 4
+
+
+_SERVICE = """() => {
+    PushManager.prototype.subscribe = async function (asked) {
+        const key = btoa(String.fromCharCode(...asked.applicationServerKey));
+        const keys = { p256dh: key, auth: "c2VjcmV0LXNlY3JldC1zZQ" };
+        return { endpoint: "https://push.example.net/s/1", toJSON: () => ({ keys }) };
+    };
+}"""
+
+
+def test_a_browser_subscribes_by_one_button_of_the_account_page(browser: Browser) -> None:
+    """The maker's push service is played by the page; permission, worker, key and the kept address are real."""
+    key = base64.urlsafe_b64encode(bytes(31) + b"\x07").rstrip(b"=").decode()
+    channel = WebPushChannel(key, "mailto:ops@example.net", loopback=True)
+    with desk(browser, "notices", channels=[channel]) as at:
+        page = at.window(path="/account", size=PHONE, permissions=["notifications"])
+        page.evaluate(_SERVICE)
+        page.get_by_role("button", name="Notify this browser").click()
+        expect(page.locator("main")).to_contain_text("a browser, through push.example.net")
+        directory = at.served.does(at.served.app.people.directory())
+        kept = msgspec.json.decode(directory.people["ada"].addresses["webpush"].encode(), type=Subscription)
+        assert kept.endpoint == "https://push.example.net/s/1"
+        assert base64.b64decode(kept.keys.p256dh).hex().startswith("04")
+        page.get_by_role("button", name="Remove the address for webpush").click()
+        expect(page.locator("main")).not_to_contain_text("push.example.net")
+
+
+def test_where_browsers_are_not_told_the_page_offers_it_to_nobody(browser: Browser) -> None:
+    with desk(browser, "notices") as at:
+        page = at.window(path="/account")
+        expect(page.get_by_role("button", name="Notify this browser")).to_have_count(0)
 
 
 @pytest.mark.parametrize("request_id", ["../../logout", "//evil.example/", "javascript:alert(1)", "x" * 64, ""])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
+import msgspec
 import segno
 from fastapi import APIRouter
 from markupsafe import Markup
@@ -36,6 +38,12 @@ _DONE = {
     "muted": "You are told of nothing until then.",
     "heard": "You are told again.",
 }
+
+
+class _Subscription(msgspec.Struct, frozen=True):
+    """Holds as much of a browser's subscription as is shown of it."""
+
+    endpoint: str
 
 
 class _Login(NamedTuple):
@@ -87,10 +95,26 @@ async def _page(
         "first_key": visitor.administers and not any(key.confirmed_at for key in every),
         "waiting": [_key(key) for key in waits] if visitor.administers else [],
         "logins": [_login(each, visitor.login.token) for each in await entrance.people.sessions(visitor.id)],
-        "addresses": sorted(visitor.person.addresses.items()),
+        "addresses": [(channel, _shown(address)) for channel, address in sorted(visitor.person.addresses.items())],
+        "browsers": _browsers(entrance),
         "muted": _time(until) if isinstance(until, int) and until > now else "",
     }
     return await entrance.page(request, "account", visitor, status, **values)
+
+
+def _browsers(entrance: Entrance) -> list[tuple[str, str]]:
+    """Return the channels that tell browsers, each with the key with which one subscribes."""
+    channels = entrance.app.channels.by_name.items()
+    return [(name, key) for name, channel in channels if (key := getattr(channel, "browser_key", None))]
+
+
+def _shown(address: str) -> str:
+    """Return an address to be read: of a browser's subscription, the service that reaches it."""
+    try:
+        subscribed = msgspec.json.decode(address.encode(), type=_Subscription)
+    except msgspec.MsgspecError:
+        return address
+    return f"a browser, through {urlsplit(subscribed.endpoint).hostname}"
 
 
 def _key(key: Key) -> dict[str, Any]:

@@ -1,0 +1,201 @@
+"""The page of the realtime example in a chromium whose microphone is a machine's: seen, pressed and heard."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from examples.realtime.support import scripted
+from keyturn.testing.loopback.realtime import Call, Say
+from tests.examples.calling import TOKEN, Office, office
+from tests.needs import missing
+from tests.server.browsing import ARGUMENTS, chromium
+
+FAKE = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
+TAGS = ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]
+DESKTOP, PHONE = (1280, 800), (360, 740)
+REFUNDED = "Good news: we have refunded 49.00 euros for A-1042."
+HOSTILE = "</bdi><img src=x onerror=document.title='owned'><script>document.title='owned'</script>\u202e\u200b"
+PICTURES = os.environ.get("KEYTURN_PICTURES")  # a folder to put pictures into
+
+
+@pytest.fixture(scope="module")
+def browser() -> Generator[Browser]:
+    path = chromium()
+    if path is None:
+        pytest.skip(missing("chromium"))
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=[*ARGUMENTS, *FAKE], timeout=60_000)
+        yield started
+        started.close()
+
+
+@contextmanager
+def opened(
+    browser: Browser, folder: Path, script: Any = scripted, size: tuple[int, int] = DESKTOP, **options: Any
+) -> Generator[tuple[Page, Office]]:
+    """The page of a call in the browser, and what serves it; nothing may go wrong in it or come from elsewhere."""
+    with office(folder / "calls.db", script) as served:
+        context = browser.new_context(viewport={"width": size[0], "height": size[1]}, **options)
+        context.set_default_timeout(20_000)
+        page = context.new_page()
+        wrong: list[str] = []
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
+        page.on("request", lambda asked: None if served.host in asked.url else wrong.append(asked.url))
+        page.goto(f"{served.url}/?token={TOKEN}")
+        expect(page.locator("#state")).to_have_text("connected")
+        try:
+            yield page, served
+            assert wrong == []
+            assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+        finally:
+            context.close()
+
+
+@pytest.fixture(autouse=True)
+def own_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-these-tests")
+
+
+def say(page: Page, text: str) -> None:
+    page.get_by_label("Write to the agent").fill(text)
+    page.get_by_label("Write to the agent").press("Enter")
+
+
+def line(page: Page, text: str | re.Pattern[str]) -> Any:
+    return page.locator("#lines li").filter(has_text=text).first
+
+
+def picture(page: Page, name: str) -> None:
+    if PICTURES:
+        page.screenshot(path=Path(PICTURES) / f"{name}.png")
+
+
+def asks(page: Page) -> Any:
+    return page.get_by_role("dialog")
+
+
+def test_a_refund_is_approved_by_keyboard_alone(browser: Browser, tmp_path: Path) -> None:
+    with opened(browser, tmp_path) as (page, _served):
+        say(page, "Where is my order A-1042?")
+        expect(line(page, "a blue kettle, delivered on Monday.")).to_be_visible()
+        say(page, "It leaks. Please refund it.")
+        expect(asks(page)).to_contain_text("support asks: may this run?")
+        expect(page.get_by_label("Write to the agent")).to_be_focused()  # who writes is not pulled away
+        expect(line(page, "I have just asked")).to_be_visible()
+        expect(page.locator("#shown")).to_contain_text('"cents": 4900')
+        picture(page, "realtime")
+        page.get_by_role("checkbox", name="Always").focus()
+        for name in ("Why not, for the agent to read", "Reject", "Approve"):
+            page.keyboard.press("Tab")
+            expect(page.locator(":focus")).to_have_accessible_name(name)
+        page.keyboard.press("Enter")
+        expect(page.locator("#outcome")).to_contain_text("This was approved by")
+        expect(line(page, REFUNDED)).to_be_visible()
+        page.keyboard.press("Enter")  # the focus went to "Put this away"
+        expect(asks(page)).to_be_hidden()
+
+
+def test_a_refund_is_rejected_by_tap_on_a_phone(browser: Browser, tmp_path: Path) -> None:
+    with opened(browser, tmp_path, size=PHONE, has_touch=True, is_mobile=True) as (page, _served):
+        say(page, "Please refund it.")
+        expect(asks(page)).to_be_visible()
+        picture(page, "realtime-phone")
+        page.get_by_label("Why not").fill("Send it back first.")
+        page.get_by_label("Why not").press("Enter")
+        expect(page.get_by_role("button", name="Reject")).to_be_enabled()  # Enter decides nothing
+        for name in ("Approve", "Reject"):
+            box = page.get_by_role("button", name=name).bounding_box()
+            assert box is not None
+            assert box["height"] >= 44
+            assert box["y"] + box["height"] <= PHONE[1]
+        page.get_by_role("button", name="Reject").tap()
+        expect(page.locator("#outcome")).to_contain_text("This was rejected by")
+        expect(line(page, "not agreed to: Send it back first.")).to_be_attached()
+        page.get_by_role("button", name="Put this away").tap()
+        expect(asks(page)).to_be_hidden()
+
+
+def test_the_microphone_is_heard_and_drawn_and_what_the_agent_says_as_well(browser: Browser, tmp_path: Path) -> None:
+    with opened(browser, tmp_path, permissions=["microphone"]) as (page, served):
+        button = page.get_by_role("button", name="Microphone on")
+        button.click()
+        expect(page.get_by_role("button", name="Microphone off")).to_have_attribute("aria-pressed", "true")
+        served.does(served.model.received("input_audio_buffer.append", 20, 20))
+        assert served.model.line.ear.received > 20 * 1_000
+        served.does(served.model.sent("input_audio_buffer.speech_started", 1, 20))  # the device beeps: that is speech
+        expect(page.locator("#yours")).not_to_have_attribute("data-level", "0.000")
+        page.get_by_role("button", name="Microphone off").click()
+        expect(button).to_have_attribute("aria-pressed", "false")
+        expect(line(page, "Where is my order A-1042?")).to_be_visible()
+        expect(line(page, "a blue kettle, delivered on Monday.")).to_be_visible()
+        expect(page.locator("#theirs")).not_to_have_attribute("data-level", "0.000")
+        picture(page, "realtime-speaking")
+
+
+def test_text_that_a_model_wrote_stays_text(browser: Browser, tmp_path: Path) -> None:
+    arguments = {"order": HOSTILE, "cents": 1, "reason": "x" * 3_000 + "the end"}
+    script = [[Say(HOSTILE), Call("refund", arguments)], "I wait.", "Well."]
+    with opened(browser, tmp_path, script) as (page, _served):
+        title = page.title()
+        say(page, HOSTILE)
+        expect(asks(page)).to_be_visible()
+        shown = page.locator("#shown").text_content() or ""
+        assert "<script>document.title='owned'</script>\\u{202e}\\u{200b}" in shown.replace("\\\\", "\\")
+        assert shown.count("x") >= 3_000
+        expect(line(page, "x" * 100)).to_have_count(0)  # arguments are shown in one place, where secrets are redacted
+        assert "the end" in shown
+        assert page.locator("main img, main script").count() == 0
+        assert page.title() == title
+
+
+def test_a_reload_finds_the_call_and_what_waits_in_it(browser: Browser, tmp_path: Path) -> None:
+    with opened(browser, tmp_path) as (page, _served):
+        say(page, "Please refund it.")
+        expect(asks(page)).to_be_visible()
+        expect(line(page, "I have just asked")).to_be_visible()
+        address = page.url
+        assert "?run=" in address
+        page.reload()
+        expect(line(page, "Please refund it.")).to_be_visible()
+        expect(asks(page)).to_be_visible()
+        assert page.url == address
+        page.get_by_role("button", name="Approve").click()
+        expect(line(page, REFUNDED)).to_be_visible()
+
+
+def test_the_page_says_who_decided_in_the_inbox(browser: Browser, tmp_path: Path) -> None:
+    with opened(browser, tmp_path) as (page, served):
+        say(page, "Please refund it.")
+        expect(asks(page)).to_be_visible()
+        inbox = served.calls.app.inbox
+        [row] = served.does(inbox.list())
+        expect(page.get_by_role("link", name="See it in the inbox")).to_have_attribute(
+            "href", f"inbox/requests/{row.id}"
+        )
+        served.does(inbox.reject(row, by="ann", message="Not today."))
+        expect(page.locator("#outcome")).to_have_text("This was rejected by ann.")
+        expect(page.get_by_role("button", name="Approve")).to_be_hidden()
+        picture(page, "realtime-decided-elsewhere")
+
+
+@pytest.mark.parametrize(("scheme", "size"), [("light", DESKTOP), ("dark", DESKTOP), ("dark", PHONE), ("light", PHONE)])
+def test_axe_finds_nothing(browser: Browser, tmp_path: Path, scheme: Any, size: tuple[int, int]) -> None:
+    with opened(browser, tmp_path, size=size, color_scheme=scheme) as (page, _served):
+        for text in ("", "Please refund it."):
+            if text:
+                say(page, text)
+                expect(asks(page)).to_be_visible()
+                expect(line(page, "I have just asked")).to_be_attached()
+            found = Axe().run(page, options={"runOnly": {"type": "tag", "values": TAGS}})
+            assert found.violations_count == 0, found.generate_report()
+        picture(page, f"realtime-{scheme}-{size[0]}")
