@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx2
@@ -15,6 +16,7 @@ from keyturn.client import AsyncClient
 from keyturn.directory.login import Login
 from keyturn.inbox_screen.screen import InboxApp
 from keyturn.inbox_screen.server_seat import ServerSeat
+from keyturn.wire.detail import ContextSeen, MarkSeen, SignSeen
 from tests.inbox_screen.playing_inbox import Desk
 from tests.server.office import HOSTILE, Clock, Served, office, opened, peopled
 
@@ -221,3 +223,13 @@ async def test_a_signed_call_says_how_it_is_signed() -> None:
         await at.press("a")
         await at.says("It takes your signature", "--server", "--sign")
         assert (await state(at, at.screen.list.at))[0] == "open"
+
+
+def test_what_a_lying_server_sends_unescaped_is_escaped_on_arrival() -> None:
+    bad = "a\x1b[2J\u202e"
+    told = ContextSeen(bad, [bad, "kept: \\u{1b}"], [SignSeen("no such kind", bad)]).context
+    assert told.task == "a\\u{1b}[2J\\u{202e}"
+    assert told.words == ("a\\u{1b}[2J\\u{202e}", "kept: \\u{1b}")
+    assert not told.signs
+    mark = MarkSeen(1, datetime(2026, 1, 1, tzinfo=UTC), bad, "", bad, "").mark
+    assert (mark.word, mark.text) == ("a\\u{1b}[2J\\u{202e}", "a\\u{1b}[2J\\u{202e}")
