@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self, cast
 
 from ..core import commands as cm
 from ..core.call_ids import ROOT
@@ -21,6 +21,7 @@ from ..engine.facts.values import said_items
 from ..engine.states.state import RunState
 from ..engine.views.items import ToolApprovalItem
 from .agent import RealtimeAgent
+from .beginning import Beginning
 from .config import RealtimeSessionModelSettings, RealtimeUserInput
 from .conversation import Conversation, restored, text_of, user_item
 from .deciding import SessionDecisions
@@ -41,9 +42,6 @@ from .output_guards import OutputGuards
 from .recording import Recorder
 from .session_events import RealtimeError, RealtimeEventInfo, RealtimeGuardrailTripped, RealtimeSessionEvent
 from .telling import Telling
-
-if TYPE_CHECKING:
-    from .runner import Beginning
 
 _DEBOUNCE = 100
 _CLOSE = 10.0

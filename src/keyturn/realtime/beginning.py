@@ -1,0 +1,94 @@
+"""Make the execution that a session attends: of a new run, of a state in hand, or of a run that a journal keeps."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from ..agents.settings import RunConfig
+from ..core.errors import Conflict, UserError
+from ..core.people import plain_text
+from ..engine.attended import AttendedExecution, Hosting
+from ..engine.run.agents import AgentGraph
+from ..engine.run.open_run import claimant
+from ..engine.runner import play_of
+from ..engine.states.loading import ContextOptions, found
+from ..engine.states.state import RunState
+from ..journal.base import Journal
+from .agent import RealtimeAgent
+from .config import RealtimeRunConfig
+
+_LOOK_AGAIN = 0.2
+
+
+@dataclass
+class Beginning:
+    """Holds what a session begins with, and makes the execution of its run."""
+
+    agent: RealtimeAgent[Any]
+    config: RealtimeRunConfig
+    options: dict[str, Any]
+    context: Any = None
+    resumed: str | RunState[Any] | None = None
+    requester: str | None = None
+    hosting: Hosting = field(default_factory=lambda: Hosting(RunConfig()))
+
+    async def execution(self) -> AttendedExecution:
+        """Make the execution; a run of a journal is claimed here, once nobody else holds it."""
+        if isinstance(self.resumed, str):
+            play = await self._taken_up(self.resumed)
+        else:
+            given: Any = [] if self.resumed is None else self.resumed
+            context = {} if self.context is None else {"context": self.context}
+            play = self._play(given, **context)
+        start = play.state.undelivered.start
+        if start is not None and self.requester is not None:
+            start["requester"] = plain_text(self.requester, "requester")
+        if self.hosting.attach is not None:
+            await self.hosting.attach(play)
+        return play
+
+    def _play(self, given: Any, **more: Any) -> AttendedExecution:
+        return cast(
+            "AttendedExecution",
+            play_of(self.agent, given, execution=AttendedExecution, max_turns=None, **self.options, **more),
+        )
+
+    async def _taken_up(self, run_id: str) -> AttendedExecution:
+        journal: Journal | None = self.options["journal"]
+        if journal is None:
+            raise UserError("a run is found again by its id in a journal: make the runner with journal=")
+        ttl = AttendedExecution.lease_ms
+        claim = await _claimed(journal, run_id, ttl)
+        try:
+            options: ContextOptions = {**(self.hosting.makes or {}), "context": self.context}
+            live = await found(journal, run_id, self._root, options, held=True)
+            if live.run.status == "finished":
+                raise UserError(f"the conversation of run {run_id!r} is over; begin another one")
+            if live.run.frames and all(frame.barrier for frame in live.run.frames.values()):
+                raise UserError(f"run {run_id!r} is no realtime session; resume it with Runner.run")
+            play = self._play(await RunState.of(live))
+        except BaseException:
+            await journal.release(claim)
+            raise
+        play.claim = claim
+        return play
+
+    def _root(self, name: str) -> Any:
+        agent = AgentGraph(self.agent).agent_at.get(name)
+        if agent is None or agent is not self.agent:
+            raise UserError(f"that run is of agent {name!r} and not of {self.agent.name!r}")
+        return agent
+
+
+async def _claimed(journal: Journal, run_id: str, ttl: int) -> Any:
+    """Claim a run, waiting for as long as a holder that has died would hold it; one that lives renews its claim."""
+    until = asyncio.get_running_loop().time() + ttl / 1_000 + 1
+    while True:
+        try:
+            return await journal.claim(run_id, claimant("session"), ttl)
+        except Conflict:
+            if asyncio.get_running_loop().time() > until:
+                raise
+        await asyncio.sleep(_LOOK_AGAIN)
