@@ -15,7 +15,7 @@ from textual.widgets import Input
 
 from keyturn import App, MemoryJournal
 from keyturn.directory.login import Login
-from keyturn.inbox_screen.reading import Seat
+from keyturn.inbox_screen.journal_seat import JournalSeat
 from keyturn.inbox_screen.screen import InboxApp
 from keyturn.journal.rows import RequestRow
 from tests.server.office import Clock, office, opened, peopled
@@ -108,6 +108,6 @@ async def desk(*names: str, person: str = "ada", size: tuple[int, int] = (120, 4
 @asynccontextmanager
 async def sitting(app: App, clock: Clock, person: str, size: tuple[int, int] = (120, 40)) -> AsyncGenerator[Desk]:
     """Open the inbox of an app for one person."""
-    screen = InboxApp(Seat(app.inbox, app.journal, Login(person)))
+    screen = InboxApp(JournalSeat(app.inbox, app.journal, Login(person)))
     async with screen.run_test(size=size) as pilot:
         yield Desk(screen, pilot, app, clock)

@@ -31,6 +31,7 @@ SCOPES: dict[str, frozenset[str]] = {
     "GET /requests": READ,
     "GET /requests/stream": READ,
     "GET /requests/{request}": READ | DECIDE,
+    "GET /requests/{request}/detail": READ,
     "GET /requests/{request}/form": READ | DECIDE,
     "GET /requests/{request}/alike": READ,
     "POST /requests/{request}/look": DECIDE,

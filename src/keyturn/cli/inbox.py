@@ -8,16 +8,18 @@ from __future__ import annotations
 import argparse
 import sys
 from importlib.util import find_spec
+from typing import Any, cast
 
 from ..core.errors import UserError
 from ..inbox.desk import Inbox
 from .printing import print_labelled
+from .remote import RemoteInbox
 from .with_journal import Told, by_of, describe_app, describe_journal, login_of, run_with_inbox
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    describe_journal(parser, people=True)
+    describe_journal(parser, people=True, server=True)
     describe_app(parser, "its tools check edits")
 
 
@@ -31,11 +33,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _open(inbox: Inbox, arguments: argparse.Namespace) -> Told | int:
-    from ..inbox_screen.reading import Seat
+    from ..inbox_screen.journal_seat import JournalSeat
     from ..inbox_screen.screen import InboxApp
 
     login = await login_of(inbox.people, arguments, "read")
-    await InboxApp(Seat(inbox, inbox.store, login or by_of(arguments))).run_async()
+    if isinstance(cast("object", inbox), RemoteInbox) and login is not None:
+        from ..inbox_screen.server_seat import ServerSeat
+
+        remote: Any = inbox
+        seat: Any = ServerSeat(remote.client, login.person)
+    else:
+        seat = JournalSeat(inbox, inbox.store, login or by_of(arguments))
+    await InboxApp(seat).run_async()
     return 0
 
 

@@ -44,7 +44,7 @@ class RemoteInbox:
     """Lists and decides what waits at a server."""
 
     def __init__(self, client: Any) -> None:
-        self._client = client
+        self.client = client
         self._inbox = client.inbox
         self.url: str = client.url
         self.people = RemotePeople(client.people)
@@ -63,7 +63,7 @@ class RemoteInbox:
 
     async def now(self) -> int:
         """Return the server's time."""
-        return int(self._client.now())
+        return int(self.client.now())
 
     async def context(self, _row: RequestRow) -> Context:
         """Return nothing: what was said before a call is in the log of its run, and the server's page shows it."""

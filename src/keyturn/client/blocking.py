@@ -102,6 +102,7 @@ class Inbox(_Words):
     page = _waits(AsyncInbox.page)
     pages = _yields(AsyncInbox.pages)
     get = _waits(AsyncInbox.get)
+    detail = _waits(AsyncInbox.detail)
     form = _waits(AsyncInbox.form)
     alike = _waits(AsyncInbox.alike)
     looked = _waits(AsyncInbox.looked)

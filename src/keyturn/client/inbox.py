@@ -18,6 +18,7 @@ from ..inbox.signed_words import challenge_of, check_shown
 from ..journal.rows import Query, RequestRow
 from ..policies.grants import Grant
 from ..wire import said
+from ..wire.detail import RequestDetail
 from ..wire.people import Me
 from ..wire.seen import Decided, Done, Form, GrantPage, GrantSeen, Outcomes, RequestPage, RequestSeen, ToSign
 from .sending import Sender, ServerError, read, told_error
@@ -74,8 +75,13 @@ class AsyncInbox:
         page = await self._sender.get("/requests", RequestPage, **asked)
         return [each.row for each in page.requests]
 
-    async def pages(self, *, mine: bool = False, **wanted: Any) -> AsyncGenerator[Sequence[RequestRow]]:
-        """Yield what waits, now and whenever it is something else, over breaks of the connection."""
+    async def pages(
+        self, *, mine: bool = False, patience: int = _PATIENCE, **wanted: Any
+    ) -> AsyncGenerator[Sequence[RequestRow]]:
+        """Yield what waits, now and whenever it is something else, over breaks of the connection.
+
+        More than `patience` breaks in a row raise `ServerError`.
+        """
         last: str | None = None
         broken = 0
         while True:
@@ -87,13 +93,17 @@ class AsyncInbox:
                     yield [each.row for each in page.requests]
             except ServerError:
                 broken += 1
-                if broken > _PATIENCE:
+                if broken > patience:
                     raise
             await _pause(broken)
 
     async def get(self, request: str) -> RequestRow:
         """Return one request, whatever became of it, or raise `NotPending`."""
         return (await self._sender.get(f"/requests/{request}", RequestSeen)).row
+
+    async def detail(self, request: str) -> RequestDetail:
+        """Return one request with what stands beside it: what you can do, what was said, and what happened to it."""
+        return await self._sender.get(f"/requests/{request}/detail", RequestDetail)
 
     async def form(self, request: str) -> Form:
         """Return what an edit form is made of: the schema of the tool's arguments."""

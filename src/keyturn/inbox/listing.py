@@ -58,17 +58,26 @@ async def listed(inbox: Inbox, chosen: Filters, person: By, shows: Shows | None 
     Those whose time runs out first come first, as far as they were looked at; then the oldest. `shows` says of each
     whether this list of theirs has it; then nobody is said to have read anything.
     """
-    wanted: dict[str, Any] = {"limit": SORTED}
-    if chosen.tool:
-        wanted["tool"] = chosen.tool
-    if chosen.agent:
-        wanted["agent"] = chosen.agent
+    wanted = wanted_of(chosen)
     if shows is None:
         given = await inbox.list(for_=person if chosen.mine else None, **wanted)
-        rows = [row for row in given if _fits(row, chosen)]
-        whole = len(given) < SORTED
-    else:
-        rows, whole = await _looked_through(inbox, Query(state="open", **wanted), chosen, shows)
+        return narrowed(given, chosen)
+    rows, whole = await _looked_through(inbox, Query(state="open", **wanted), chosen, shows)
+    return _sorted(rows, whole=whole)
+
+
+def wanted_of(chosen: Filters) -> dict[str, Any]:
+    """Return what an inbox is asked for, of which `narrowed` makes the list."""
+    named = {"tool": chosen.tool, "agent": chosen.agent}
+    return {"limit": SORTED} | {name: value for name, value in named.items() if value}
+
+
+def narrowed(given: Sequence[RequestRow], chosen: Filters) -> Listed:
+    """Return the list that is made of rows, of which no more than `SORTED` were asked for."""
+    return _sorted([row for row in given if _fits(row, chosen)], whole=len(given) < SORTED)
+
+
+def _sorted(rows: list[RequestRow], *, whole: bool) -> Listed:
     rows.sort(key=lambda row: (row.expires_at or _NEVER, row.asked_at))
     return Listed(rows[:SHOWN], len(rows), whole)
 

@@ -194,6 +194,16 @@ class ShownRequest:
         value: Any = typed if isinstance(now.get(name), str) else parse(typed)
         self.take({**self._redacted(now), name: value})
 
+    def put_all(self, typed: Mapping[str, str]) -> None:
+        """Take other values of arguments, all or none of them, or raise what the tool has against one."""
+        before = self.edit
+        try:
+            for name, text in typed.items():
+                self.put(name, text)
+        except BaseException:
+            self.restore(before)
+            raise
+
     def fill(self, typed: Mapping[str, str]) -> None:
         """Take the arguments of a form, as `present` shows them; those that are as they were stay so."""
         for name in dict(self.arguments):

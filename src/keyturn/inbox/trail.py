@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, cast
 
 from ..core import events as ev
@@ -37,6 +37,11 @@ def trail_of(log: Log, call: str) -> list[Mark]:
         for event in step.events
         for mark in _marks(number, step.at, event, call)
     ]
+
+
+def was_started(trail: Iterable[Mark]) -> bool:
+    """Return whether a call was started, as its trail tells."""
+    return any(mark.kind in ("started", "ended", "failed") for mark in trail)
 
 
 def _marks(number: int, at: int, event: Any, call: str) -> Iterator[Mark]:

@@ -14,7 +14,7 @@ from textual.app import App
 from ..core.errors import BadJson, KeyturnError
 from ..core.policy import Approval
 from ..inbox.asking import STATES, why_not
-from ..inbox.naming import Naming, Outcome
+from ..inbox.naming import Outcome
 from ..inbox.shown_request import ShownRequest
 from ..journal.rows import RequestRow
 from ..screens.asking import LineDialog, TextDialog
@@ -51,13 +51,20 @@ class DecidingApp(App[None]):
         raise NotImplementedError
 
     @property
+    def away(self) -> str:
+        """Return why nothing can be read now, "" where it can."""
+        raise NotImplementedError
+
+    @property
     def can_ask(self) -> bool:
         """Return whether there is room for a dialog, and none is open."""
         return len(self.screen_stack) == 1 and self.size.width >= NARROWEST_DIALOG
 
     def on_call_view_chosen(self, message: CallView.Chosen) -> None:
         """Do what a letter says of the request."""
-        if self.can_ask:
+        if self.away:
+            self.view.say("Nothing was recorded: nobody is reached now. Press it again once that is over.")
+        elif self.can_ask:
             self.run_worker(LETTERS[message.letter](self, message.request), group="deciding")
 
     async def record(self, word: Callable[[], Awaitable[RequestRow]], done: LiteralString = "Recorded") -> None:
@@ -76,14 +83,7 @@ class DecidingApp(App[None]):
         self, request: ShownRequest, word: str, *given: Any, done: LiteralString = "Recorded", **more: Any
     ) -> None:
         """Say a word of the inbox about exactly what was shown."""
-        deciding = getattr(self.seat.inbox, word)
-        name = request.item.request_id
-        await self.record(lambda: deciding(name, *given, by=self.seat.by, **self.named(request), **more), done)
-
-    def named(self, request: ShownRequest) -> Naming:
-        """Return what was shown, as a word names it."""
-        item = request.item
-        return Naming(digest=item.digest, revision=item.request.revision)
+        await self.record(lambda: self.seat.says(request, word, *given, **more), done)
 
     async def approve_call(self, request: ShownRequest) -> None:
         """Approve exactly what was shown; what is of high risk takes the key twice."""
@@ -116,10 +116,9 @@ class DecidingApp(App[None]):
 
     async def edit_call(self, request: ShownRequest) -> None:
         """Change its arguments; what was changed is shown before it can be approved."""
-        if request.item.tool is None:
+        if not request.editable:
             self.view.say("An edit is checked by its tool: open the inbox with --app module:app")
-        elif await self.push_screen_wait(EditDialog(request)):
-            request.preview()
+        elif await self.push_screen_wait(EditDialog(request, self.seat.edits)):
             self.view.redraw()
 
     async def reject_call(self, request: ShownRequest) -> None:
@@ -185,9 +184,8 @@ class DecidingApp(App[None]):
 
     async def decide_alike(self, request: ShownRequest) -> None:
         """Show the requests of the same tool with the same arguments, and say one word for all of them."""
-        inbox, by = self.seat.inbox, self.seat.by
         try:
-            rows = await inbox.alike(request.item.request_id, by=by, **self.named(request))
+            rows = await self.seat.alike(request)
         except KeyturnError as error:
             self.view.say("Not recorded", why_not(error, self.now()))
             return
@@ -204,8 +202,11 @@ class DecidingApp(App[None]):
         note = await self._reason(request, word)
         if note is None:
             return
-        deciding = inbox.approve_all if word == "approve" else inbox.reject_all
-        outcomes: Sequence[Outcome] = await deciding(rows, by=by, note=note or None)
+        try:
+            outcomes = await self.seat.says_all(word, rows, note or None)
+        except KeyturnError as error:
+            self.view.say("Not recorded", why_not(error, self.now()))
+            return
         await self.look()
         self._tell_all(outcomes)
 
@@ -247,8 +248,7 @@ class DecidingApp(App[None]):
         detail = self.view.detail
         if detail is None or not detail.standing.signs:
             return False
-        command = f"keyturn approve {detail.row.id[:12]} --digest {detail.row.digest[:16]} --sign"
-        self.view.say("It takes your signature. In another terminal", command, "waits")
+        self.view.say("It takes your signature. In another terminal", self.seat.signing(detail.row), "waits")
         return True
 
     def _is_high(self) -> bool:

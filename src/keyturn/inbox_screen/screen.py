@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, LiteralString
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -22,7 +22,7 @@ from ..core.errors import KeyturnError, NotAllowed
 from ..inbox.asking import STATES, row_of
 from ..inbox.clock import span
 from ..inbox.listing import Filters, Listed
-from ..journal.rows import Query, RequestRow
+from ..journal.rows import RequestRow
 from ..render.escape import escape
 from ..screens.drawing import Row, labelled, ours
 from ..screens.rows import Rows
@@ -37,6 +37,10 @@ _WIDE = 90  # columns from which the request stands beside the list
 _TALL = 24
 _AT_ONCE = 0.1  # what is written in one breath is looked at once
 _AGAIN = 1.0
+_AWAY: dict[str, LiteralString] = {
+    "journal": "The journal is away; what is here may be old",
+    "server": "The server is away; what is here may be old",
+}
 _NAMES = ("tool", "agent", "risk")
 
 
@@ -100,21 +104,25 @@ class InboxApp(DecidingApp):
         """Return the journal's time, by its clock and not by this machine's."""
         return int(time.monotonic() * 1000) + self._ahead
 
+    @property
+    def away(self) -> str:
+        """Return why nothing can be read now, "" where it can."""
+        return self._away
+
     # ------------------------------------------------------------------------------------------------- what is so now
 
     async def _follow(self) -> None:
         """Look at once, and after whatever is written; a journal that is away is looked for again."""
         while True:
             try:
-                await self._follow_journal()
+                await self._follow_changes()
             except (KeyturnError, OSError) as error:
                 self._is_away(error)
                 await asyncio.sleep(_AGAIN)
 
-    async def _follow_journal(self) -> None:
-        async with contextlib.aclosing(self.seat.store.watch_all()) as told:
+    async def _follow_changes(self) -> None:
+        async with contextlib.aclosing(self.seat.changes()) as told:
             async for _ in told:
-                self._away = ""
                 await self._look()
                 await asyncio.sleep(_AT_ONCE)
 
@@ -136,8 +144,9 @@ class InboxApp(DecidingApp):
     async def _look(self, *, renew: bool = False) -> None:
         """See what is so now; the list stays as it is but for what became of its requests, unless it is renewed."""
         async with self._looking:
-            self._ahead = await self.seat.inbox.now() - int(time.monotonic() * 1000)
             self._listed = await self.seat.lists(self.chosen)
+            self._ahead = await self.seat.now() - int(time.monotonic() * 1000)
+            self._away = ""
             now, shown = self.now(), set(self.list.ids)
             made = {row.id: row_of(row, now) for row in self._listed.rows}
             if renew or not shown:
@@ -156,9 +165,9 @@ class InboxApp(DecidingApp):
         found = dict[str, str]()
         for name in names:
             if name not in self._gone:
-                rows = await self.seat.store.requests(Query(id=name))
-                if rows and rows[0].state != "open":
-                    found[name] = STATES.get(rows[0].state, rows[0].state)
+                row = await self.seat.row(name)
+                if row is not None and row.state != "open":
+                    found[name] = STATES.get(row.state) or escape(row.state, keep="")
         return found
 
     async def _read(self) -> None:
@@ -232,7 +241,7 @@ class InboxApp(DecidingApp):
 
     async def _looked(self, row: RequestRow) -> None:
         with contextlib.suppress(KeyturnError):  # nobody is held up by it
-            await self.seat.inbox.looked(row, by=self.seat.by)
+            await self.seat.looked(row)
 
     def action_leave(self) -> None:
         """Go back to the list; from a search, to all of it."""
@@ -290,7 +299,7 @@ class InboxApp(DecidingApp):
 
     def _fresh_rows(self, width: int) -> Iterator[Row]:
         if self._away:
-            yield from labelled("bad", "The journal is away; what is here may be old", self._away, width)
+            yield from labelled("bad", _AWAY[self.seat.place], self._away, width)
         elif self._fresh:
             yield from ours("waits", "{} new, press n", width, self._fresh)
         elif self._gone:

@@ -6,13 +6,14 @@ and is read back exactly.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import TextArea
 
-from ..core.errors import BadJson
+from ..core.errors import BadJson, KeyturnError
 from ..inbox.shown_request import ShownRequest
 from ..render.escape import escape, unescape
 from ..tools.base import InvalidArguments
@@ -20,6 +21,7 @@ from .asking import Dialog, sentence
 from .drawing import labelled
 from .rows import Rows
 
+Edits = Callable[[ShownRequest, Mapping[str, str]], Awaitable[None]]
 _HIGHEST = 10  # rows of one field
 
 
@@ -45,9 +47,10 @@ class EditDialog(Dialog[bool]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "take", "Take the changes", priority=True)]
 
-    def __init__(self, request: ShownRequest) -> None:
+    def __init__(self, request: ShownRequest, edits: Edits | None = None) -> None:
         super().__init__()
         self.request = request
+        self._edits = edits
         given = cast("dict[str, Any]", request.arguments)
         self.fields = [Field(request, name) for name in given]
 
@@ -68,18 +71,19 @@ class EditDialog(Dialog[bool]):
         if self.fields:
             self.query_one("#field-0", TextArea).focus()
 
-    def action_take(self) -> None:
-        """Let the tool check the changes, all or none of them."""
-        request, before = self.request, self.request.edit
-        changed = False
+    async def action_take(self) -> None:
+        """Have the tool check the changes, all or none of them."""
         try:
-            for place, field in enumerate(self.fields):
-                typed = field.read(self.query_one(f"#field-{place}", TextArea).text)
-                if typed is not None:
-                    request.put(field.name, typed)
-                    changed = True
-        except (InvalidArguments, BadJson, ValueError, OSError) as error:
-            request.restore(before)
+            read = {field.name: field.read(self._typed(place)) for place, field in enumerate(self.fields)}
+            typed = {name: text for name, text in read.items() if text is not None}
+            if typed and self._edits is not None:
+                await self._edits(self.request, typed)
+            else:
+                self.request.put_all(typed)
+        except (InvalidArguments, KeyturnError, BadJson, ValueError, OSError) as error:
             self.refuse("Refused, nothing was changed", str(error))
             return
-        self.dismiss(changed)
+        self.dismiss(bool(typed))
+
+    def _typed(self, place: int) -> str:
+        return self.query_one(f"#field-{place}", TextArea).text

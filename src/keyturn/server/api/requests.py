@@ -13,9 +13,14 @@ from fastapi import Depends
 from fastapi import Query as Param
 
 from ...directory.settings import RECORD_READS
+from ...engine.run.log_cache import log_in
+from ...inbox.trail import trail_of
+from ...inbox.words_before import NOTHING_SAID, context_of
 from ...journal.rows import Query, RequestRow
 from ...wire import said
+from ...wire.detail import RequestDetail
 from ...wire.seen import Done, Form, RequestPage, RequestSeen
+from ..standing import standing_of
 from ..visible_pages import visible_page
 from .paging import After, IdPath, Limit, Name, Newest, after_of, key_of, plain
 from .routes import Call, Here, Routes, answer, taken
@@ -145,6 +150,19 @@ async def _encoded(here: Call, wanted: Wanted) -> tuple[str, bytes]:
 async def get_request(here: Here, request: IdPath) -> Any:
     """Return a request, whatever became of it."""
     return answer(RequestSeen.of(await here.sight.request(request, shows=True)))
+
+
+@routes.add("GET", "/requests/{request}/detail", scope="read", gives=RequestDetail, errors=(404,))
+async def get_detail(here: Here, request: IdPath) -> Any:
+    """Return a request with what stands beside it: what you can do, what was said before, and what happened to it."""
+    row = await here.sight.request(request, shows=True)
+    stands, now = await standing_of(here.app, here.visitor, row), await here.app.inbox.now()
+    seen = RequestSeen.of(row)
+    if row.state == "damaged":
+        return answer(RequestDetail.of(seen, stands, NOTHING_SAID, (), 0, now))
+    log = await log_in(here.app.journal, row.run)
+    before, trail = context_of(log, row.call), trail_of(log, row.call)
+    return answer(RequestDetail.of(seen, stands, before, trail, len(log.steps), now))
 
 
 @routes.add("GET", "/requests/{request}/form", scope=("read", "decide"), gives=Form, errors=(404,))

@@ -8,17 +8,15 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from ...core.errors import KeyturnError, NotAllowed, UserError
+from ...core.errors import KeyturnError, UserError
 from ...engine.run.log_cache import log_in
 from ...inbox.asking import (
-    Standing,
     choices_of,
     facts_of,
     looking_of,
     mark_of,
     question_of,
     row_of,
-    standing,
     summary_of,
     votes_of,
     why_not,
@@ -29,6 +27,7 @@ from ...inbox.trail import trail_of
 from ...inbox.words_before import ADVICE, context_of
 from ...journal.rows import Query, RequestRow
 from ..errors import refused
+from ..standing import standing_of
 from .blocks import blocks_of
 from .form import Judging, Reading, form_of
 from .pages import Here, failure, page
@@ -202,7 +201,7 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
     """Return all that the page of one request shows."""
     shown = row.request
     log = await log_in(at.app.journal, row.run)
-    who = await _who(at, row)
+    who = await standing_of(at.app, at.visitor, row)
     given: Any = shown.requests if row.kind == "external" else shown.params
     return {
         "row": row,
@@ -250,17 +249,6 @@ def _signing(at: Here) -> Signing:
     passkeys = [key.label or key.id for key in good if key.scheme == "passkey"]
     others = [f"{key.label or key.id} ({key.scheme})" for key in good if key.scheme != "passkey"]
     return Signing(passkeys, others, len(own) - len(good))
-
-
-async def _who(at: Here, row: RequestRow) -> Standing:
-    terms = row.request.terms_now
-    try:
-        who = await at.app.people.decider(at.visitor.id, "authenticated", terms=terms, requester=row.request.requester)
-    except NotAllowed as error:
-        return Standing((), str(error))
-    if at.visitor.person.kind == "machine":
-        return Standing((), "No machine decides.")
-    return standing(row, who, may=at.visitor.may("decide"))
 
 
 async def _last_decided(at: Here) -> RequestRow | None:

@@ -1,0 +1,123 @@
+"""Hold what stands beside one request, as it goes over the wire: what you can do, what was said, what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from ..core.encodable import in_milliseconds, moment
+from ..inbox.asking import Standing
+from ..inbox.pressure import KINDS, Sign
+from ..inbox.trail import Mark, was_started
+from ..inbox.words_before import Context
+from ..render.escape import Escaped, escape
+from .seen import RequestSeen
+
+
+class StandingSeen(msgspec.Struct, frozen=True):
+    """Says what you can do about a request, and why not where you cannot."""
+
+    verbs: list[str]
+    why: str
+    voted: str
+    glass: bool
+    signs: bool
+
+    @classmethod
+    def of(cls, standing: Standing) -> StandingSeen:
+        """Show what somebody can do."""
+        return cls(list(standing.verbs), standing.why, standing.voted, standing.glass, standing.signs)
+
+    @property
+    def standing(self) -> Standing:
+        """Return what it shows."""
+        return Standing(tuple(self.verbs), self.why, self.voted, self.glass, self.signs)
+
+
+class SignSeen(msgspec.Struct, frozen=True):
+    """Describes one way in which the model's words press, and the words that do."""
+
+    kind: str
+    words: str
+
+
+class ContextSeen(msgspec.Struct, frozen=True):
+    """Holds what was said before the call: what the run was asked, and what the model wrote; escaped, and clipped."""
+
+    task: str | None
+    words: list[str]
+    signs: list[SignSeen]
+
+    @classmethod
+    def of(cls, context: Context) -> ContextSeen:
+        """Show what was said before a call."""
+        signs = [SignSeen(each.kind, str(each.words)) for each in context.signs]
+        return cls(_plain(context.task), list(map(str, context.words)), signs)
+
+    @property
+    def context(self) -> Context:
+        """Return what it shows; whatever could act is escaped once more."""
+        signs = tuple(Sign(each.kind, each.words) for each in self.signs if each.kind in KINDS)
+        return Context(_arrived(self.task), tuple(map(_escaped, self.words)), signs)
+
+
+class MarkSeen(msgspec.Struct, frozen=True):
+    """Describes one thing that happened to the call; `line` is that of the run's log, and `text` is escaped."""
+
+    line: int
+    at: datetime
+    word: str
+    by: str
+    text: str | None
+    kind: str
+
+    @classmethod
+    def of(cls, mark: Mark) -> MarkSeen:
+        """Show one thing that happened."""
+        return cls(mark.line, moment(mark.at), mark.word, mark.by, _plain(mark.text), mark.kind)
+
+    @property
+    def mark(self) -> Mark:
+        """Return what it shows; whatever could act is escaped once more."""
+        word = escape(self.word, keep="")
+        return Mark(self.line, in_milliseconds(self.at), word, self.by, _arrived(self.text), self.kind)
+
+
+class RequestDetail(msgspec.Struct, frozen=True):
+    """Holds a request and what stands beside it.
+
+    `lines` is how many lines the run's log has, and `ran` says whether the call was started.
+    """
+
+    request: RequestSeen
+    standing: StandingSeen
+    context: ContextSeen
+    trail: list[MarkSeen]
+    lines: int
+    ran: bool
+    now: datetime
+
+    @classmethod
+    def of(
+        cls, request: RequestSeen, standing: Standing, context: Context, trail: Sequence[Mark], lines: int, now: int
+    ) -> RequestDetail:
+        """Show a request with what stands beside it."""
+        marks = [MarkSeen.of(mark) for mark in trail]
+        beside = StandingSeen.of(standing), ContextSeen.of(context)
+        return cls(request, *beside, marks, lines, was_started(trail), moment(now))
+
+
+def _plain(text: Escaped | None) -> str | None:
+    return None if text is None else str(text)
+
+
+def _arrived(text: str | None) -> Escaped | None:
+    return None if text is None else _escaped(text)
+
+
+def _escaped(text: str) -> Escaped:
+    """Return a text as it was escaped elsewhere, or escaped here where anything in it could still act or hide."""
+    bare = text.replace("\\", "")
+    return Escaped(text if escape(bare) == bare else escape(text))
