@@ -14,8 +14,8 @@ import pytest
 from keyturn import Agent, App, Approval, MemoryJournal, Policy, RunConfig, RunHooks, Runner, RunState, function_tool
 from keyturn.core.effects import Effect
 from keyturn.core.errors import StorageError
-from keyturn.engine.driving import lease
 from keyturn.engine.driving.drive import Drive
+from keyturn.engine.execution import Execution
 from keyturn.engine.loop import Loop
 from keyturn.engine.result import RunResult
 from keyturn.engine.run.frame_settings import FrameSettings
@@ -126,7 +126,7 @@ async def test_a_hold_outlives_a_store_that_fails_for_a_moment(streamed: bool, m
             renewed.set()
             return await super().renew(claim, ttl_ms)
 
-    monkeypatch.setattr(lease, "TTL_MS", 30)
+    monkeypatch.setattr(Execution, "lease_ms", 30)
     desk = Desk(gated=False)
     desk.inside = renewed.wait
     result = await asyncio.wait_for(play(desk.agent, "go", streamed, journal=Shaky()), 20)

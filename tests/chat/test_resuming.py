@@ -89,8 +89,8 @@ async def test_the_conversation_goes_on_with_what_was_said(root: Path) -> None:
 KILLED = """
 import asyncio, sys
 from pathlib import Path
-import keyturn.engine.execution as execution
-execution.TTL_MS = 1_000  # so that nobody has to wait for a minute
+from keyturn.engine.execution import Execution
+Execution.lease_ms = 1_000  # so that nobody has to wait for a minute
 from keyturn.chat.conversation import Conversation
 from keyturn.journal import open_journal
 from keyturn.testing import ScriptedModel, function_call

@@ -128,10 +128,12 @@ def test_a_url_without_a_file_is_refused(url: str) -> None:
 
 def test_a_url_is_opened_once_and_its_threads_end_when_it_is_forgotten(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/runs.db"
+    before = set(threading.enumerate())  # those of journals that other tests have open
     journal = opened(url)
     assert opened(url) is journal
     asyncio.run(journal.append("run", 0, [b"1"]))
-    ours = [thread for thread in threading.enumerate() if thread.name.startswith("keyturn-sqlite")]
+    ours = [thread for thread in set(threading.enumerate()) - before if thread.name.startswith("keyturn-sqlite")]
+    assert ours
     del journal
     gc.collect()
     for thread in ours:

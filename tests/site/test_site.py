@@ -84,8 +84,10 @@ def test_every_page_has_a_row_in_the_navigation() -> None:
     there = {one or other for one, other in rows()}
     made = {*pages.pages(), *(f"reference/{name}" for name in reference.pages())}
     inner = {name for name in made if name.startswith("decisions/") and name != "decisions/index.md"}
-    assert not made - inner - there, "add a row to `nav` in docs/site/zensical.toml, where a reader would look"
-    assert not there - made, "these rows have no page"
+    missing = sorted(made - inner - there)
+    assert not missing, f"no row in `nav` of docs/site/zensical.toml leads to {missing}"
+    unmade = sorted(there - made)
+    assert not unmade, f"these rows have no page: {unmade}"
 
 
 def test_it_can_be_searched(site: Path) -> None:

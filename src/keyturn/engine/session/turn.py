@@ -12,13 +12,13 @@ from ...core.events import ROOT
 from ...journal.base import Journal, Sessions
 from ...journal.rows import ENDED
 from ..driving.drive import Drive
+from ..driving.lease import TTL_MS
 from ..driving.writer import Writer
 from ..logger import error_words, logger
 from ..run.log_cache import log_in
 from ..run.open_run import claimant, journal_clock
 from .sync import superseded
 
-TTL_MS = 60_000
 WHY = "superseded: its session went on without it"
 
 
