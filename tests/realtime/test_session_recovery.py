@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from keyturn import App, Inbox, UserError, function_tool
+from keyturn import App, Inbox, Policy, UserError, function_tool
 from keyturn.core.errors import Conflict
 from keyturn.engine.attended import AttendedExecution
 from keyturn.journal import opened
 from keyturn.journal.memory import MemoryJournal
+from keyturn.policies.rules import deny
 from keyturn.realtime import RealtimeAgent, RealtimeRunner, RealtimeSession
 from keyturn.testing.loopback.realtime import Call, RealtimeServer, Say, Turn
 from tests.waiting import until
@@ -214,3 +215,27 @@ async def test_a_killed_process_leaves_its_run_to_be_found_with_the_conversation
         await server.answered("c1")
         assert (done, server.line.outputs["c1"]) == ([("A1", 5)], ["refunded 5"])
         await session.close()
+
+
+async def test_what_was_approved_meanwhile_runs_as_the_next_session_begins_and_is_told_there() -> None:
+    """The loop is at work before the session is entered: nothing of it is missed, and nothing breaks."""
+    done: list[Any] = []
+    journal, policy = MemoryJournal(), Policy(deny(tool="other"))
+    model = TalkingModel()
+    session = await (await RealtimeRunner(clerk(done), model=model, journal=journal, policy=policy).run()).enter()
+    await model.call("refund", {"order": "A1", "amount": 5}, "c1")
+    await quiet(session)
+    await session.close()
+    [request] = await Inbox(journal).list()
+    await Inbox(journal).approve(request, by="ann")
+    again = TalkingModel()
+    runner = RealtimeRunner(clerk(done), model=again, journal=journal, policy=policy)
+    resumed = await (await runner.run(resume=session.run_id)).enter()
+    told = list[str]()
+    async with asyncio.timeout(5):
+        async for event in resumed:
+            told += [event.type] if event.type.startswith("tool_") else []
+            if event.type == "tool_end":
+                break
+    await resumed.close()
+    assert (told, done) == (["tool_start", "tool_end"], [("A1", 5)])

@@ -95,7 +95,12 @@ class RealtimeSession(SessionDecisions):
         self._hearing.on_call, self._hearing.on_lost = self._called, self._lost
         self._telling = Telling(play.drive, self._info, self._events.put, self._hearing.answered)
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        play.on_ready = lambda: None if ready.done() else ready.set_result(None)
+
+        def begun() -> None:
+            self._telling.begin()  # before anything moves: no step is missed
+            ready.set_result(None)
+
+        play.on_ready = begun
         play.on_step = self._step
         self._driver = asyncio.ensure_future(play.finish())
         await asyncio.wait([ready, self._driver], return_when=asyncio.FIRST_COMPLETED)
@@ -105,7 +110,6 @@ class RealtimeSession(SessionDecisions):
             raise UserError("this run is over; begin another conversation")
         self._driver.add_done_callback(self._ended)
         frame = self._run.frames[ROOT]
-        self._telling.begin()
         recording = self._do(self._recorder.run())
         recording.add_done_callback(self._ended)
         self._model.add_listener(self._hearing)
