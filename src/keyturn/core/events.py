@@ -122,6 +122,7 @@ class ReplyRecorded(Event, frozen=True):
     tools: dict[str, Any] = {}
     judged: bool = False
     model: str = ""
+    heard: int | None = None  # how many items it knew when it began, if that is not all before its reply
 
 
 class ReplyRefused(Event, frozen=True):

@@ -105,6 +105,7 @@ def _reply_recorded(run: Run, event: ev.ReplyRecorded) -> None:
     frame.unread = False
     read_in(frame, event.output)
     frame.sent = len(frame.items)
+    frame.heard = frame.sent if event.heard is None else event.heard
     frame.replied = len(event.output)
     frame.used_tools = frame.used_tools or bool(event.proposals)
     frame.judged = event.judged and bool(event.proposals)
@@ -276,7 +277,7 @@ def _handed_off(run: Run, event: ev.HandedOff) -> None:
     frame.move("hand_off")
     if event.view is not None:
         frame.items = viewed(frame.items, event.view)
-        frame.sent = 0
+        frame.sent = frame.heard = 0
         frame.history = len(frame.items)
     if frame.id == ev.ROOT:
         run.last_agent = event.agent
@@ -286,7 +287,7 @@ def _history_compacted(run: Run, event: ev.HistoryCompacted) -> None:
     frame = run.frames[event.frame]
     unread = len(frame.items) - frame.sent
     frame.items = viewed(frame.items, event.view)
-    frame.sent = max(len(frame.items) - unread, 0)
+    frame.sent = frame.heard = max(len(frame.items) - unread, 0)
     frame.history = len(frame.items)
     _count(run, event)
 

@@ -35,7 +35,9 @@ def record_reply(run: Run, c: cm.RecordReply) -> Events:
             raise ModelBehaviorError("the model's reply has no item for one of its calls")
         check_proposal(proposal, c.output[proposal.item])
     made = _screen_the_rejected(run, frame, c.proposals) if run.grants else c.proposals
-    yield ev.ReplyRecorded(c.frame, c.output, made, c.usage, c.response_id, c.request_id, c.tools, c.judged, c.model)
+    heard = None if c.heard is None or c.heard >= len(frame.items) else max(c.heard, 0)
+    about = c.usage, c.response_id, c.request_id, c.tools, c.judged, c.model, heard
+    yield ev.ReplyRecorded(c.frame, c.output, made, *about)
     for index in range(len(made)):  # without a barrier, calls of earlier replies may be open: they are left alone
         call = run.calls.get(call_id(frame.id, frame.turn, index))
         if call is not None and call.state == "proposed" and call.proposal.gate == "ask":

@@ -177,6 +177,7 @@ class Frame(msgspec.Struct):
     replied: int = 0  # how many items the last reply had
     history: int = 0  # how many items it began with, or a handoff left
     sent: int = 0  # how many items the provider has seen
+    heard: int = 0  # how many of them it had heard when it began its last reply, or the end of that
     open: int = 0  # how many calls have no result yet
     last: int = 0  # how many of those run after the others
     calls: list[str] = []  # the calls of this turn, by id

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 from ..core.call_ids import ROOT, is_below
 from ..core.items import Item
-from ..core.run import Call, Run
+from ..core.run import Call, Frame, Run
 from .conversation import KEPT, kept_id, on_the_wire, output_text
 from .model_events import RealtimeModelToolCallEvent
 from .model_inputs import (
@@ -58,6 +58,8 @@ class Delivery:
         # The agent whose settings the connection has, and how many items of the conversation it has.
         self._agent = agent
         self._sent = 0
+        #: The same, with the one that is being sent: what the model says from now on, it says knowing that.
+        self.told = 0
         self._told: set[tuple[str, int]] = set()
         self._calls: dict[str, Item] = {}
         self._wake = asyncio.Event()
@@ -72,9 +74,10 @@ class Delivery:
         """Tell the connection the conversation so far, and ask for a response where one is owed."""
         items = self._items().copy()
         frame = self._session.run().frames.get(ROOT)
-        owed = frame is not None and any(_asks(item) for item in items[frame.sent :])
+        owed = frame is not None and any(_asks(item, place, frame) for place, item in enumerate(items))
         for place, item in enumerate(items):
             self._note(item)
+            self.told = place + 1
             wire = on_the_wire(item)
             if wire is not None:
                 await self._raw("conversation.item.create", item={"id": kept_id(place), **wire})
@@ -103,6 +106,7 @@ class Delivery:
         while self._sent < len(items := self._items()):
             item = items[self._sent]
             self._note(item)
+            self.told = self._sent + 1
             for event in self._events(item):
                 await self._under_agent()
                 await self._session.send(event)
@@ -162,8 +166,12 @@ class Delivery:
         await self._session.send(RealtimeModelSendRawMessage(message))
 
 
-def _asks(item: Item) -> bool:
-    return item.get("role") == "user" or item.get("type") == "function_call_output"
+def _asks(item: Item, place: int, frame: Frame) -> bool:
+    """Return whether an item is still to be answered: the model has not begun to speak since it heard it."""
+    if item.get("type") == "function_call_output":
+        return place >= frame.heard
+    spoken = "id" in item  # it was heard as it was said, before its transcript came
+    return item.get("role") == "user" and place >= (frame.sent if spoken else frame.heard)
 
 
 def _own_call(run: Run, call: Call) -> Call:

@@ -66,6 +66,8 @@ class Hearing(RealtimeModelListener):
         self.on_call: Callable[[me.RealtimeModelToolCallEvent], Awaitable[None]]
         self.on_lost: Callable[[], None]
         self.on_own: Callable[[str], None]
+        #: Says how many items of the run's conversation the connection was told.
+        self.told: Callable[[], int | None] = lambda: None
 
     def sent(self, text: str) -> None:
         """Expect a message that was sent, and is recorded, to come back as an item."""
@@ -94,6 +96,8 @@ class Hearing(RealtimeModelListener):
 
     async def _turn_started(self, event: me.RealtimeModelTurnStartedEvent) -> None:
         self.turns += 1
+        if not event.response_id or event.response_id != self._response:  # not the same one, told twice
+            self._recorder.heard = self.told()
         self._response = event.response_id or ""
         self._events.put(RealtimeAgentStartEvent(self._agent()[0], self._info))
 

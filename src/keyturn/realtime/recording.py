@@ -34,6 +34,8 @@ class Recorder:
         self._model = model
         self._refused = refused
         self._ended = False
+        #: How many items of the conversation the model had heard when its turn began; None outside of a turn.
+        self.heard: int | None = None
         self._heard: asyncio.Queue[tuple[Callable[[], Any], asyncio.Future[Any]]] = asyncio.Queue(_MOST)
 
     async def run(self) -> None:
@@ -64,10 +66,11 @@ class Recorder:
         """Record a call of the model; the future has the ids of what was proposed."""
         item: Item = {"type": "function_call", "call_id": event.call_id, "name": event.name}
         item |= {"arguments": event.arguments} | ({"id": event.id} if event.id else {})
+        heard = self.heard
 
         async def record() -> list[str]:
             try:
-                return await self._hear([item], Usage())
+                return await self._hear([item], Usage(), heard)
             except (ModelBehaviorError, UserError) as error:
                 await self._refused(event, error)
                 return []
@@ -76,10 +79,11 @@ class Recorder:
 
     async def item(self, item: Item) -> None:
         """Record an item of the model that is a call in the provider's own shape."""
+        heard = self.heard
 
         async def record() -> None:
             try:
-                await self._hear([item], Usage())
+                await self._hear([item], Usage(), heard)
             except (ModelBehaviorError, UserError) as error:
                 call = RealtimeModelToolCallEvent(str(item.get("name")), str(item.get("id")), "")
                 await self._refused(call, error)
@@ -89,8 +93,10 @@ class Recorder:
     async def turn(self, said: list[Item], usage: Usage) -> None:
         """Record what the model said in a turn, and what that used."""
 
+        heard, self.heard = self.heard, None
+
         async def record() -> None:
-            await self._hear(said, usage)
+            await self._hear(said, usage, heard)
 
         if said or usage.requests or usage.total_tokens:
             await self._put(record)
@@ -103,8 +109,8 @@ class Recorder:
 
         return await self._put(record)
 
-    async def _hear(self, said: list[Item], usage: Usage) -> list[str]:
-        return await hear(self._drive, ROOT, ModelResponse(said, usage, None, None, self._model))
+    async def _hear(self, said: list[Item], usage: Usage, heard: int | None) -> list[str]:
+        return await hear(self._drive, ROOT, ModelResponse(said, usage, None, None, self._model), heard)
 
     async def idle(self) -> None:
         """Wait until everything that was heard is recorded."""

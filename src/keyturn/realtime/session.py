@@ -130,7 +130,7 @@ class RealtimeSession(SessionDecisions):
         settings |= self._model_config.get("initial_model_settings", {})
         session = Session(lambda: self._run, self._send, self._settings, self._words())
         delivery = self._delivery = Delivery(session, agent)
-        self._hearing.on_own = delivery.own.add
+        self._hearing.on_own, self._hearing.told = delivery.own.add, lambda: delivery.told
         await self._model.connect(cast("Any", {**self._model_config, "initial_model_settings": settings}))
         await delivery.open()
         self._delivering = self._do(self._deliver(delivery))

@@ -92,7 +92,7 @@ async def _ask(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[An
         raise
 
 
-async def hear(drive: Drive, frame_id: str, response: ModelResponse) -> list[str]:
+async def hear(drive: Drive, frame_id: str, response: ModelResponse, heard: int | None = None) -> list[str]:
     """Record what a model that talks by itself has said, and return the ids of its calls, which the loop goes on with.
 
     Whoever hears it does so one reply after the other.
@@ -101,13 +101,18 @@ async def hear(drive: Drive, frame_id: str, response: ModelResponse) -> list[str
     counts, turn = response.usage.counts(), frame.turn
     scope.context.usage.count(response.model, counts)
     reading = ReplyReading(drive, frame, await drive.toolset(frame, fresh=True)).read(response)
-    await _record(drive, scope, reading, response, counts)
+    await _record(drive, scope, reading, response, counts, heard)
     drive.rouse()
     return [call_id(frame_id, turn + 1, index) for index in range(len(reading.proposals))]
 
 
 async def _record(
-    drive: Drive, scope: FrameSettings, reading: ReplyReading, response: ModelResponse, counts: Counts
+    drive: Drive,
+    scope: FrameSettings,
+    reading: ReplyReading,
+    response: ModelResponse,
+    counts: Counts,
+    heard: int | None = None,
 ) -> None:
     frame = reading.frame
     judged = drive.agent(frame.agent).tool_use_behavior != "run_llm_again"
@@ -123,6 +128,7 @@ async def _record(
         judged,
         response.model,
         frame.turn,
+        heard,
     )
     end = [] if reading.proposals or not frame.barrier else end_of(drive, frame, scope, reading.output)
     grants = await borrow_for_reply(drive, frame, reading.output, proposals)

@@ -1,0 +1,107 @@
+"""A response is owed until the model has spoken after it heard: a new connection asks for it, and for no other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from keyturn import function_tool
+from keyturn.core.usage import Usage
+from keyturn.journal.memory import MemoryJournal
+from keyturn.realtime import RealtimeAgent, RealtimeRunner
+from keyturn.realtime import model_events as me
+from keyturn.realtime.items import AssistantMessageItem, AssistantText
+from tests.realtime.attending import OwnModel, talking_to
+from tests.waiting import until
+
+
+@function_tool
+def weather() -> str:
+    """Tell the weather."""
+    return "sunny"
+
+
+def agent() -> RealtimeAgent[Any]:
+    return RealtimeAgent("Support", instructions="Help.", tools=[weather])
+
+
+def asked(model: OwnModel) -> bool:
+    """Whether a connection was asked for a response as it was told the conversation."""
+    return any(getattr(event, "message", {}).get("type") == "response.create" for event in model.sent)
+
+
+async def says(model: OwnModel, text: str, turn: str, *, begin: bool = True) -> None:
+    words: list[Any] = [AssistantText(text=text)]
+    said = AssistantMessageItem(item_id=f"m_{turn}", status="completed", content=words)
+    if begin:
+        await model.tell(me.RealtimeModelTurnStartedEvent(response_id=turn))
+    await model.tell(me.RealtimeModelItemUpdatedEvent(said), me.RealtimeModelUsageEvent(Usage(requests=1)))
+    await model.tell(me.RealtimeModelTurnEndedEvent(response_id=turn))
+
+
+async def taken_up(journal: MemoryJournal, run: str) -> OwnModel:
+    """The connection of another session of the run."""
+    model = OwnModel()
+    session = await RealtimeRunner(agent(), model=model, journal=journal).run(resume=run)
+    async with session:
+        await session.close(end=False)
+    return model
+
+
+@pytest.mark.parametrize("words", ["I am looking.", ""])
+@pytest.mark.parametrize("again", [False, True], ids=["once", "twice"])
+async def test_a_result_that_came_while_the_model_spoke_is_still_to_be_answered(words: str, *, again: bool) -> None:
+    """The words stand after the result in the log, and were begun before it: whoever goes on asks for an answer."""
+    journal, model = MemoryJournal(), OwnModel()
+    async with talking_to(model, agent(), journal=journal) as (session, _told):
+        await session.send_message("What is the weather?")
+        await until(lambda: model.sent)
+        await model.tell(me.RealtimeModelTurnStartedEvent(response_id="one"))
+        await model.calls("weather")
+        await until(model.outputs)
+        if again:
+            await model.tell(me.RealtimeModelTurnStartedEvent(response_id="one"))
+        await says(model, words, "one", begin=False)
+        await session.close(end=False)
+        run = session.run_id
+    assert asked(await taken_up(journal, run))
+
+
+async def test_a_message_that_came_while_the_model_spoke_is_still_to_be_answered() -> None:
+    journal, model = MemoryJournal(), OwnModel()
+    async with talking_to(model, agent(), journal=journal) as (session, _told):
+        await model.tell(me.RealtimeModelTurnStartedEvent(response_id="one"))
+        await session.send_message("What is the weather?")
+        await until(lambda: model.sent)
+        await says(model, "Hello, this is Support.", "one", begin=False)
+        await session.close(end=False)
+        run = session.run_id
+    assert asked(await taken_up(journal, run))
+
+
+async def test_what_was_answered_is_not_answered_again() -> None:
+    journal, model = MemoryJournal(), OwnModel()
+    async with talking_to(model, agent(), journal=journal) as (session, _told):
+        await session.send_message("What is the weather?")
+        await until(lambda: model.sent)
+        await model.tell(me.RealtimeModelTurnStartedEvent(response_id="one"))
+        await model.calls("weather")
+        await until(model.outputs)
+        await says(model, "I am looking.", "one", begin=False)
+        await says(model, "It is sunny.", "two")
+        await session.close(end=False)
+        run = session.run_id
+    assert not asked(await taken_up(journal, run))
+
+
+async def test_what_was_said_aloud_is_answered_by_the_words_that_follow_its_transcript() -> None:
+    """A transcript comes when the model is speaking already, which has heard the voice itself."""
+    journal, model = MemoryJournal(), OwnModel()
+    async with talking_to(model, agent(), journal=journal) as (session, _told):
+        await model.tell(me.RealtimeModelTurnStartedEvent(response_id="one"))
+        await model.tell(me.RealtimeModelInputAudioTranscriptionCompletedEvent("u1", "Hello?"))
+        await says(model, "Hello, this is Support.", "one", begin=False)
+        await session.close(end=False)
+        run = session.run_id
+    assert not asked(await taken_up(journal, run))
