@@ -102,7 +102,7 @@ class AfterLife(Life):
         """A run ended as it does when nothing goes wrong, and did to the world what it had to, once."""
         story = STORIES[row.agent]
         log = await log_in(self.store, row.run)
-        text = str(log.run.input)
+        text = story.asked[0] if story.rounds else str(log.run.input)
         if row.status != "finished" or row.waiting:
             self.broken.append(f"{story.name}: ended {row.status} with {row.waiting} waiting")
             return

@@ -14,6 +14,7 @@ from keyturn import Agent, Approval, Budget, Grant, Policy, Rule, RunState, Tool
 from keyturn.deep import SubAgent, create_deep_agent
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import assistant_message, function_call, last_user_text, tool_outputs
+from keyturn.realtime import RealtimeAgent
 from keyturn.testing import ScriptedModel
 from keyturn.tools.function import OutcomeUnknown
 
@@ -39,7 +40,8 @@ class Story:
     """One run, or several in one session. `effects` are what the world must show at the end, each once.
 
     `decide` gives a verdict and its words; `at_once` is how many requests are decided before the run goes on. `people`
-    are those who decide it at an inbox, where one person with the state in hand may not.
+    are those who decide it at an inbox, where one person with the state in hand may not. `rounds` are the calls of one
+    that is talked to (`talked.py`).
     """
 
     name: str
@@ -50,6 +52,7 @@ class Story:
     at_once: int = 99
     careless: bool = False
     people: tuple[str, ...] = ()
+    rounds: tuple[list[Any], ...] = ()
 
     @property
     def session(self) -> bool:
@@ -288,6 +291,22 @@ def _own(*names: str) -> list[Any]:
     return [TOOLS[name] for name in names]
 
 
+_HAND = function_call("transfer_to_third", "{}", call_id="to_0")
+
+
+@story(["pay 1", "free 2", "pay 3"], rounds=([call("pay", 1), call("free", 2)], [_HAND], [call("pay", 3)]))
+def speaks() -> Agent[Any]:
+    """One that is talked to: calls run and wait side by side, and then another agent goes on."""
+    third = RealtimeAgent[Any]("third", instructions="Pay.", tools=_own("pay"))
+    return RealtimeAgent("speaks", instructions="Help.", tools=_own("pay", "free"), handoffs=[third])
+
+
+@story(["lose 1", "again 2"], rounds=([call("lose", 1), call("again", 2)],))
+def falters() -> Agent[Any]:
+    """One that is talked to, and of a call of which nobody can tell how it ended."""
+    return RealtimeAgent("falters", instructions="Help.", tools=_own("lose", "again"))
+
+
 #: Stories that are played in one process, one after the other or at once. The first begins without a store.
 CHAPTERS: dict[str, list[str]] = {
     "opening": ["pays"],
@@ -300,6 +319,7 @@ CHAPTERS: dict[str, list[str]] = {
     "time": ["regrets", "marks", "climbs", "lasts"],
     "limits": ["shares", "spends"],
     "deep": ["deepens"],
+    "realtime": ["speaks", "falters"],
 }
 
 

@@ -9,18 +9,22 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from keyturn import Runner, RunState
+from keyturn import Inbox, Runner, RunState
+from keyturn.engine.run.log_cache import log_in
 from keyturn.journal.base import Store
 from keyturn.journal.memory import MemoryJournal
 from keyturn.journal.postgres import PostgresJournal
 from keyturn.journal.sqlite import SQLiteJournal
+from keyturn.realtime import RealtimeRunner, RealtimeSession
 from keyturn.sessions.sqlite import SQLiteSession
 
-from .lifecycle import POLICY, STORIES, Person, Story
+from .lifecycle import PERSON, POLICY, STORIES, Person, Story
 from .several import Circle
+from .talked import at_inbox, in_session, talked
 from .witness import Witness
 from .world import World
 
@@ -56,6 +60,14 @@ class Place:
         return SQLiteJournal(self.file, clock=clock)
 
 
+class Talk(NamedTuple):
+    """What came of a run that was talked to."""
+
+    run_id: str
+    final_output: Any
+    interruptions: tuple[Any, ...] = ()
+
+
 class Life:
     """What every life has: a place, a world, a person, and a way of playing."""
 
@@ -87,7 +99,9 @@ class Life:
             await do()
 
     async def run(self, story: Story, given: Any) -> Any:
-        """Run, plain or listened to."""
+        """Run, plain or listened to; one that is talked to runs to its end."""
+        if story.rounds:
+            return await self._talk(story, given)
         session = SQLiteSession(story.name, self.place.folder / "session.db") if story.session else None
         agent = story.agent(self.world)
         if isinstance(given, RunState) and story.people:
@@ -106,6 +120,20 @@ class Life:
         finally:
             if session is not None:
                 session.close()
+
+    async def _talk(self, story: Story, given: Any) -> Talk:
+        """Decide in the session, or where it is listened to after leaving it."""
+        inbox = Inbox(self.store)
+
+        async def outside(session: RealtimeSession, item: Any) -> bool:
+            await session.close(end=False)
+            await at_inbox(story, self.person, PERSON, inbox, item)
+            return False
+
+        runner = RealtimeRunner(story.agent(self.world), journal=self.store, policy=POLICY)  # type: ignore[arg-type]
+        decide = outside if self.way == "streamed" else partial(in_session, story, self.person, PERSON)
+        run = await talked(story, runner, self.store, given.run_id if isinstance(given, RunState) else None, decide)
+        return Talk(run, (await log_in(self.store, run)).run.output)
 
     async def state(self, story: Story, run_id: str) -> RunState[Any]:
         """The run as the store has it."""

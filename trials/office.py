@@ -12,10 +12,12 @@ from typing import Any
 
 from keyturn import App
 from keyturn.core.errors import Conflict, NotPending
+from keyturn.realtime import RealtimeRunner, RealtimeSession
 from keyturn.sessions.sqlite import SQLiteSession
 
 from .lifecycle import PERSON, POLICY, STORIES, Person, Story
 from .several import Circle, plan
+from .talked import at_inbox, talked
 from .witness import Witness
 
 ROUNDS = 60
@@ -47,11 +49,15 @@ class Office:
         await self.app.__aexit__(kind, error, trace)
 
     async def start(self, story: Story, text: str) -> str:
-        """Start a run."""
+        """Start a run; one that is talked to is over then."""
+        if story.rounds:
+            return await self._converse(story, None)
         return (await self.app.start(story.name, text, session_id=story.name if story.session else None)).id
 
     async def settle(self, story: Story, run: str) -> None:
         """Decide what waits, until the run is over."""
+        if story.rounds and (await self.app.get(run)).status != "finished":
+            await self._converse(story, run)
         for _ in range(ROUNDS):
             row = await self.app.wait(run, SECONDS)
             if row.status == "finished":
@@ -62,6 +68,18 @@ class Office:
             else:
                 await self._decide(story, run)
         raise AssertionError(f"{story.name}: not over after {ROUNDS} rounds")
+
+    async def _converse(self, story: Story, run: str | None) -> str:
+        """Talk as a customer does, of whose calls others decide at their inbox while the conversation goes on."""
+
+        async def elsewhere(session: RealtimeSession, item: Any) -> bool:
+            row = await at_inbox(story, self._person, PERSON, self.app.inbox, item)
+            if row is not None:
+                self._store.say(run=session.run_id, told=[[row.call, row.state, row.by]])
+            return True
+
+        runner = RealtimeRunner(story.agent(self._person.world), app=self.app)  # type: ignore[arg-type]
+        return await talked(story, runner, self._store, run, elsewhere)
 
     async def _decide(self, story: Story, run: str) -> None:
         if story.people:

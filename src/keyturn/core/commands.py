@@ -102,8 +102,8 @@ class AddInput(RunCommand, frozen=True):
 class RecordReply(RunCommand, frozen=True):
     """Record a model's whole reply.
 
-    `turn` is how many its frame had when the model was asked. Of a model that talks by itself, `heard` is how many items
-    of the conversation it had heard when it began.
+    `turn` is how many its frame had when the model was asked. Of a model that talks by itself, `heard` is how many
+    items of the conversation it had heard when it began.
     """
 
     frame: str
