@@ -127,7 +127,7 @@ class Life:
 
         async def outside(session: RealtimeSession, item: Any) -> bool:
             await session.close(end=False)
-            await at_inbox(story, self.person, PERSON, inbox, item)
+            await at_inbox(story, self.person, PERSON, inbox, session, item)
             return False
 
         runner = RealtimeRunner(story.agent(self.world), journal=self.store, policy=POLICY)  # type: ignore[arg-type]

@@ -73,7 +73,7 @@ class Office:
         """Talk as a customer does, of whose calls others decide at their inbox while the conversation goes on."""
 
         async def elsewhere(session: RealtimeSession, item: Any) -> bool:
-            row = await at_inbox(story, self._person, PERSON, self.app.inbox, item)
+            row = await at_inbox(story, self._person, PERSON, self.app.inbox, session, item)
             if row is not None:
                 self._store.say(run=session.run_id, told=[[row.call, row.state, row.by]])
             return True

@@ -102,21 +102,28 @@ async def in_session(story: Story, person: Any, by: str, session: RealtimeSessio
     """Decide where the conversation is."""
     verdict, words = person.word(story, item)
     decide: Any = getattr(session, f"{verdict}_tool_call")
-    with suppress(Conflict, NotPending):  # somebody else was first, or it asks anew: an event says so
-        await decide(item, **words, by=by)
+    await _said(session, item, lambda shown: decide(shown, **words, by=by))
     return True
 
 
-async def at_inbox(story: Story, person: Any, by: str, inbox: Inbox, item: Any) -> Any:
+async def at_inbox(story: Story, person: Any, by: str, inbox: Inbox, session: RealtimeSession, item: Any) -> Any:
     """Decide somewhere else; what was acknowledged, if anything was."""
     verdict, words = person.word(story, item)
     if "rejection_message" in words:
         words = {"message": words["rejection_message"]}
     decide: Any = getattr(inbox, verdict)
-    try:
-        return await decide(item.request_id, **words, by=by, digest=item.digest)
-    except (Conflict, NotPending):
-        return None
+    return await _said(session, item, lambda shown: decide(shown.request_id, **words, by=by, digest=shown.digest))
+
+
+async def _said(session: RealtimeSession, item: Any, say: Callable[[Any], Awaitable[Any]]) -> Any:
+    """Say it again where it was refused because something came between, for as long as it waits."""
+    for _ in range(ROUNDS):
+        for shown in session.pending_approvals:
+            if shown.request_id == item.request_id:
+                with suppress(Conflict, NotPending):
+                    return await say(shown)
+                await asyncio.sleep(0.01)
+    return None
 
 
 async def unheard(server: RealtimeServer, store: Any, run: str) -> list[str]:

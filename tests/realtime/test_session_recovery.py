@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from keyturn import App, Inbox, Policy, UserError, function_tool
-from keyturn.core.errors import Conflict
+from keyturn.core.errors import Conflict, StorageError
 from keyturn.engine.attended import AttendedExecution
 from keyturn.journal import opened
 from keyturn.journal.memory import MemoryJournal
@@ -239,3 +239,56 @@ async def test_what_was_approved_meanwhile_runs_as_the_next_session_begins_and_i
                 break
     await resumed.close()
     assert (told, done) == (["tool_start", "tool_end"], [("A1", 5)])
+
+
+class FailingOnce(MemoryJournal):
+    """A journal that cannot be written to when it is told so, once."""
+
+    fails = False
+
+    async def append(self, *line: Any, **more: Any) -> None:
+        if self.fails:
+            self.fails = False
+            raise StorageError("the disk is not there")
+        await super().append(*line, **more)
+
+
+@pytest.mark.parametrize("at", ["a call", "a message"])
+async def test_a_session_whose_journal_failed_does_not_end_its_run(at: str) -> None:
+    """The session cannot go on and says why; leaving it over that is no end of the conversation."""
+    done: list[Any] = []
+    journal, model = FailingOnce(), TalkingModel()
+    session = await RealtimeRunner(clerk(done), model=model, journal=journal).run()
+
+    async def hold() -> None:
+        async with session:
+            await model.say("Hello, this is Support.")
+            await quiet(session)
+            journal.fails = True
+            if at == "a call":
+                await model.call("refund", {"order": "A1", "amount": 5}, "c1")
+                async for _event in session:
+                    pass
+            else:
+                await session.send_message("Refund A1.")
+
+    with pytest.raises(StorageError, match="not there"):
+        await hold()
+    again = TalkingModel()
+    async with await RealtimeRunner(clerk(done), model=again, journal=journal).run(resume=session.run_id) as resumed:
+        assert "Hello" in str(resumed.history[0])
+
+
+async def test_a_session_lets_go_of_its_run_where_its_end_cannot_be_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who closes is told that the journal failed, and the run can be taken up again."""
+    monkeypatch.setattr(AttendedExecution, "lease_ms", 300)
+    journal, model = FailingOnce(), TalkingModel()
+    session = await (await RealtimeRunner(clerk([]), model=model, journal=journal).run()).enter()
+    await model.say("Hello, this is Support.")
+    await quiet(session)
+    journal.fails = True
+    with pytest.raises(StorageError, match="not there"):
+        await session.close()
+    other = RealtimeRunner(clerk([]), model=TalkingModel(), journal=journal)
+    async with await other.run(resume=session.run_id) as resumed:
+        assert "Hello" in str(resumed.history[0])

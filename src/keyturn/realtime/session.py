@@ -14,7 +14,7 @@ from typing import Any, Self, cast
 
 from ..core import commands as cm
 from ..core.call_ids import ROOT
-from ..core.errors import Conflict, UserError
+from ..core.errors import Conflict, StorageError, UserError
 from ..core.run import Run
 from ..engine.attended import AttendedExecution
 from ..engine.facts.values import said_items
@@ -68,6 +68,7 @@ class RealtimeSession(SessionDecisions):
         self._connecting: asyncio.Task[None] | None = None
         self._stepped = asyncio.Event()
         self._closed = False
+        self._failed = False  # something ended it that no conversation ends with
         # How often it was tried to connect anew without use, and how many turns there had been before.
         self._attempts = 0
         self._turns = 0
@@ -77,8 +78,8 @@ class RealtimeSession(SessionDecisions):
     async def __aenter__(self) -> Self:
         return await self.enter()
 
-    async def __aexit__(self, *_raised: object) -> None:
-        await self.close()
+    async def __aexit__(self, *raised: object) -> None:
+        await self.close(end=False if isinstance(raised[1], StorageError) else None)
 
     async def enter(self) -> Self:
         """Begin the run, or take it up, and connect the model."""
@@ -128,7 +129,8 @@ class RealtimeSession(SessionDecisions):
         agent = self._run.frames[ROOT].agent
         settings: Any = {**self._config.get("model_settings", {}), **await self._settings(agent)}
         settings |= self._model_config.get("initial_model_settings", {})
-        session = Session(lambda: self._run, self._send, self._settings, self._words())
+        words = self._config.get("waiting_message", waiting_message)
+        session = Session(lambda: self._run, self._send, self._settings, words)
         delivery = self._delivery = Delivery(session, agent)
         self._hearing.on_own, self._hearing.told = delivery.own.add, lambda: delivery.told
         await self._model.connect(cast("Any", {**self._model_config, "initial_model_settings": settings}))
@@ -143,9 +145,6 @@ class RealtimeSession(SessionDecisions):
         except Exception as error:  # a user's own model raises what it likes
             self._events.put(RealtimeError(error, self._info))
             self._lost()
-
-    def _words(self) -> Any:
-        return self._config.get("waiting_message", waiting_message)
 
     async def _settings(self, path: str) -> RealtimeSessionModelSettings:
         """Return the settings of the model under an agent: its instructions, tools and handoffs as they are now."""
@@ -264,18 +263,16 @@ class RealtimeSession(SessionDecisions):
     def _ended(self, task: asyncio.Task[Any]) -> None:
         """End the events where the run ended, or can go on no more."""
         error = None if task.cancelled() else task.exception()
+        self._failed = self._failed or error is not None
         self._events.close(error)
         if not self._closed and self._driver is not None and not self._driver.done():
             self._opened.leave()
 
     def _step(self, step: Any) -> None:
         self._telling.step(step)
-        self._delivery_rouse()
-        self._stepped.set()
-
-    def _delivery_rouse(self) -> None:
         if self._delivering is not None:
             self._delivery.rouse()
+        self._stepped.set()
 
     # What its model does ------------------------------------------------------------------------------------------
 
@@ -358,8 +355,8 @@ class RealtimeSession(SessionDecisions):
     async def close(self, *, end: bool | None = None) -> None:
         """Close the connection and let go of the run.
 
-        A conversation of which no call is open is over then, unless `end=False` keeps it to be resumed. Tools at work
-        have some seconds to end; what does not is in doubt.
+        A conversation of which no call is open is over then, unless `end=False` or a journal that failed keeps it to be
+        resumed. Tools at work have some seconds to end; what does not is in doubt.
         """
         if self._closed or self._play is None:
             return
@@ -376,9 +373,14 @@ class RealtimeSession(SessionDecisions):
                 await self._model.close()
         driver = self._driver
         assert driver is not None
-        if not driver.done():
-            await self._record_the_rest(end)
-        self._play.leave()
+        try:
+            if not driver.done():
+                await self._record_the_rest(end)
+        finally:
+            await self._let_go(driver, seconds)
+
+    async def _let_go(self, driver: asyncio.Task[Any], seconds: float) -> None:
+        self._opened.leave()
         await asyncio.wait([driver], timeout=seconds)
         driver.cancel()
         await asyncio.wait([driver], timeout=seconds)  # a tool that does not end holds the run, and nobody who closes
@@ -392,7 +394,7 @@ class RealtimeSession(SessionDecisions):
                 await self._hearing.flush()
                 await self._recorder.idle()
         frame = self._run.frames.get(ROOT)
-        if end is not False and frame is not None and not frame.open:
+        if end is not False and not self._failed and frame is not None and not frame.open:
             said = [item for item in self.history if getattr(item, "role", "") == "assistant"]
             with contextlib.suppress(Conflict):
                 await self._drive.commit(cm.CloseRun(text_of(said[-1]) if said else None, []))
