@@ -1,7 +1,8 @@
 """`python -m tests.corpus.save`: write the saved runs of the version that runs, which every later one must go on with.
 
 For each story a state is kept at each point where it waits, and what came of it; `runs.db` holds all stories where they
-wait first, `people.db` those of several people, and `people.waits` what came of these.
+wait first, `people.db` those of several people, and `people.waits` what came of these. One that is talked to is in
+`talked.db` and `talked.waits`.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from keyturn import Agent, App, Runner
+from keyturn import Agent, App, Runner, RunState
 from keyturn.core.upcasts import VERSION
 from keyturn.journal.sqlite import SQLiteJournal
-from tests.corpus import people
+from tests.corpus import people, talks
 from tests.corpus.stories import ADA, DONE, SECRET, STORIES, Story, voted
 
 HERE = Path(__file__).parent
@@ -72,6 +73,27 @@ async def _save_people(folder: Path) -> None:
     (folder / "people.waits").write_text(json.dumps(said, indent=1) + "\n")
 
 
+async def _save_talk(folder: Path) -> None:
+    """Save the run that is talked to, in a journal and as a state, and what came of both."""
+    store = SQLiteJournal(folder / "talked.db")
+    kept, state = await talks.saved(store), await talks.state()
+    await store.close()
+    with tempfile.TemporaryDirectory() as place:
+        copy = Path(place) / "talked.db"
+        shutil.copy(folder / "talked.db", copy)
+        os.environ["KEYTURN_HOME"] = place
+        DONE.clear()
+        again = SQLiteJournal(copy)
+        kept["end"] = await talks.to_the_end(again, kept["run"])
+        await again.close()
+        kept["done"] = sorted(DONE)
+        DONE.clear()
+        text = await RunState.from_string(talks.agent(), state["state"])
+        state["end"] = await talks.to_the_end(None, text)
+        state["done"] = sorted(DONE)
+    (folder / "talked.waits").write_text(json.dumps({"journal": kept, "state": state}, indent=1) + "\n")
+
+
 def main() -> None:
     """Write all that are not there yet: what was saved is not saved anew."""
     os.environ["KEYTURN_SECRET"] = SECRET
@@ -87,6 +109,8 @@ def main() -> None:
             asyncio.run(_fill(folder / "runs.db", [story.make() for story in new.values()]))
         if not (folder / "people.db").exists():
             asyncio.run(_save_people(folder))
+        if not (folder / "talked.db").exists():
+            asyncio.run(_save_talk(folder))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from keyturn.core.upcasts import VERSION, readable
 from keyturn.journal.rows import Query
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.keys import VARIABLE
-from tests.corpus import people
+from tests.corpus import people, talks
 from tests.corpus.save import asks
 from tests.corpus.stories import BOB, DONE, SECRET, STORIES, Story, voted
 from tests.playing import play
@@ -95,6 +95,32 @@ async def test_c7_what_several_people_said_is_whole_and_goes_on(folder: Path, tm
     assert sorted(DONE) == saved["done"]
     assert (await check(store)).violations == []
     await store.close()
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in SAVED}), ids=lambda folder: folder.name)
+async def test_c7_a_run_that_was_talked_to_is_whole_and_goes_on(folder: Path, tmp_path: Path) -> None:
+    """Over a handoff: one call ran, one is approved and has not run, one waits, and all that was said is there."""
+    shutil.copy(folder / "talked.db", tmp_path / "talked.db")
+    (tmp_path / "talked.db").chmod(0o600)
+    saved = json.loads((folder / "talked.waits").read_text())["journal"]
+    store = SQLiteJournal(tmp_path / "talked.db")
+    assert (await check(store)).violations == []
+    assert [row.digest for row in await store.requests(Query(state="open"))] == [ask[3] for ask in saved["waits"]]
+    assert await talks.to_the_end(store, saved["run"]) == saved["end"]
+    assert sorted(DONE) == saved["done"] == ["pay 3", "pay 4"]
+    assert (await check(store)).violations == []
+    assert [row.status for row in await store.runs(Query())] == ["finished"]
+    await store.close()
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in SAVED}), ids=lambda folder: folder.name)
+async def test_c7_a_state_of_a_session_goes_on(folder: Path, another_process: Callable[[], None]) -> None:
+    saved = json.loads((folder / "talked.waits").read_text())["state"]
+    another_process()
+    state = await RunState.from_string(talks.agent(), saved["state"])
+    assert asks(state.get_interruptions()) == saved["waits"]
+    assert await talks.to_the_end(None, state) == saved["end"]
+    assert sorted(DONE) == saved["done"] == ["pay 3", "pay 4"]
 
 
 def test_every_version_that_can_be_read_has_saved_runs() -> None:
