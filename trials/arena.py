@@ -22,6 +22,7 @@ from keyturn.engine.run.log_cache import log_in
 from keyturn.engine.run.used_states import UsedStates
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.rows import Query, RequestRow
+from keyturn.realtime import RealtimeAgent
 from keyturn.testing import ScriptedModel
 
 from .lifecycle import call, script
@@ -53,6 +54,7 @@ class Arena:
             tool.name: Agent(tool.name, model=ScriptedModel(script([call(tool.name)], "done")), tools=tools)
             for tool in tools
         }
+        self.talker = RealtimeAgent[Any]("talk", instructions="Help.", tools=tools[:1])
         self._people = [People(journal) for journal in self.journals]
         self._begun = asyncio.Lock()
         self._somebody = 0

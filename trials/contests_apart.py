@@ -10,7 +10,7 @@ import os
 import random
 import signal
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from keyturn.journal.rows import Changes, Query
 
 from .contests import Met
 from .forks import Child
-from .lifecycle import PERSON, STORIES
+from .lifecycle import PERSON, STORIES, Story
 from .lives import LATER_MS, Life, Place
 from .world import World
 
@@ -36,14 +36,22 @@ STORY = STORIES["pays"]
 def processes(place: Place, dice: random.Random) -> Met:
     """B3: several processes resume one approved run; its tools run once."""
     run = _begun(place)
+    ended = at_the_gate(dice.randint(2, MOST), lambda told, gate: _contend(place, run, told, gate))
+    broken = [f"a contender ended with {end}" for end in ended if end not in ("done", "Conflict")]
+    broken += [] if "done" in ended else [f"nobody won: {ended}"]
+    return {"conflicts": ended.count("Conflict")}, broken + judged(place, run)
+
+
+def at_the_gate(count: int, contend: Callable[[int, int], Coroutine[Any, Any, Any]]) -> list[Any]:
+    """Let so many processes loose at once, and return what each ended with; each says when it is ready."""
     ready, told = os.pipe()
     gate, go = os.pipe()
 
     def contender() -> Any:
         os.close(go)
-        return asyncio.run(_contend(place, run, told, gate))
+        return asyncio.run(contend(told, gate))
 
-    children = [Child(contender) for _ in range(dice.randint(2, MOST))]
+    children = [Child(contender) for _ in range(count)]
     os.close(told)
     os.close(gate)
     for _ in children:
@@ -51,9 +59,7 @@ def processes(place: Place, dice: random.Random) -> Met:
     os.close(go)
     ended = [child.wait().said for child in children]
     os.close(ready)
-    broken = [f"a contender ended with {end}" for end in ended if end not in ("done", "Conflict")]
-    broken += [] if "done" in ended else [f"nobody won: {ended}"]
-    return {"conflicts": ended.count("Conflict")}, broken + _judged(place, run)
+    return ended
 
 
 def storm(place: Place, dice: random.Random) -> Met:
@@ -105,10 +111,10 @@ def stopped(place: Place, dice: random.Random) -> Met:
     if ended not in ("Conflict", "done"):
         broken.append(f"who stood still ended with {ended}")
     met = {"conflicts": int(ended == "Conflict"), "doubts": int(second == "doubt")}
-    return met, broken + _judged(replace(place, ahead=2 * LATER_MS), run)
+    return met, broken + judged(replace(place, ahead=2 * LATER_MS), run)
 
 
-def _told(child: Child, what: str) -> Any:
+def told(child: Child, what: str) -> Any:
     said = child.wait().said
     if said is None or (isinstance(said, dict) and "error" in said):
         raise AssertionError(f"{what}: {said}")
@@ -126,7 +132,7 @@ def _begun(place: Place) -> str:
         await life.store.close()
         return run
 
-    return _told(Child(lambda: asyncio.run(begin())), "beginning a run")
+    return told(Child(lambda: asyncio.run(begin())), "beginning a run")
 
 
 def _life(place: Place) -> Life:
@@ -191,22 +197,22 @@ async def _take_over(place: Place, run: str) -> str:
     return await _ended(life.run(STORY, await life.state(STORY, run)))
 
 
-def _judged(place: Place, run: str) -> list[str]:
+def judged(place: Place, run: str, story: Story = STORY) -> list[str]:
     """Settle what is left, and say what is wrong in the end."""
 
     async def judge() -> list[str]:
         life = _life(replace(place, ahead=place.ahead + LATER_MS))
-        state = await life.state(STORY, run)
+        state = await life.state(story, run)
         while state.live.run.status != "finished":
-            await life.run(STORY, state)
-            state = await life.state(STORY, run)
+            await life.run(story, state)
+            state = await life.state(story, run)
         deeds = Counter(deed.what for deed in life.world.deeds())
-        broken = [] if deeds == Counter(STORY.effects) else [f"the world saw {dict(deeds)}"]
+        broken = [] if deeds == Counter(story.effects) else [f"the world saw {dict(deeds)}"]
         report = await check(life.store, effects=Counter(deed.key for deed in life.world.deeds()))
         await life.store.close()
         return broken + [f"the checker: {violation}" for violation in report.violations]
 
-    return _told(Child(lambda: asyncio.run(judge())), "judging a run")
+    return told(Child(lambda: asyncio.run(judge())), "judging a run")
 
 
 Apart = Callable[[Place, random.Random], Met]

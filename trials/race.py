@@ -20,7 +20,7 @@ from typing import Any
 
 from keyturn.testing.postgres import PostgresMissing
 
-from . import contests, contests_apart, contests_of_limits, contests_of_people
+from . import contests, contests_apart, contests_of_limits, contests_of_people, contests_realtime
 from .arena import Arena
 from .crew import Say, crew
 from .places import Places, places
@@ -70,6 +70,9 @@ KINDS: dict[str, Kind] = {
     "two lists decided at once": Kind(contests_of_people.lists, 3),
     "two dispatchers": Kind(contests_of_people.dispatchers, 3, alone=True),
     "two runs in one session": Kind(contests.sessions, 3),
+    "processes attend one run": Kind(contests_realtime.attendants, 1, "apart", FILES),
+    "in the session against the inbox": Kind(contests_realtime.live_deciders, 4),
+    "approve against hanging up": Kind(contests_realtime.hang_ups, 4),
     "workers and resumers": Kind(None, 6, "workers"),
 }
 _SHARES = sum(kind.share for kind in KINDS.values())

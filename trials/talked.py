@@ -55,11 +55,7 @@ async def talked(story: Story, runner: RealtimeRunner, store: Any, run: str | No
                 run = session.run_id
                 if not any(getattr(item, "role", "") == "user" for item in session.history):
                     await session.send_message(ASK[0])
-                try:
-                    async with asyncio.timeout(SILENCE):
-                        over = await _listened(server, session, decide)
-                except TimeoutError:
-                    raise AssertionError(f"{story.name}: silent, at {await _stands(server, store, run)}") from None
+                over = await listened(server, session, decide)
                 if not over:
                     await session.close(end=False)
             if over:
@@ -71,16 +67,24 @@ async def talked(story: Story, runner: RealtimeRunner, store: Any, run: str | No
     return run
 
 
-async def _stands(server: RealtimeServer, store: Any, run: str) -> str:
-    log = await log_in(store, run)
-    calls = {call.proposal.label: call.state for call in log.run.calls.values()}
-    items = [_shape(item) for item in log.run.frames[ROOT].items if isinstance(item, dict)]
+def _stands(server: RealtimeServer, session: RealtimeSession) -> str:
+    run = session.opened().run
+    calls = {call.proposal.label: call.state for call in run.calls.values()}
+    items = [_shape(item) for item in run.frames[ROOT].items if isinstance(item, dict)]
     said = [message["type"] for message in server.line.messages][-5:]
-    return f"calls {calls}, items {items}; the model was last told {said}; {server.errors}"
+    return f"calls {calls}, items {items}; {len(server.lines)} connections, last told {said}; {server.errors}"
 
 
-async def _listened(server: RealtimeServer, session: RealtimeSession, decide: Decide) -> bool:
+async def listened(server: RealtimeServer, session: RealtimeSession, decide: Decide) -> bool:
     """Listen until the model says the last word, or whoever decides leaves; whether it was the last word."""
+    try:
+        async with asyncio.timeout(SILENCE):
+            return await _heard(server, session, decide)
+    except TimeoutError:
+        raise AssertionError(f"silence: {_stands(server, session)}") from None
+
+
+async def _heard(server: RealtimeServer, session: RealtimeSession, decide: Decide) -> bool:
     if _last_word(session).startswith(END):  # it was said before the process was ended
         calls = {item.call_id for item in session.history if isinstance(item, RealtimeToolCallItem)}
         while server.line.outputs.keys() != calls:

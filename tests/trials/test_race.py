@@ -35,6 +35,9 @@ CASES = {
     "outbox": "two dispatchers",
     "sessions": "two runs in one session",
     "workers": "workers and resumers",
+    "attendants": "processes attend one run",
+    "live": "in the session against the inbox",
+    "hang_ups": "approve against hanging up",
 }
 
 
