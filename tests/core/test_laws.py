@@ -186,7 +186,9 @@ class Commands(RuleBasedStateMachine):
     @precondition(lambda self: not over(self.run) and not self.pen.root().barrier)
     @rule(data=st.data())
     def talk(self, data: st.DataObject) -> None:
-        """A model that nobody asks says something."""
+        """A model that nobody asks says something, perhaps under another agent."""
+        if data.draw(RARELY):
+            self.do(self.switch_agent(data.draw, "r"))
         self.do(self.reply(data.draw, "r"), data.draw(LATER))
 
     @precondition(lambda self: not over(self.run))
@@ -427,6 +429,9 @@ class Commands(RuleBasedStateMachine):
         view_ = draw(st.sampled_from([None, [[0, 1]], [[0, 99], user("seen")], [user("only")]]))
         return cm.HandOff(name, result(self.label(name), "over"), "b", view_)
 
+    def switch_agent(self, draw: Draw, name: str) -> cm.RunCommand:
+        return cm.SwitchAgent(name, draw(st.sampled_from(["a", "b"])))
+
     def void_call(self, draw: Draw, name: str) -> cm.RunCommand:
         label = self.label(name) if draw(SURE) else "cx"
         new, args, gate = draw(st.sampled_from(["t1", "t3"])), draw(ARGS), draw(GATE)
@@ -504,7 +509,8 @@ FITTING: dict[str, list[Maker]] = {
 MAKERS: list[Maker] = sorted(
     {make for makes in FITTING.values() for make in makes}
     | {Commands.start_again, Commands.revoke, Commands.add_input, Commands.write_session, Commands.save_context}
-    | {Commands.fail, Commands.resume, Commands.restored, Commands.lend, Commands.borrow, Commands.review},
+    | {Commands.fail, Commands.resume, Commands.restored, Commands.lend, Commands.borrow, Commands.review}
+    | {Commands.switch_agent},
     key=lambda make: make.__name__,
 )
 
