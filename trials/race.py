@@ -70,7 +70,7 @@ KINDS: dict[str, Kind] = {
     "two lists decided at once": Kind(contests_of_people.lists, 3),
     "two dispatchers": Kind(contests_of_people.dispatchers, 3, alone=True),
     "two runs in one session": Kind(contests.sessions, 3),
-    "processes attend one run": Kind(contests_realtime.attendants, 1, "apart", FILES),
+    "processes attend one run": Kind(contests_realtime.attendants, 0.5, "apart", FILES),
     "in the session against the inbox": Kind(contests_realtime.live_deciders, 4),
     "approve against hanging up": Kind(contests_realtime.hang_ups, 4),
     "workers and resumers": Kind(None, 6, "workers"),

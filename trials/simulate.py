@@ -25,7 +25,7 @@ SMALLER: dict[str, tuple[Any, ...]] = {
     "crowd": (False,), "stalls": (False,), "skew": (False,), "changes": (False,), "deaths": (False,),
     "faults": (False,), "misbehaviour": (False,), "streams": (False,), "guardrails": (False,),
     "policies": (False,), "meddling": (False,), "restores": (False,),
-    "roles": (False,), "limits": (False,), "telling": (False,),
+    "roles": (False,), "limits": (False,), "telling": (False,), "talks": (False,),
     "runs": (1,), "processes": (1, 2), "depth": (0, 1), "calls": (1, 2),
 }  # fmt: skip
 

@@ -165,6 +165,7 @@ class Reference(Time):
     def record_reply(self, c: cm.RecordReply) -> None:
         self.alive()
         need(self.asks(c.frame, "model") and self.frames[c.frame]["guard"] != "before")
+        need(c.agent in (None, self.frames[c.frame]["agent"]))
         labels = [proposal.label for proposal in c.proposals]
         need(len(set(labels)) == len(labels) and all(labels))
         need(

@@ -189,7 +189,8 @@ class Commands(RuleBasedStateMachine):
         """A model that nobody asks says something, perhaps under another agent."""
         if data.draw(RARELY):
             self.do(self.switch_agent(data.draw, "r"))
-        self.do(self.reply(data.draw, "r"), data.draw(LATER))
+        agent = data.draw(st.sampled_from([None, self.pen.root().agent, "b"]))
+        self.do(replace(self.reply(data.draw, "r"), agent=agent), data.draw(LATER))
 
     @precondition(lambda self: not over(self.run))
     @rule(data=st.data(), count=st.integers(1, 6))

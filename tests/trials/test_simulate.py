@@ -27,6 +27,7 @@ from keyturn.engine.run.open_run import journal_clock
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.memory import MemoryJournal
 from keyturn.journal.rows import Dispatch
+from keyturn.realtime.delivery import Delivery
 from keyturn.tools.base import Prepared
 from trials.simulate import knobs_of, play, shrunk, table, words
 from trials.simulation import stage
@@ -54,6 +55,7 @@ def test_seeds_keep_every_promise_and_see_everything_happen() -> None:
     assert broken == []
     kinds = ("deaths", "deaths inside a tool", "doubts decided", "effects", "asked to stop", "lost replies", "restores")
     kinds += ("told", "marks", "glass broken", "approvals taken back", "in somebody's place", "counted for all runs")
+    kinds += ("sessions", "decided in a session", "line: broken", "line: sent, and lost", "line: said twice")
     lost = sum(count for what, count in counts.items() if "reply lost" in what)
     assert not [kind for kind in kinds if not (lost if kind == "lost replies" else counts[kind])]
     verdicts = ("approve", "approve always", "reject", "edit", "answer", "ran", "did_not_run", "retry")
@@ -205,6 +207,17 @@ def _old_book(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Book, "_catch_up", once)
 
 
+def _twice_told(patch: pytest.MonkeyPatch) -> None:
+    """A connection that was told the conversation so far is told all results once more."""
+    opened = Delivery.open
+
+    async def forgetful(self: Any) -> None:
+        await opened(self)
+        self._sent = 0
+
+    patch.setattr(Delivery, "open", forgetful)
+
+
 BROKEN: list[Callable[[pytest.MonkeyPatch], None]] = [
     _silent_retry,
     _effect_first,
@@ -218,6 +231,7 @@ BROKEN: list[Callable[[pytest.MonkeyPatch], None]] = [
     _regretless,
     _told_before,
     _old_book,
+    _twice_told,
 ]
 
 

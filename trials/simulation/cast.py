@@ -14,6 +14,7 @@ from keyturn import Agent, Approval, function_tool
 from keyturn.agents.guardrail import GuardrailFunctionOutput, InputGuardrail, OutputGuardrail
 from keyturn.agents.tool_guardrail import ToolGuardrailFunctionOutput, ToolInputGuardrail
 from keyturn.models.base import Model, ModelResponse, Usage
+from keyturn.realtime import RealtimeAgent
 from keyturn.tools.context import ToolContext
 
 from .loop import PROCESS
@@ -36,6 +37,18 @@ class ProviderDown(Exception):
 def cast_of(plan: AgentPlan, world: World) -> Agent[Any]:
     """The agent of a plan, with all below it."""
     return _made(plan, world, RandomModel(world))
+
+
+def voice_of(plan: AgentPlan, world: World) -> RealtimeAgent[Any]:
+    """The same as one that is talked to."""
+    model, version = RandomModel(world), world.version
+
+    def tools(of: AgentPlan) -> list[Any]:
+        return [tool_of(spec, version if spec.name in world.plan.changing else 1) for spec in of.tools]
+
+    colleague = [] if plan.colleague is None else [RealtimeAgent[Any]("second", tools=tools(plan.colleague))]
+    clerks = [_made(below, world, model).as_tool(f"clerk_{at}", "Ask a clerk.") for at, below in enumerate(plan.nested)]
+    return RealtimeAgent("voice", instructions="Help.", tools=[*tools(plan), *clerks], handoffs=colleague)
 
 
 def _made(plan: AgentPlan, world: World, model: Model) -> Agent[Any]:

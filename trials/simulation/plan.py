@@ -41,6 +41,7 @@ class Knobs:
     roles: bool = True
     limits: bool = True
     telling: bool = True
+    talks: bool = True
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ class Plan:
     stall_rate: float
     chaos: float
     restores: bool = False
+    talks: int = 0
 
     def dice(self, part: str) -> Random:
         """The dice of one part of the world."""
@@ -137,6 +139,7 @@ def draw(seed: int, knobs: Knobs) -> Plan:
         0.02 if stalls and knobs.stalls else 0.0,
         chaos,
         knobs.restores and Random(f"{seed}/restored").random() < 0.2,
+        Random(f"{seed}/talked").choice((0, 0, 0, 1, 1, 2)) if knobs.talks else 0,
     )
 
 

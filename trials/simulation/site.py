@@ -18,7 +18,7 @@ from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal.base import RESERVED
 from keyturn.journal.rows import Query, RequestRow
 
-from .cast import ProviderDown, cast_of
+from .cast import ProviderDown, cast_of, voice_of
 from .loop import Process
 from .store import FaultyStore
 from .telling import dispatcher
@@ -37,10 +37,10 @@ class Site:
         self.process.here["world"] = world
         self.used = UsedStates()
         self.store = FaultyStore(world, self.process)
-        self.agent = cast_of(world.plan.root, world)
+        self.agent, self.voice = cast_of(world.plan.root, world), voice_of(world.plan.root, world)
         fate = world.fate
         slots, grace = fate.choice((1, 2, 100)), fate.choice((0.0, 5.0, 100.0))
-        self.app = App([self.agent], self.store, world.plan.policy, worker=False, slots=slots, grace=grace)
+        self.app = App([self.agent, self.voice], self.store, world.plan.policy, worker=False, slots=slots, grace=grace)
         self.streams = world.plan.knobs.streams and fate.random() < 0.3
         self.by_app = fate.random() < 0.6
         self.tells = world.plan.knobs.telling and world.telling_dice.random() < 0.6
@@ -56,7 +56,8 @@ class Site:
         while True:
             try:
                 await self.store.stir(fate.choice((1.0, 10.0, 60.0)))
-                for run in (each for each in await self.store.due() if not each.startswith(RESERVED)):
+                due = [run for run in await self.store.due() if not run.startswith(RESERVED)]
+                for run in (each for each in due if not self.world.talked(each)):
                     self.world.loop.begin(self.process, self.move(run))
             except StorageError:
                 pass

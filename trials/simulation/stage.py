@@ -24,6 +24,7 @@ from .made import Made
 from .people import Person
 from .plan import Knobs, draw
 from .site import Site
+from .talks import attend
 from .telling import tell_all
 from .who import CROWD, LAST, NAME, ROOT, everybody
 from .world import World
@@ -85,11 +86,13 @@ class Stage:
             world.loop.begin(self.street, self._start())
         for name in CROWD[: world.people_dice.randint(1, 3)]:
             world.loop.begin(self.street, self._person(Person(world, name)))
+        for _ in range(plan.talks):
+            world.loop.begin(self.street, self._talk())
         if plan.restores:
             world.loop.begin(self.street, self._restore())
         while world.loop.now < plan.chaos:
             await asyncio.sleep(7.0)
-            if self._asked == plan.runs and not self._open_runs():
+            if self._asked == plan.runs + plan.talks and not self._open_runs():
                 break
         await self._close()
         await self._end_all()
@@ -172,8 +175,34 @@ class Stage:
         while True:
             await asyncio.sleep(world.people_dice.choice((1.0, 5.0, 20.0, 60.0)))
             runs = self._open_runs()
-            if runs and self.sites:
-                await person.act(world.people_dice.choice(runs), self.sites)
+            if not runs or not self.sites:
+                continue
+            run = world.people_dice.choice(runs)
+            if world.talked(run):
+                await self._calls_again(person, run)
+            else:
+                await person.act(run, self.sites)
+
+    async def _talk(self) -> None:
+        """Somebody calls."""
+        dice = self.world.talk_dice
+        await asyncio.sleep(dice.choice((0.0, 3.0, 30.0)))
+        while not self.sites:
+            await asyncio.sleep(1.0)
+        person, site, seconds = Person(self.world, CROWD[0]), dice.choice(self.sites), dice.choice((1.0, 20.0, 100.0))
+        await person.asks(site, lambda: site.tried("talk", lambda: attend(site, None, person, seconds)))
+        self._asked += 1
+
+    async def _calls_again(self, person: Person, run: str) -> None:
+        """Somebody takes a conversation up again, or decides what waits in it, or ends it."""
+        dice = self.world.talk_dice
+        site, roll, seconds = dice.choice(self.sites), dice.random(), dice.choice((1.0, 20.0, 100.0))
+        if roll < 0.5:
+            await person.asks(site, lambda: site.tried("talk", lambda: attend(site, run, person, seconds)))
+        elif roll < 0.95:
+            await person.asks(site, lambda: person.say(site, run))
+        else:
+            await person.asks(site, lambda: site.told("cancel", run, lambda: site.app.cancel(run, by=person.name)))
 
     def _open_runs(self) -> list[str]:
         return [run for run, seen in self.world.witness.runs.items() if not seen.over]
@@ -216,12 +245,15 @@ class Stage:
 
     async def _help(self, person: Person, site: Site, run: str) -> None:
         """Decide what waits, on the list or in hand, and see that it goes on."""
-        if site.by_app or self.world.people_dice.random() < 0.5:
+        if site.by_app or self.world.talked(run) or self.world.people_dice.random() < 0.5:
             await person.asks(site, lambda: person.say(site, run))
             second = Person(self.world, LAST[1])
             await second.asks(site, lambda: second.say(site, run))
         else:
             await person.asks(site, lambda: person.visit(site, run))
+        if self.world.talked(run):
+            await person.asks(site, lambda: site.tried("talk", lambda: attend(site, run, person, 60.0)))
+            return
         [row] = await self.world.store.runs(Query(run=run))
         if row.status == "failed":
             await person.asks(site, lambda: person.retry(site, run, max_turns=200))
@@ -245,7 +277,8 @@ def _check_open(world: World, run: Run) -> None:
     """Whatever is not over has something to do, or waits for somebody who can see why."""
     if run.status in OVER or run.status == "failed":
         return
-    if not pending(run) and not run.groups["wait"] and not _flying(run):
+    talks = "r" in run.frames and not run.frames["r"].barrier  # it may be that nobody says anything
+    if not pending(run) and not run.groups["wait"] and not _flying(run) and not talks:
         world.wrong(f"run {run.id[:4]} is open and nothing is pending: {_stands(run)}")
     world.counts["doubts seen"] += sum(call.state == "in_doubt" for call in run.groups["wait"].values())
 

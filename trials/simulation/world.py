@@ -31,7 +31,7 @@ class World:
         self.fault_dice, self.tool_dice = plan.dice("faults"), plan.dice("tools")
         self.model_dice, self.people_dice = plan.dice("models"), plan.dice("people")
         self.fate, self.meddling_dice = plan.dice("fate"), plan.dice("meddling")
-        self.telling_dice = plan.dice("telling")
+        self.telling_dice, self.talk_dice = plan.dice("telling"), plan.dice("talks")
         self.loop = VirtualLoop(plan.dice("order"))
         self.counts: Counter[str] = Counter()
         self.violations: list[str] = []
@@ -62,6 +62,11 @@ class World:
         elif "arguments" in handed:
             handed["arguments"] = '{"n": 77}'
         self.count("meddled")
+
+    def talked(self, run: str) -> bool:
+        """Whether a run is one that is talked to."""
+        seen = self.witness.runs.get(run)
+        return seen is not None and seen.agents.get("r", "").startswith("voice")
 
     # The tale ------------------------------------------------------------------------------------------------------
 

@@ -103,7 +103,7 @@ class RecordReply(RunCommand, frozen=True):
     """Record a model's whole reply.
 
     `turn` is how many its frame had when the model was asked. Of a model that talks by itself, `heard` is how many
-    items of the conversation it had heard when it began.
+    items of the conversation it had heard when it began, and `agent` the path of the one whose tools it was read with.
     """
 
     frame: str
@@ -117,6 +117,7 @@ class RecordReply(RunCommand, frozen=True):
     model: str = ""
     turn: int | None = None
     heard: int | None = None
+    agent: str | None = None
 
 
 class RefuseReply(RunCommand, frozen=True):

@@ -24,7 +24,7 @@ def record_reply(run: Run, c: cm.RecordReply) -> Events:
     """Record a model's reply; the calls that are known to ask do so at once."""
     frame = run.frames.get(c.frame)
     asked = frame is not None and frame.phase == "model" and frame.guarding != "before" and run.status not in OVER
-    if frame is None or not asked or c.turn not in (None, frame.turn):
+    if frame is None or not asked or c.turn not in (None, frame.turn) or c.agent not in (None, frame.agent):
         raise Conflict("this reply answers a question that is not asked, or no longer")
     labels = {proposal.label for proposal in c.proposals}
     if len(labels) != len(c.proposals) or "" in labels:

@@ -97,13 +97,20 @@ async def hear(drive: Drive, frame_id: str, response: ModelResponse, heard: int 
 
     Whoever hears it does so one reply after the other.
     """
-    frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
-    counts, turn = response.usage.counts(), frame.turn
+    scope, counts = await drive.enter(frame_id), response.usage.counts()
     scope.context.usage.count(response.model, counts)
-    reading = ReplyReading(drive, frame, await drive.toolset(frame, fresh=True)).read(response)
-    await _record(drive, scope, reading, response, counts, heard)
-    drive.rouse()
-    return [call_id(frame_id, turn + 1, index) for index in range(len(reading.proposals))]
+    while True:
+        frame = drive.run.frames[frame_id]
+        agent, turn = frame.agent, frame.turn
+        reading = ReplyReading(drive, frame, await drive.toolset(frame, fresh=True)).read(response)
+        try:
+            await _record(drive, scope, reading, response, counts, heard, agent)
+        except Conflict:
+            if drive.run.frames[frame_id].agent == agent:
+                raise
+            continue  # another agent took over meanwhile: it was read with tools that are not there any more
+        drive.rouse()
+        return [call_id(frame_id, turn + 1, index) for index in range(len(reading.proposals))]
 
 
 async def _record(
@@ -113,6 +120,7 @@ async def _record(
     response: ModelResponse,
     counts: Counts,
     heard: int | None = None,
+    agent: str | None = None,
 ) -> None:
     frame = reading.frame
     judged = drive.agent(frame.agent).tool_use_behavior != "run_llm_again"
@@ -129,6 +137,7 @@ async def _record(
         response.model,
         frame.turn,
         heard,
+        agent,
     )
     end = [] if reading.proposals or not frame.barrier else end_of(drive, frame, scope, reading.output)
     grants = await borrow_for_reply(drive, frame, reading.output, proposals)
