@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from keyturn import function_tool
+from keyturn.core.errors import StorageError
 from keyturn.core.usage import Usage
 from keyturn.journal.memory import MemoryJournal
 from keyturn.realtime import RealtimeAgent, RealtimeRunner
@@ -105,3 +107,55 @@ async def test_what_was_said_aloud_is_answered_by_the_words_that_follow_its_tran
         await session.close(end=False)
         run = session.run_id
     assert not asked(await taken_up(journal, run))
+
+
+class Held(MemoryJournal):
+    """A journal that takes no line while it is held."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free = asyncio.Event()
+        self.free.set()
+
+    async def append(self, *line: Any, **more: Any) -> None:
+        await self.free.wait()
+        await super().append(*line, **more)
+
+
+async def test_a_call_that_is_recorded_after_its_line_broke_is_told_to_the_next_one_before_its_result() -> None:
+    journal, model = Held(), OwnModel()
+    async with talking_to(model, agent(), journal=journal) as (session, _told):
+        journal.free.clear()
+        await model.calls("weather")
+        await session.reconnect()
+        journal.free.set()
+        await until(model.outputs)
+        items = [getattr(event, "message", {}).get("other_data", {}).get("item", {}) for event in model.sent]
+        told = [item.get("call_id") or event.tool_call.call_id for item, event in zip(items, model.sent, strict=True)]
+        assert (told, model.outputs()) == (["c1", "c1"], [("c1", "sunny")])
+        assert items[0]["type"] == "function_call"
+
+
+class Unsure(MemoryJournal):
+    """A journal of which nobody knows whether it took a line, once."""
+
+    unsure = False
+
+    async def append(self, *line: Any, **more: Any) -> None:
+        await super().append(*line, **more)
+        if self.unsure:
+            self.unsure = False
+            raise StorageError("the connection broke")
+
+
+async def test_a_call_of_which_nobody_knows_that_it_was_recorded_is_run_by_who_looks_next() -> None:
+    """The session ends over it and does not know of the call; the run is due, so that a worker finds it."""
+    journal, model = Unsure(), OwnModel()
+    session = await (await RealtimeRunner(agent(), model=model, journal=journal).run()).enter()
+    journal.unsure = True
+    await model.calls("weather")
+    with pytest.raises(StorageError):
+        async for _event in session:
+            pass
+    await session.close(end=False)
+    assert await journal.due() == [session.run_id]

@@ -9,9 +9,11 @@ import asyncio
 from collections import Counter
 from typing import Any
 
+from keyturn import RunConfig
 from keyturn.core.call_ids import ROOT
 from keyturn.core.errors import KeyturnError
 from keyturn.core.usage import Usage
+from keyturn.engine.attended import Hosting
 from keyturn.realtime import RealtimeModel, RealtimeRunner, RealtimeSession
 from keyturn.realtime import model_events as me
 from keyturn.realtime.items import AssistantMessageItem, AssistantText
@@ -148,6 +150,11 @@ async def attend(site: Site, run: str | None, person: Person, seconds: float) ->
     """Hold a session for a while; in the calm until nothing is open, and to the end."""
     world, talker = site.world, Talker(site.world)
     runner = RealtimeRunner(site.voice, model=talker, journal=site.store, policy=world.plan.policy)  # type: ignore[arg-type]
+
+    async def attached(play: Any) -> None:
+        play.live.used = site.used  # what a process remembers dies with it
+
+    runner._hosting = Hosting(RunConfig(), None, attached)
     async with await runner.run(resume=run) as session:
         world.count("sessions")
         if run is None:

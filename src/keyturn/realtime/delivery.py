@@ -63,7 +63,7 @@ class Delivery:
         self._told: set[tuple[str, int]] = set()
         self._calls: dict[str, Item] = {}
         self._wake = asyncio.Event()
-        #: Ids of items that came from the connection itself.
+        #: Ids of items and calls that came from the connection itself.
         self.own: set[str] = set()
 
     def rouse(self) -> None:
@@ -107,7 +107,7 @@ class Delivery:
             item = items[self._sent]
             self._note(item)
             self.told = self._sent + 1
-            for event in self._events(item):
+            for event in self._events(item, self._sent):
                 await self._under_agent()
                 await self._session.send(event)
             self._sent += 1
@@ -121,10 +121,13 @@ class Delivery:
             await self._session.send(RealtimeModelSendSessionUpdate(await self._session.settings(agent)))
             self._agent = agent
 
-    def _events(self, item: Item) -> Iterator[RealtimeModelSendEvent]:
+    def _events(self, item: Item, place: int) -> Iterator[RealtimeModelSendEvent]:
         """Return what the connection is sent of an item; nothing of what it said itself."""
         kind = item.get("type", "message")
-        if kind == "function_call_output":
+        if kind == "function_call" and item.get("call_id") not in self.own:  # said on the connection before
+            told = {"item": {"id": kept_id(place), **cast("Item", on_the_wire(item))}}
+            yield RealtimeModelSendRawMessage({"type": "conversation.item.create", "other_data": told})
+        elif kind == "function_call_output":
             label = cast("str", item["call_id"])
             call = self._calls.get(label, {})
             made = RealtimeModelToolCallEvent(

@@ -89,6 +89,7 @@ class Hearing(RealtimeModelListener):
     # What the model does ------------------------------------------------------------------------------------------
 
     async def _called(self, event: me.RealtimeModelToolCallEvent) -> None:
+        self.on_own(event.call_id)
         await self.on_call(event)
 
     async def _asked(self, event: me.RealtimeModelApprovalRequestEvent) -> None:

@@ -62,7 +62,7 @@ class RealtimeSession(SessionDecisions):
         self._model = model
         self._model_config = model_config
         self._play: AttendedExecution | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[Any], None] = {}
         self._driver: asyncio.Task[Any] | None = None
         self._delivering: asyncio.Task[None] | None = None
         self._connecting: asyncio.Task[None] | None = None
@@ -256,8 +256,8 @@ class RealtimeSession(SessionDecisions):
 
     def _do(self, work: Any) -> asyncio.Task[Any]:
         task: asyncio.Task[Any] = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
         return task
 
     def _ended(self, task: asyncio.Task[Any]) -> None:

@@ -139,6 +139,8 @@ class Writer:
                 self.stops.discard("cut_short")
                 if isinstance(error, asyncio.CancelledError):
                     self.stops.add("cut_short")
+                if isinstance(error, StorageError):
+                    self.stops.add("store_failed")
                 log.refold()
                 self.open = known_open(log.run)
                 raise
