@@ -95,6 +95,12 @@ def test_a1_to_a4_killed_around_an_effect(tmp_path: Path, way: str) -> None:
     assert [each["met"]["doubts"] for each in found] == [1, 1, 0, 0, 0]
 
 
+def test_a_session_is_killed_and_taken_up_by_its_run(tmp_path: Path) -> None:
+    """Wherever it was: nothing runs twice or without a word, and each connection hears of each result once."""
+    chosen = ["--kinds", "sqlite: kill", "--ways", "plain,streamed", "--chapters", "realtime"]
+    assert kept(tried(tmp_path / "out.json", "--kills", "14", "--seed", "7", *chosen)["rows"], "kill") >= 14
+
+
 def test_a_commit_that_comes_late_is_no_conflict(postgres: None, tmp_path: Path) -> None:
     """The client looks for its own commit while that is still under way: it waits for it, and finds it."""
     late = "postgresql: COMMIT comes late"

@@ -15,6 +15,7 @@ from keyturn.core.effects import pending
 from keyturn.core.errors import KeyturnError
 from keyturn.core.run import Run
 from keyturn.directory.people import People
+from keyturn.engine.run import log_cache
 from keyturn.engine.run.log_cache import log_in
 from keyturn.journal.rows import Query
 
@@ -49,6 +50,7 @@ def simulate(seed: int, knobs: Knobs | None = None, *, told: bool = False) -> Ou
     plan = draw(seed, knobs or Knobs())
     world = World(plan, told=told)
     Made.loop, Made.dice = world.loop, plan.dice("ids")
+    log_cache.forget()  # of another seed the same run may be known
     stage = Stage(world)
     try:
         main = world.loop.begin(Process("stage"), stage.play())

@@ -160,12 +160,12 @@ class Dispatcher:
 
 async def _first_failure(leaving: asyncio.Future[Any], tasks: list[asyncio.Task[None]]) -> None:
     """Wait until it is time to leave, or until a task fails, and raise its error."""
-    left = {*tasks}
+    left = [*tasks]  # in their order: of several that failed, the first one says why
     while not leaving.done():
         done, _ = await asyncio.wait([leaving, *left], return_when=asyncio.FIRST_COMPLETED)
-        for task in left & done:
+        for task in (task for task in left if task in done):
             task.result()
-        left -= done
+        left = [task for task in left if task not in done]
 
 
 def _dead(row: Delivery, why: str) -> Delivery:
