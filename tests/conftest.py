@@ -3,6 +3,7 @@
 Fixtures for agents, models and journals are in `keyturn.testing`, where users find them too.
 """
 
+import gc
 import os
 from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
@@ -29,6 +30,20 @@ settings.register_profile(
     "sweep", deadline=None, max_examples=SWEEP, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage among modules and tests: there is none, and looking for it takes a quarter of the time.
+
+    What is there afterwards stays until the end, so no later collection looks at it either.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
