@@ -77,8 +77,11 @@ setup: $(VENV)/.ready ## Make .venv with the package (editable) and all tools
 demo: $(VENV)/.runtime ## Serve an office whose agents wait for you: a server, a worker, two people; ARGS=--terminal
 	@$(BIN)/keyturn demo $(ARGS)
 
-test: check $(VENV)/.system ## Run the checks, then every test
-	@$(BIN)/python -m pytest -n $(JOBS) -q --durations=10 $(ARGS) || { \
+# The checks run beside one another; those of `shape` are among the tests. A worker takes one half of the tests after the
+# other (worksteal), so that what a file starts for its tests is started in one worker only.
+test: $(VENV)/.ready $(VENV)/.system ## Run the checks, then every test
+	@$(MAKE) --no-print-directory -j $(JOBS) types lint imports
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q --durations=10 $(ARGS) || { \
 	  echo "Some failed. Tests that drive a real terminal feel a busy machine: those once more, alone:" >&2; \
 	  $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none $(ARGS); }
 
