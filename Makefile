@@ -15,7 +15,7 @@ UV    := $(shell command -v uv 2>/dev/null)
 # What the set-up rules share; $(1) is the environment. An environment whose Python is gone or lacks pip is made anew.
 NEW_ENOUGH = $(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))"
 MAKE_VENV  = $(1)/bin/python $(if $(UV),-c "",-m pip --version) 2>/dev/null || { rm -rf $(1)/bin $(1)/lib* && $(PYTHON) -m venv $(1); }
-PIP        = $(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-input
+PIP        = $(1)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check --no-input
 INSTALL    = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python $(2) || )$(call PIP,$(1)) $(2)
 
 # $(call quietly,ENVIRONMENT,WHAT,COMMANDS): one line to read; the rest goes to a log whose end is shown if it fails.
