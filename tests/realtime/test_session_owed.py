@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from keyturn import function_tool
+from keyturn import Inbox, function_tool
 from keyturn.core.errors import StorageError
 from keyturn.core.usage import Usage
+from keyturn.engine.run.log_cache import forget
 from keyturn.journal.memory import MemoryJournal
 from keyturn.realtime import RealtimeAgent, RealtimeRunner
 from keyturn.realtime import model_events as me
@@ -158,4 +159,34 @@ async def test_a_call_of_which_nobody_knows_that_it_was_recorded_is_run_by_who_l
         async for _event in session:
             pass
     await session.close(end=False)
+    assert await journal.due() == [session.run_id]
+
+
+class Unread(MemoryJournal):
+    """A journal that cannot be read, once."""
+
+    unread = False
+
+    async def read(self, run: str, after: int = 0) -> list[bytes]:
+        if self.unread:
+            self.unread = False
+            raise StorageError("it cannot be read")
+        return await super().read(run, after)
+
+
+async def test_a_run_that_could_not_be_taken_up_is_still_due() -> None:
+    """Somebody decided meanwhile, and a worker would run the call: that nobody could attend it changes nothing."""
+    journal, model = Unread(), OwnModel()
+    gated = function_tool(lambda: "sunny", name_override="weather", needs_approval=True)
+    desk: RealtimeAgent[Any] = RealtimeAgent("Support", tools=[gated])
+    async with talking_to(model, desk, journal=journal) as (session, told):
+        await model.calls("weather")
+        await told.until("tool_approval_required")
+    [request] = await Inbox(journal).list()
+    await Inbox(journal).approve(request, by="ann")
+    assert await journal.due() == [session.run_id]
+    forget()
+    journal.unread = True
+    with pytest.raises(StorageError, match="cannot be read"):
+        await (await RealtimeRunner(desk, model=OwnModel(), journal=journal).run(resume=session.run_id)).enter()
     assert await journal.due() == [session.run_id]

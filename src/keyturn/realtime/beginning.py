@@ -70,7 +70,7 @@ class Beginning:
                 raise UserError(f"run {run_id!r} is no realtime session; resume it with Runner.run")
             play = self._play(await RunState.of(live))
         except BaseException:
-            await journal.release(claim)
+            await journal.release(claim, claim.at)  # it may be due: somebody who can looks at it
             raise
         play.claim = claim
         return play

@@ -11,7 +11,7 @@ from collections.abc import Container
 from typing import Any
 
 from ...core import commands as cm
-from ...core.errors import NotAllowed
+from ...core.errors import Conflict, NotAllowed
 from ...core.request import request_of
 from ...core.run import Call
 from ...tools.base import tool_digest
@@ -64,7 +64,16 @@ def _said(drive: Drive, call: Call, answer: Any) -> decisions.MadeDecision | Non
 
 async def lose_started(drive: Drive, why: str) -> list[Call]:
     """Record that every started call is lost; only the holder of the lease may."""
-    lost = [call for call in drive.run.groups["started"].values() if call.id not in drive.run.frames]
-    if lost:
-        await drive.commit(*(cm.LoseCall(call.id, why) for call in lost))
-    return lost
+    while lost := _at_work(drive):
+        try:
+            await drive.commit(*(cm.LoseCall(call, why) for call in lost))
+        except Conflict:
+            if _at_work(drive).keys() == lost.keys():
+                raise
+            continue  # one of them has ended: its result was being recorded meanwhile
+        break
+    return [*lost.values()]
+
+
+def _at_work(drive: Drive) -> dict[str, Call]:
+    return {call.id: call for call in drive.run.groups["started"].values() if call.id not in drive.run.frames}
