@@ -50,6 +50,14 @@ class Session(NamedTuple):
     words: WaitingMessage | None
 
 
+class Before(NamedTuple):
+    """Holds a call that a connection was told of, and its result where there was one."""
+
+    name: str
+    arguments: str
+    output: str | None = None
+
+
 class Delivery:
     """Delivers to one connection, from its beginning to its end."""
 
@@ -60,9 +68,22 @@ class Delivery:
         self._sent = 0
         self._told: set[tuple[str, int]] = set()
         self._calls: dict[str, Item] = {}
+        # Calls that the connection was told of when it was opened.
+        self._replayed: dict[str, Before] = {}
         self._wake = asyncio.Event()
         #: Ids of items that came from the connection itself.
         self.own: set[str] = set()
+
+    @property
+    def agent(self) -> str:
+        """Return the path of the agent whose settings the connection has."""
+        return self._agent
+
+    def replayed(self, event: RealtimeModelToolCallEvent) -> Before | None:
+        """Return the call that this is, where the connection was told of it and not the other way round."""
+        before = self._replayed.get(event.call_id)
+        same = before is not None and (before.name, before.arguments) == (event.name, event.arguments)
+        return before if same else None
 
     def rouse(self) -> None:
         """Look again at what there is to deliver."""
@@ -77,6 +98,7 @@ class Delivery:
             self._note(item)
             wire = on_the_wire(item)
             if wire is not None:
+                self._note_replayed(wire)
                 await self._raw("conversation.item.create", item={"id": kept_id(place), **wire})
             self._sent += 1
         waiting = await self._tell_of_waiting()
@@ -98,6 +120,13 @@ class Delivery:
     def _note(self, item: Item) -> None:
         if item.get("type") == "function_call":
             self._calls[cast("str", item.get("call_id"))] = item
+
+    def _note_replayed(self, wire: Item) -> None:
+        label: Any = wire.get("call_id")
+        if wire["type"] == "function_call":
+            self._replayed[label] = Before(wire["name"], wire["arguments"])
+        elif wire["type"] == "function_call_output" and label in self._replayed:
+            self._replayed[label] = self._replayed[label]._replace(output=wire["output"])
 
     async def _deliver(self) -> None:
         while self._sent < len(items := self._items()):

@@ -60,12 +60,16 @@ class Hearing(RealtimeModelListener):
         self._recorded: set[str] = set()
         self._echoes: deque[str] = deque(maxlen=_ECHOES)
         self._response = ""
+        # The agent whose tools the model was given for this turn, while there is one.
+        self._turn_of: str | None = None
         #: How many turns of the model began.
         self.turns = 0
         #: Called for calls, for a connection that was lost, and for an item that the model has itself.
-        self.on_call: Callable[[me.RealtimeModelToolCallEvent], Awaitable[None]]
+        self.on_call: Callable[[me.RealtimeModelToolCallEvent, str], Awaitable[None]]
         self.on_lost: Callable[[], None]
         self.on_own: Callable[[str], None]
+        #: Called for the path of the agent whose tools the connection has.
+        self.under: Callable[[], str]
 
     def sent(self, text: str) -> None:
         """Expect a message that was sent, and is recorded, to come back as an item."""
@@ -87,13 +91,14 @@ class Hearing(RealtimeModelListener):
     # What the model does ------------------------------------------------------------------------------------------
 
     async def _called(self, event: me.RealtimeModelToolCallEvent) -> None:
-        await self.on_call(event)
+        await self.on_call(event, self._turn_of or self.under())
 
     async def _asked(self, event: me.RealtimeModelApprovalRequestEvent) -> None:
         await self._recorder.item({**event.item, "type": "mcp_approval_request"})
 
     async def _turn_started(self, event: me.RealtimeModelTurnStartedEvent) -> None:
         self.turns += 1
+        self._turn_of = self.under()
         self._response = event.response_id or ""
         self._events.put(RealtimeAgentStartEvent(self._agent()[0], self._info))
 
@@ -113,6 +118,7 @@ class Hearing(RealtimeModelListener):
                 said.append(assistant_item(item))
                 self._guards.whole(agent, guards, text, self._response)
         self._turn.clear()
+        self._turn_of = None
         self._guards.ended()
         usage, self._usage = self._usage, Usage()
         await self._recorder.turn(said, usage)
