@@ -12,6 +12,7 @@ from keyturn.core.errors import Conflict
 from keyturn.inbox.desk import Inbox
 from keyturn.realtime import RealtimeAgent, RealtimeRunner
 from keyturn.realtime import model_events as me
+from keyturn.realtime.openai_reading import ServerReader
 from keyturn.testing.loopback.realtime import Call, Event, Turn
 from tests.realtime.attending import OwnModel, conversing, talking_to
 from tests.waiting import turns_of_the_loop, until
@@ -263,3 +264,37 @@ async def test_whatever_arguments_are_nothing_runs_unasked_and_the_session_goes_
         await until(lambda: ("fine", "sunny") in model.outputs())
         assert told.ended is None
     assert ran == ["weather"]
+
+
+@pytest.mark.parametrize("status", ["cancelled", "incomplete", "failed"])
+def test_a_call_whose_response_was_cut_off_is_none_though_its_arguments_are_told_as_done(status: str) -> None:
+    """The provider tells them as done when the user interrupts, too: "pay ann, no, stop!" pays nobody."""
+    reader = ServerReader()
+    item = {"id": "i1", "type": "function_call", "call_id": "c1", "name": "pay", "arguments": ""}
+    where = {"response_id": "r1", "output_index": 0}
+    events: list[Any] = [
+        {"type": "response.created", "response": {"id": "r1"}},
+        {"type": "response.output_item.added", "item": {**item, "status": "in_progress"}, **where},
+        {"type": "response.function_call_arguments.done", "item_id": "i1", "arguments": '{"to": "ann"}', **where},
+        {"type": "response.output_item.done", "item": {**item, "arguments": '{"to"', "status": "incomplete"}, **where},
+        {"type": "response.done", "response": {"id": "r1", "status": status, "output": []}},
+    ]
+    for left_out in (None, 3):
+        told = [each for place, event in enumerate(events) if place != left_out for each in reader.read(event)]
+        assert [each.type for each in told] in (["turn_started", "turn_ended"], ["turn_started"])
+
+
+def test_a_call_runs_with_the_arguments_of_its_item_whatever_was_told_on_the_way() -> None:
+    reader = ServerReader()
+    item = {"id": "i1", "type": "function_call", "call_id": "c1", "name": "pay", "arguments": '{"to": "ann"}'}
+    where = {"response_id": "r1", "output_index": 0}
+    events: list[Any] = [
+        {"type": "response.output_item.added", "item": {**item, "name": "steal", "arguments": ""}, **where},
+        {"type": "response.function_call_arguments.delta", "item_id": "i1", "delta": '{"to": "eve"}', **where},
+        {"type": "response.function_call_arguments.done", "item_id": "i1", "arguments": '{"to": "eve"}', **where},
+        {"type": "response.output_item.done", "item": {**item, "status": "completed"}, **where},
+        {"type": "response.function_call_arguments.done", "item_id": "i1", "arguments": '{"to": "eve"}', **where},
+        {"type": "response.done", "response": {"id": "r1", "status": "completed", "output": [item]}},
+    ]
+    told = [each for event in events for each in reader.read(event) if each.type == "function_call"]
+    assert [(each.name, each.arguments) for each in told] == [("pay", '{"to": "ann"}')]

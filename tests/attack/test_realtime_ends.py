@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from keyturn import Inbox, MemoryJournal, UserError, function_tool
+from keyturn.agents.limits import UsageLimits
 from keyturn.core.errors import StorageError, UsageLimitExceeded
 from keyturn.core.usage import Price, Usage
-from keyturn.agents.limits import UsageLimits
-from keyturn.realtime import RealtimeAgent, RealtimeDisconnected, RealtimeRunner
+from keyturn.realtime import RealtimeAgent, RealtimeRunner
 from keyturn.realtime import model_events as me
 from tests.realtime.attending import OwnModel, Reader, talking_to
-from tests.waiting import never, turns_of_the_loop, until, until_alone
+from tests.waiting import turns_of_the_loop, until, until_alone
 
 ran: list[Any] = []
 

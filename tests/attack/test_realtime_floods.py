@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import GuardrailFunctionOutput, UserError, function_tool, output_guardrail
+from keyturn import GuardrailFunctionOutput, function_tool, output_guardrail
 from keyturn.realtime import RealtimeAgent, RealtimeRunner, event_buffer
 from keyturn.realtime import model_events as me
 from keyturn.realtime.event_buffer import EventBuffer, EventsDropped
@@ -67,7 +67,9 @@ async def test_events_of_any_kind_are_bounded_by_their_size(kind: str) -> None:
     async with session:
         for number in range(150):
             await model.tell(raws[kind](number))
-        held = [event for queue in (session._events._kept, session._events._droppable) for _place, event in queue]
+        held = [
+            event for queue in (session._events._kept, session._events._droppable) for _place, event, _size in queue
+        ]
         distinct = {id(event.data) for event in held if isinstance(event, RealtimeRawModelEvent)}
         assert len(distinct) * len(text) <= event_buffer.MOST_BYTES + 2 * len(text)
 
@@ -78,7 +80,9 @@ async def test_what_a_long_history_costs_an_unread_session_is_bounded() -> None:
     async with session:
         for number in range(5_000):
             await model.tell(said(number))
-        held = [event for _place, event in session._events._droppable if isinstance(event, RealtimeHistoryUpdated)]
+        held = [
+            event for _place, event, _size in session._events._droppable if isinstance(event, RealtimeHistoryUpdated)
+        ]
         assert sum(len(event.history) for event in held) * 8 <= event_buffer.MOST_BYTES
 
 

@@ -55,8 +55,8 @@ class AttendedExecution(Execution):
     # A process that died holds the run so long, and whoever was cut off wants to go on soon.
     lease_ms = 15_000
 
-    #: Called once the run is recorded and moved, and with each step from then on.
-    on_ready: Callable[[], None]
+    #: Called once the run is recorded and before it moves, and with each step from then on.
+    on_ready: Callable[[], Awaitable[None]]
     on_step: Callable[[ev.Step], None]
     #: The name under which replies of the model are counted.
     model = ""
@@ -86,10 +86,10 @@ class AttendedExecution(Execution):
     async def _advanced(self) -> None:
         drive = self.drive
         self._check_limits_of_talking()
+        await self.on_ready()
         drive.feeds[ev.ROOT] = LogFeed(self._stepped)
         timer = asyncio.ensure_future(self._watch_the_clock())
         try:
-            self.on_ready()
             while True:
                 await Loop(drive).advance()
                 await keep_context(drive)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ..agents.context import RunContextWrapper
 from ..agents.guardrail import OutputGuardrail, OutputGuardrailResult
 from ..engine.logger import error_words, logger
 
+# So many looks at once; what is said meanwhile is looked at next, all of it.
+_AT_ONCE = 8
+
+Look = Callable[[], Awaitable[None]]
 Tripped = Callable[[list[OutputGuardrailResult], str, str | None], Awaitable[None]]
 
 
@@ -21,8 +26,12 @@ class OutputGuards:
         self._every = every
         self._tripped = tripped
         self._looked: dict[str, int] = {}
+        self._count = 0
         self._stopped: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        # What is to be looked at once others have been: the newest of each message, and all that are whole.
+        self._next: dict[str, Look] = {}
+        self._closed = False
 
     def said(self, agent: Any, guards: Sequence[OutputGuardrail[Any]], item_id: str, text: str, response: str) -> None:
         """Look at what was said so far, where enough of it is new."""
@@ -31,23 +40,34 @@ class OutputGuards:
         turn = len(text) // self._every if self._every > 0 else len(text)
         if turn > self._looked.get(item_id, 0):
             self._looked[item_id] = turn
-            self._look(agent, guards, text, response)
+            self._look(f"said {item_id}", partial(self._run, agent, guards, text, response))
 
     def whole(self, agent: Any, guards: Sequence[OutputGuardrail[Any]], text: str, response: str) -> None:
         """Look at what was said, now that it is whole."""
         if guards and text and response not in self._stopped:
-            self._look(agent, guards, text, response)
+            self._count += 1
+            self._look(f"whole {self._count}", partial(self._run, agent, guards, text, response))
 
     def ended(self) -> None:
         """Forget a turn that has ended."""
         self._looked.clear()
 
-    def _look(self, agent: Any, guards: Sequence[OutputGuardrail[Any]], text: str, response: str) -> None:
-        task = asyncio.ensure_future(self._run(agent, guards, text, response))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _look(self, what: str, look: Look) -> None:
+        if self._closed:
+            return
+        self._next[what] = look
+        if len(self._tasks) < _AT_ONCE:
+            task = asyncio.ensure_future(self._work())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _work(self) -> None:
+        while self._next:
+            await self._next.pop(next(iter(self._next)))()
 
     async def _run(self, agent: Any, guards: Sequence[OutputGuardrail[Any]], text: str, response: str) -> None:
+        if response in self._stopped:
+            return
         tripped: list[OutputGuardrailResult] = []
         for guard in guards:
             try:
@@ -63,5 +83,7 @@ class OutputGuards:
 
     def close(self) -> None:
         """Stop looking."""
+        self._closed = True
+        self._next.clear()
         for task in self._tasks:
             task.cancel()

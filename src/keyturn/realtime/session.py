@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any, Self, cast
 
 from ..core import commands as cm
@@ -85,8 +86,7 @@ class RealtimeSession(SessionDecisions):
         play = await self._beginning.execution()
         self._put_together(play)
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        play.on_ready = lambda: None if ready.done() else ready.set_result(None)
-        play.on_step = self._step
+        play.on_ready, play.on_step = partial(self._take_in, play, ready), self._step
         self._driver = asyncio.ensure_future(play.finish())
         try:
             await asyncio.wait([ready, self._driver], return_when=asyncio.FIRST_COMPLETED)
@@ -94,7 +94,10 @@ class RealtimeSession(SessionDecisions):
                 self._driver.result()
                 raise UserError("this run is over; begin another conversation")
             self._driver.add_done_callback(self._ended)
-            await self._begin(play)
+            self._recording = self._do(self._recorder.run())
+            self._recording.add_done_callback(self._ended)
+            self._model.add_listener(self._hearing)
+            await self._connections.open()
         except BaseException:
             await self.close(end=False)
             raise
@@ -123,16 +126,15 @@ class RealtimeSession(SessionDecisions):
         named: Any = settings.get("model_name") or getattr(self._model, "model", None)
         return named if isinstance(named, str) and named else type(self._model).__name__
 
-    async def _begin(self, play: AttendedExecution) -> None:
+    async def _take_in(self, play: AttendedExecution, ready: asyncio.Future[None]) -> None:
+        """Take in what the run is, before anything of it moves."""
         frame = self._run.frames[ROOT]
-        self._telling.begin()
-        self._recording = self._do(self._recorder.run())
-        self._recording.add_done_callback(self._ended)
-        self._model.add_listener(self._hearing)
         for path in (*frame.before, frame.agent):  # their tools say what nobody is shown
             await play.drive.toolset(frame, of=path)
         self._hearing.conversation = restored(cast("list[Any]", frame.items), play.drive.secrets_of)
-        await self._connections.open()
+        self._telling.begin()
+        if not ready.done():
+            ready.set_result(None)
 
     def _words(self) -> Any:
         return self._config.get("waiting_message", waiting_message)
