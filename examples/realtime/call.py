@@ -27,9 +27,7 @@ class BadMessage(ValueError):
 class LiveCall:
     """Joins one page with one session."""
 
-    def __init__(
-        self, app: App, session: RealtimeSession, socket: WebSocket, tracker: RealtimePlaybackTracker
-    ) -> None:
+    def __init__(self, app: App, session: RealtimeSession, socket: WebSocket, tracker: RealtimePlaybackTracker) -> None:
         self._app, self._session, self._socket = app, session, socket
         # What the page plays, as far as it says so, and the voice that it was sent last.
         self._tracker = tracker

@@ -163,7 +163,15 @@ async def test_a_page_says_what_it_played_and_an_interruption_names_that(tmp_pat
             await page.says("played", item="another", part=0, ms=9_000)
             await page.says("played", **named, ms=500)
             await page.says("played", **named, ms=240)
-            for wrong in ({"ms": -1}, {"ms": "7"}, {"ms": 1e300}, {"ms": True}, {"part": "x"}, {"item": 7}, {"ms": None}):
+            for wrong in (
+                {"ms": -1},
+                {"ms": "7"},
+                {"ms": 1e300},
+                {"ms": True},
+                {"part": "x"},
+                {"item": 7},
+                {"ms": None},
+            ):
                 await page.says("played", **{**named, "ms": 10, **wrong})
                 await page.until("told", "That was not understood")
             await page.says("interrupt")

@@ -25,32 +25,8 @@ from keyturn.realtime import RealtimeAgent, RealtimeRunner, event_buffer
 from keyturn.realtime import model_events as me
 from keyturn.testing.loopback.realtime import Call, Gate, Turn
 from tests.realtime.attending import OwnModel, Reader, conversing, talking_to
+from tests.realtime.desk import ran, refund, support, weather
 from tests.waiting import turns_of_the_loop, until
-
-ran: list[Any] = []
-
-
-@pytest.fixture(autouse=True)
-def nothing_ran() -> None:
-    ran.clear()
-
-
-@function_tool(needs_approval=True)
-def refund(order: str) -> str:
-    """Refund an order."""
-    ran.append(order)
-    return f"refunded {order}"
-
-
-@function_tool
-def weather() -> str:
-    """Tell the weather."""
-    ran.append("weather")
-    return "sunny"
-
-
-def support(*tools: Any, **more: Any) -> RealtimeAgent[Any]:
-    return RealtimeAgent("Support", instructions="Help.", tools=[*(tools or (refund, weather))], **more)
 
 
 async def test_every_event_has_the_context_and_what_is_said_is_in_the_history() -> None:

@@ -15,10 +15,9 @@ from keyturn.cli.main import main
 from keyturn.journal import open_journal
 from keyturn.realtime import RealtimeAgent, RealtimeRunner
 from tests.realtime.attending import OwnModel, Reader, talking_to
+from tests.realtime.desk import ran
 from tests.server.office import COOKIE, Served, peopled
 from tests.waiting import until
-
-ran: list[str] = []
 
 
 @function_tool(needs_approval=True)
@@ -30,11 +29,6 @@ def login(user: str, password: Annotated[str, Secret]) -> str:
 
 def voice() -> RealtimeAgent[Any]:
     return RealtimeAgent("Voice", instructions="Help.", tools=[login])
-
-
-@pytest.fixture(autouse=True)
-def nothing_ran() -> None:
-    ran.clear()
 
 
 async def waiting(app: App, model: OwnModel) -> tuple[Any, Reader]:

@@ -15,32 +15,8 @@ from keyturn.realtime import model_events as me
 from keyturn.realtime.openai_reading import ServerReader
 from keyturn.testing.loopback.realtime import Call, Event, Turn
 from tests.realtime.attending import OwnModel, conversing, talking_to
+from tests.realtime.desk import ran, refund, support
 from tests.waiting import turns_of_the_loop, until
-
-ran: list[Any] = []
-
-
-@pytest.fixture(autouse=True)
-def nothing_ran() -> None:
-    ran.clear()
-
-
-@function_tool(needs_approval=True)
-def refund(order: str) -> str:
-    """Refund an order."""
-    ran.append(order)
-    return f"refunded {order}"
-
-
-@function_tool
-def weather() -> str:
-    """Tell the weather."""
-    ran.append("weather")
-    return "sunny"
-
-
-def support(*tools: Any, **more: Any) -> RealtimeAgent[Any]:
-    return RealtimeAgent("Support", instructions="Help.", tools=[*(tools or (refund, weather))], **more)
 
 
 async def test_an_id_that_was_used_before_approves_no_other_call() -> None:

@@ -7,25 +7,16 @@ from typing import Any
 
 import pytest
 
-from keyturn import GuardrailFunctionOutput, function_tool, output_guardrail
-from keyturn.realtime import RealtimeAgent, RealtimeRunner, event_buffer
+from keyturn import GuardrailFunctionOutput, output_guardrail
+from keyturn.realtime import RealtimeRunner, event_buffer
 from keyturn.realtime import model_events as me
 from keyturn.realtime.event_buffer import EventBuffer, EventsDropped
 from keyturn.realtime.items import AssistantMessageItem, AssistantText
 from keyturn.realtime.openai_reading import ServerReader
 from keyturn.realtime.session_events import RealtimeHistoryUpdated, RealtimeRawModelEvent
 from tests.realtime.attending import OwnModel, Reader, talking_to
+from tests.realtime.desk import support
 from tests.waiting import never, turns_of_the_loop, until
-
-
-@function_tool(needs_approval=True)
-def refund(order: str) -> str:
-    """Refund an order."""
-    return f"refunded {order}"
-
-
-def support(**more: Any) -> RealtimeAgent[Any]:
-    return RealtimeAgent("Support", instructions="Help.", tools=[refund], **more)
 
 
 def said(number: int, text: str = "hi") -> me.RealtimeModelItemUpdatedEvent:

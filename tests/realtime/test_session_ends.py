@@ -11,35 +11,11 @@ from keyturn import Inbox, MemoryJournal, UserError, function_tool
 from keyturn.agents.limits import UsageLimits
 from keyturn.core.errors import StorageError, UsageLimitExceeded
 from keyturn.core.usage import Price, Usage
-from keyturn.realtime import RealtimeAgent, RealtimeRunner
+from keyturn.realtime import RealtimeRunner
 from keyturn.realtime import model_events as me
 from tests.realtime.attending import OwnModel, Reader, talking_to
+from tests.realtime.desk import ran, refund, support
 from tests.waiting import turns_of_the_loop, until, until_alone
-
-ran: list[Any] = []
-
-
-@pytest.fixture(autouse=True)
-def nothing_ran() -> None:
-    ran.clear()
-
-
-@function_tool(needs_approval=True)
-def refund(order: str) -> str:
-    """Refund an order."""
-    ran.append(order)
-    return f"refunded {order}"
-
-
-@function_tool
-def weather() -> str:
-    """Tell the weather."""
-    ran.append("weather")
-    return "sunny"
-
-
-def support(*tools: Any, **more: Any) -> RealtimeAgent[Any]:
-    return RealtimeAgent("Support", instructions="Help.", tools=[*(tools or (refund, weather))], **more)
 
 
 class Failing(MemoryJournal):
