@@ -25,6 +25,11 @@ class Failing(MemoryJournal):
         super().__init__()
         self.broken = False
         self.failed = 0
+        self.watched = 0
+
+    def watch(self, *args: Any, **more: Any) -> Any:
+        self.watched += 1
+        return super().watch(*args, **more)
 
     async def append(self, *args: Any, **more: Any) -> Any:
         if self.broken:
@@ -147,7 +152,7 @@ async def test_reconnecting_a_connection_that_lives_replaces_it_and_delivers_on(
         await asyncio.gather(session.reconnect(), session.reconnect())
         await session.send_message("still there?")
         await until(lambda: "still there?" in str(model.sent))
-        await asyncio.sleep(0.3)
+        await turns_of_the_loop(500)
         assert (model.connects, told.errors()) == (4, [])
 
 
@@ -160,7 +165,7 @@ async def test_reconnecting_while_a_lost_connection_is_made_anew_makes_one() -> 
             self.at_once += 1
             self.most = max(self.most, self.at_once)
             try:
-                await asyncio.sleep(0.05)
+                await turns_of_the_loop(20)
                 await super().connect(options)
             finally:
                 self.at_once -= 1
@@ -172,7 +177,7 @@ async def test_reconnecting_while_a_lost_connection_is_made_anew_makes_one() -> 
         await session.reconnect()
         await session.send_message("hello?")
         await until(lambda: "hello?" in str(model.sent))
-        await asyncio.sleep(0.3)
+        await turns_of_the_loop(500)
         assert model.most == 1
         assert str(model.sent).count("hello?") == 1
         assert told.errors() == []
@@ -220,8 +225,7 @@ async def test_a_late_word_on_an_old_connection_ends_no_new_one() -> None:
         await until(lambda: not model.connected)
         await model.connect(options)
         slow.set()
-        await turns_of_the_loop(300)
-        await asyncio.sleep(0.1)
+        await turns_of_the_loop(500)
         statuses = [event.status for event in heard.of("connection_status")]
         assert statuses == ["connecting", "connected", "connecting", "connected"]
         await model.close()
@@ -307,12 +311,7 @@ async def test_a_store_that_failed_once_does_not_make_a_session_deaf() -> None:
     async with talking_to(model, support(), journal=journal) as (_session, told):
         await model.calls("refund", '{"order": "A1"}')
         await told.until("tool_approval_required")
-        await asyncio.sleep(0.2)  # it listens
-        watch = journal.watch
         failed: list[int] = []
-
-        def once(*args: Any, **more: Any) -> Any:
-            return watch(*args, **more)
 
         async def heard(place: int) -> bool:
             if not failed:
@@ -323,6 +322,7 @@ async def test_a_store_that_failed_once_does_not_make_a_session_deaf() -> None:
         drive = _session.opened().drive
         hears = drive.heard
         drive.heard = heard
+        await until(lambda: journal.watched)
         [row] = await Inbox(journal).list()
         await Inbox(journal).approve(row, by="ann")
         await told.until("tool_end", seconds=10)

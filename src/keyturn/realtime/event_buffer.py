@@ -12,9 +12,8 @@ from collections import deque
 from dataclasses import is_dataclass
 from typing import Any, cast
 
-from pydantic import BaseModel
-
 from ..core.errors import KeyturnError
+from .items import Part
 from .session_events import (
     DROPPABLE,
     RealtimeAudio,
@@ -162,6 +161,6 @@ def _weight(held: Any) -> int:
             left += cast("list[Any]", value)
         elif isinstance(value, BaseException):
             left += value.args
-        elif isinstance(value, BaseModel) or is_dataclass(value):
+        elif isinstance(value, Part) or is_dataclass(value):
             left += vars(value).values()
     return weight

@@ -89,6 +89,8 @@ class _Recent(OrderedDict[str, Any]):
 
 
 class _Few(_Recent):
+    """Keeps a few entries, which may be large."""
+
     most = 64
 
 

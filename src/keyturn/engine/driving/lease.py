@@ -151,12 +151,8 @@ async def _renew(drive: Drive, journal: Journal, ttl_ms: int) -> None:
 async def _listen(drive: Drive, journal: Journal) -> None:
     """Take in what others append while the run is held; a run that waits for people has no next step of its own."""
     while True:
-        place = len(drive.live.log)
         try:
-            async with contextlib.aclosing(journal.watch(drive.run.id, place, others=True)) as lines:
-                async for _line in lines:
-                    place += 1
-                    await drive.heard(place)  # which reads it again, and verifies what it reads
+            await _follow(drive, journal)
             return
         except LogDamaged as error:  # the next append says so, where it can be handled
             logger.warning("what others say to run %s cannot be read: %s", drive.run.id, error_words(error))
@@ -164,3 +160,11 @@ async def _listen(drive: Drive, journal: Journal) -> None:
         except StorageError as error:
             logger.warning("what others say to run %s is not heard, trying again: %s", drive.run.id, error_words(error))
         await asyncio.sleep(_LISTEN_AGAIN)
+
+
+async def _follow(drive: Drive, journal: Journal) -> None:
+    place = len(drive.live.log)
+    async with contextlib.aclosing(journal.watch(drive.run.id, place, others=True)) as lines:
+        async for _line in lines:
+            place += 1
+            await drive.heard(place)  # which reads it again, and verifies what it reads
