@@ -428,3 +428,13 @@ async def test_limits_that_are_none_are_refused_at_the_call() -> None:
     wrong: Any = {"usage_limits": 7}
     with pytest.raises(UserError, match="usage_limits"):
         await RealtimeRunner(support(), model=OwnModel(), config=wrong).run()
+
+
+async def test_usage_of_turns_that_never_end_counts_too() -> None:
+    model = OwnModel()
+    config: Any = {"usage_limits": UsageLimits(total_tokens=20)}
+    async with talking_to(model, support(), config=config) as (_session, told):
+        for _ in range(4):
+            await model.tell(me.RealtimeModelUsageEvent(spent(10)))
+        await until(lambda: told.ended)
+        assert isinstance(told.ended, UsageLimitExceeded)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keyturn import GuardrailFunctionOutput, output_guardrail
-from keyturn.realtime import RealtimeRunner, event_buffer
+from keyturn.realtime import RealtimeRunner, event_buffer, recording
 from keyturn.realtime import model_events as me
 from keyturn.realtime.event_buffer import EventBuffer, EventsDropped
 from keyturn.realtime.items import AssistantMessageItem, AssistantText
@@ -141,3 +141,34 @@ async def test_the_buffer_tells_its_bytes_as_they_are() -> None:
     for _ in range(100):
         await events.get()
     assert events._bytes == 0
+
+
+async def test_calls_that_wait_are_so_many_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that calls and calls what nobody decides is told to wait: each open call costs at every step."""
+    monkeypatch.setattr(recording, "MOST_OPEN", 5)
+    model = OwnModel()
+    async with talking_to(model, support()) as (session, told):
+        for number in range(8):
+            await model.calls("refund", f'{{"order": "A{number}"}}', f"c{number}")
+        await until(lambda: len(model.outputs()) == 3)
+        assert [call for call, _said in model.outputs()] == ["c5", "c6", "c7"]
+        assert "too many" in model.outputs()[0][1]
+        assert len(session.pending_approvals) == 5
+        await session.reject_tool_call("c0")
+        await told.until("tool_end")
+        await model.calls("refund", '{"order": "B"}', "c8")
+        await told.until("tool_approval_required", 6)
+        assert told.ended is None
+
+
+async def test_a_guardrail_that_fails_is_told_and_not_only_logged() -> None:
+    @output_guardrail
+    async def broken(_context: Any, _agent: Any, _text: Any) -> GuardrailFunctionOutput:
+        raise LookupError("no such rule")
+
+    model = OwnModel()
+    async with talking_to(model, support(output_guardrails=[broken])) as (_session, told):
+        await model.says("Hello.")
+        await told.until("error")
+        assert isinstance(told.errors()[0], LookupError)
+        assert told.ended is None

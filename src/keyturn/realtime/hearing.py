@@ -105,7 +105,9 @@ class Hearing(RealtimeModelListener):
     async def _used(self, event: me.RealtimeModelUsageEvent) -> None:
         if not addable(event.usage.counts()):
             raise ModelBehaviorError("the model counts a usage that cannot be added; it is left out")
+        before, self._usage = self._usage, Usage()
         self._usage.add(event.usage)
+        await self._recorder.turn([], before)  # of a turn whose end was never told
 
     async def _turn_ended(self, event: me.RealtimeModelTurnEndedEvent | None) -> None:
         agent, guards = self._agent()

@@ -21,10 +21,13 @@ Tripped = Callable[[list[OutputGuardrailResult], str, str | None], Awaitable[Non
 class OutputGuards:
     """Looks at one response after the other; the first guardrail that trips stops a response, once."""
 
-    def __init__(self, context: RunContextWrapper[Any], every: int, tripped: Tripped) -> None:
+    def __init__(
+        self, context: RunContextWrapper[Any], every: int, tripped: Tripped, failed: Callable[[Exception], None]
+    ) -> None:
         self._context = context
         self._every = every
         self._tripped = tripped
+        self._failed = failed
         self._looked: dict[str, int] = {}
         self._count = 0
         self._stopped: set[str] = set()
@@ -74,6 +77,7 @@ class OutputGuards:
                 result = await guard.run(self._context, agent, text)
             except Exception as error:  # what cannot be judged does not stop a conversation, and is not silent
                 logger.warning("output guardrail %r failed on what was said: %s", guard.get_name(), error_words(error))
+                self._failed(error)
                 continue
             if result.output.tripwire_triggered:
                 tripped.append(result)

@@ -23,6 +23,8 @@ from .model_events import RealtimeModelToolCallEvent
 
 # So many things of a model that talks faster than a store writes; then its connection is read more slowly.
 _MOST = 256
+# So many calls of a model are open at most.
+MOST_OPEN = 1_000
 
 
 class NotTaken(ModelBehaviorError):
@@ -98,6 +100,11 @@ class Recorder:
         """Refuse a call that is open already."""
         run = self._drive.run
         calls: list[Call] = [run.calls[call] for call in run.frames[ROOT].calls] if ROOT in run.frames else []
+        if len(calls) >= MOST_OPEN:
+            raise NotTaken(
+                f"the model called {event.name!r} while {len(calls)} of its calls are open; it was not recorded",
+                "The call was not taken: too many calls are open. Wait for their results.",
+            )
         for call in calls:
             proposal, told = call.proposal, call.raw.get("arguments")
             if (proposal.label, proposal.name, told) == (event.call_id, event.name, event.arguments):

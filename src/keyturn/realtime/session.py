@@ -108,7 +108,7 @@ class RealtimeSession(SessionDecisions):
         self._info = RealtimeEventInfo(play.live.context)
         self._events = EventBuffer(self._info)
         every = self._config.get("guardrails_settings", {}).get("debounce_text_length", _DEBOUNCE)
-        self._guards = OutputGuards(play.live.context, every, self._tripped)
+        self._guards = OutputGuards(play.live.context, every, self._tripped, self._failed)
         play.model = self._model_name()
         self._recorder = Recorder(play.drive, play.model, self._refused)
         self._hearing = Hearing(self._events, self._info, Conversation(), self._recorder, self._guards, self._at_work)
