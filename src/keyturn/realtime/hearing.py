@@ -68,6 +68,8 @@ class Hearing(RealtimeModelListener):
         self.on_call: Callable[[me.RealtimeModelToolCallEvent, str], Awaitable[None]]
         self.on_lost: Callable[[], None]
         self.on_own: Callable[[str], None]
+        #: Called for the id of a call of the provider's own that is asked about.
+        self.on_asked: Callable[[str], None]
         #: Called for the path of the agent whose tools the connection has.
         self.under: Callable[[], str]
 
@@ -94,6 +96,7 @@ class Hearing(RealtimeModelListener):
         await self.on_call(event, self._turn_of or self.under())
 
     async def _asked(self, event: me.RealtimeModelApprovalRequestEvent) -> None:
+        self.on_asked(str(event.item.get("id")))
         await self._recorder.item({**event.item, "type": "mcp_approval_request"})
 
     async def _turn_started(self, event: me.RealtimeModelTurnStartedEvent) -> None:

@@ -118,6 +118,7 @@ class RealtimeSession(SessionDecisions):
         made = self._connections = Connections(self._model, self._model_config, self._config, line)
         self._hearing.on_call, self._hearing.on_lost = self._called, made.lost
         self._hearing.on_own = lambda item_id: made.delivery.own.add(item_id)
+        self._hearing.on_asked = lambda request: made.delivery.asked.add(request)
         self._hearing.under = lambda: made.delivery.agent
 
     def _model_name(self) -> str:
