@@ -15,7 +15,7 @@ from keyturn.realtime import RealtimeRunner
 from keyturn.realtime import model_events as me
 from tests.realtime.attending import OwnModel, Reader, talking_to
 from tests.realtime.desk import ran, refund, support
-from tests.waiting import turns_of_the_loop, until, until_alone
+from tests.waiting import never, turns_of_the_loop, until, until_alone
 
 
 class Failing(MemoryJournal):

@@ -1,4 +1,4 @@
-"""Calls that a provider makes itself, of a hosted MCP server, wait for a person like any: its word goes where it asked."""
+"""Calls that a provider makes itself, of a hosted MCP server, wait for a person; the word goes where it was asked."""
 
 from __future__ import annotations
 
