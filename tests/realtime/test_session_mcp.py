@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from keyturn import HostedMCPTool, MemoryJournal
 from keyturn.audit.checker import check
+from keyturn.journal import open_journal
 from keyturn.realtime import RealtimeAgent
 from keyturn.realtime import model_events as me
 from keyturn.testing.loopback.realtime import AskApproval
@@ -65,3 +67,33 @@ async def test_a_word_on_a_hosted_call_goes_to_no_other_connection() -> None:
         await until(lambda: "mcp_approval_response" in str(model.sent))
         [said] = [each for each in model.sent if "mcp_approval_response" in str(each)]
         assert said.message["other_data"]["item"]["approve"] is False
+
+
+@pytest.mark.parametrize("name", ["\ud800", "", 7, None])
+async def test_a_request_by_an_odd_id_ends_no_session(name: Any, tmp_path: Path) -> None:
+    journal: Any = open_journal(f"sqlite:///{tmp_path}/runs.db")
+    model = OwnModel()
+    async with talking_to(model, reader(), journal=journal) as (session, told):
+        await model.tell(me.RealtimeModelApprovalRequestEvent({**ASKED, "id": name}))
+        await told.until("error")
+        assert session.pending_approvals == []
+        await model.tell(me.RealtimeModelApprovalRequestEvent(dict(ASKED)))
+        await told.until("tool_approval_required")
+        assert told.ended is None
+
+
+@pytest.mark.parametrize("name", ["\ud800", "\x00", "x" * 100_000])
+async def test_words_of_an_odd_id_end_no_session(name: str, tmp_path: Path) -> None:
+    journal: Any = open_journal(f"sqlite:///{tmp_path}/runs.db")
+    model = OwnModel()
+    async with talking_to(model, reader(), journal=journal) as (session, told):
+        await model.tell(me.RealtimeModelInputAudioTranscriptionCompletedEvent(name, "hello"))
+        await model.says("Hello.", name + "2", name)
+        await model.tell(me.RealtimeModelApprovalRequestEvent(dict(ASKED)))
+        await told.until("tool_approval_required")
+        assert told.ended is None
+        run = session.run_id
+    assert (await check(journal)).ok
+    async with talking_to(again := OwnModel(), reader(), journal=journal, resume=run) as (session, _told):
+        await until(lambda: "Hello." in str(again.sent))
+        assert len(session.pending_approvals) == 1
