@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from keyturn import Inbox, MemoryJournal, UserError, function_tool
+from keyturn import App, Inbox, MemoryJournal, RunConfig, UserError, function_tool
 from keyturn.agents.limits import UsageLimits
+from keyturn.audit.checker import check
 from keyturn.core.errors import StorageError, UsageLimitExceeded
 from keyturn.core.usage import Price, Usage
 from keyturn.realtime import RealtimeRunner
@@ -436,3 +437,33 @@ async def test_usage_of_turns_that_never_end_counts_too() -> None:
             await model.tell(me.RealtimeModelUsageEvent(spent(10)))
         await until(lambda: told.ended)
         assert isinstance(told.ended, UsageLimitExceeded)
+
+
+async def test_the_limits_of_an_app_hold_for_its_sessions() -> None:
+    agent = support()
+    config = RunConfig(usage_limits=UsageLimits(requests=1))
+    async with App([agent], MemoryJournal(), run_config=config, worker=False) as app:
+        model = OwnModel()
+        async with talking_to(model, agent, app=app) as (_session, told):
+            await model.says("One.", usage=spent(10))
+            await until(lambda: told.ended)
+            assert isinstance(told.ended, UsageLimitExceeded)
+            await until(lambda: model.closes)
+
+
+async def test_a_call_that_waited_over_the_limit_is_still_decided_by_people() -> None:
+    """The limit is of what the model uses: what a person approves afterwards runs, and no model is asked."""
+    agent, journal, model = support(), MemoryJournal(), OwnModel()
+    async with App([agent], journal) as app:
+        config: Any = {"usage_limits": UsageLimits(requests=1)}
+        async with talking_to(model, agent, app=app, config=config) as (_session, told):
+            await model.calls("refund", '{"order": "A1"}')
+            await told.until("tool_approval_required")
+            await model.says("One.", usage=spent(10))
+            await until(lambda: told.ended)
+        assert ran == []
+        [row] = await app.inbox.list()
+        await app.inbox.approve(row, by="ann")
+        await until(lambda: ran)
+    assert (ran, model.connects) == (["A1"], 1)
+    assert (await check(journal)).ok
