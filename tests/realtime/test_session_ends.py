@@ -467,3 +467,12 @@ async def test_a_call_that_waited_over_the_limit_is_still_decided_by_people() ->
         await until(lambda: ran)
     assert (ran, model.connects) == (["A1"], 1)
     assert (await check(journal)).ok
+
+
+async def test_entering_twice_at_once_makes_one_run() -> None:
+    journal, model = MemoryJournal(), OwnModel()
+    session = await RealtimeRunner(support(), model=model, journal=journal).run()
+    said = await asyncio.gather(session.enter(), session.enter(), return_exceptions=True)
+    assert [type(each) for each in said] == [type(session), UserError]
+    await session.close()
+    assert (len(await journal.runs()), model.connects) == (1, 1)

@@ -120,7 +120,9 @@ class AttendedExecution(Execution):
                 logger.info("time passed for run %s and is not recorded: %s", self.run.id, error_words(error))
                 return
             except StorageError as error:
-                logger.warning("time passed for run %s, trying again: %s", self.run.id, error_words(error))
+                logger.warning(
+                    "time passed for run %s and is not recorded, trying again: %s", self.run.id, error_words(error)
+                )
                 await asyncio.sleep(_TRY_AGAIN)
                 continue
             self.drive.rouse()

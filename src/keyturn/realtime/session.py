@@ -65,6 +65,7 @@ class RealtimeSession(SessionDecisions):
         self._driver: asyncio.Task[Any] | None = None
         self._recording: asyncio.Task[None] | None = None
         self._stepped = asyncio.Event()
+        self._entered = False
         # Whether somebody closes it, and whether that is done.
         self._closed = False
         self._over = asyncio.Event()
@@ -81,8 +82,9 @@ class RealtimeSession(SessionDecisions):
 
     async def enter(self) -> Self:
         """Begin the run, or take it up, and connect the model."""
-        if self._play is not None:
+        if self._entered:
             raise UserError("a session is entered once; make another one with RealtimeRunner.run")
+        self._entered = True
         play = await self._beginning.execution()
         self._put_together(play)
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -113,7 +115,8 @@ class RealtimeSession(SessionDecisions):
         self._recorder = Recorder(play.drive, play.model, self._refused)
         self._hearing = Hearing(self._events, self._info, Conversation(), self._recorder, self._guards, self._at_work)
         self._telling = Telling(play.drive, self._info, self._events.put, self._hearing.answered)
-        session = Session(lambda: self._run, self._send, self._settings, self._words())
+        words = self._config.get("waiting_message", waiting_message)
+        session = Session(lambda: self._run, self._send, self._settings, words)
         line = Line(session, lambda: self._run.frames[ROOT].agent, self._failed, lambda: self._hearing.turns)
         made = self._connections = Connections(self._model, self._model_config, self._config, line)
         self._hearing.on_call, self._hearing.on_lost = self._called, made.lost
@@ -136,9 +139,6 @@ class RealtimeSession(SessionDecisions):
         self._telling.begin()
         if not ready.done():
             ready.set_result(None)
-
-    def _words(self) -> Any:
-        return self._config.get("waiting_message", waiting_message)
 
     async def _settings(self, path: str) -> RealtimeSessionModelSettings:
         """Return the settings of the model under an agent: its instructions, tools and handoffs as they are now."""
