@@ -411,11 +411,6 @@ class Reference(Time):
             frame["items"] = [item for part in parts for item in part] + queued
         frame |= {"agent": c.agent, "then": "model"}
 
-    def switch_agent(self, c: cm.SwitchAgent) -> None:
-        self.alive()
-        need(c.frame in self.frames and not self.frames[c.frame]["barrier"])
-        self.frames[c.frame]["agent"] = c.agent
-
     def void_call(self, c: cm.VoidCall) -> None:
         self.alive()
         call = self.call(c.call, "asked", *READY)

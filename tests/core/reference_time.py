@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from keyturn.core import commands as cm
 from keyturn.core.policy import milliseconds
 from tests.core.reference_beside import Beside
+from tests.core.reference_rules import need
 from tests.core.reference_seen import READY
 
 
@@ -59,3 +60,8 @@ class Time(Beside):
         else:
             call["state"] = "expired"
             self.decided[call["id"]] = cm.Decision(call["id"], "expire", self.shown(call), via="clock")
+
+    def switch_agent(self, c: cm.SwitchAgent) -> None:
+        self.alive()
+        need(c.frame in self.frames and not self.frames[c.frame]["barrier"])
+        self.frames[c.frame]["agent"] = c.agent

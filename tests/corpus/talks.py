@@ -10,7 +10,7 @@ from typing import Any
 from keyturn import Inbox, RunState
 from keyturn.realtime import RealtimeAgent, RealtimeRunner, RealtimeSession
 from tests.corpus.stories import FREE, PAY
-from tests.realtime.talking import TalkingModel, quiet
+from tests.realtime.own_model import TalkingModel, quiet
 from tests.waiting import until
 
 
@@ -26,13 +26,13 @@ async def begun(journal: Any) -> RealtimeSession:
     session = await (await RealtimeRunner(agent(), model=model, journal=journal).run()).enter()
     await session.send_message("go")
     for name, n in (("pay", 1), ("free", 2), ("pay", 3)):
-        await model.call(name, {"n": n}, f"{name}_{n}")
-    await until(lambda: len(session.pending_approvals) == 2 and "free_2" in model.outputs)
+        await model.calls(name, {"n": n}, f"{name}_{n}")
+    await until(lambda: len(session.pending_approvals) == 2 and "free_2" in dict(model.outputs()))
     await session.approve_tool_call("pay_1", by="ada")
-    await until(lambda: "pay_1" in model.outputs)
-    await model.call("transfer_to_second", "{}", "to_0")
-    await until(lambda: "to_0" in model.outputs)
-    await model.call("pay", {"n": 4}, "pay_4")
+    await until(lambda: "pay_1" in dict(model.outputs()))
+    await model.calls("transfer_to_second", "{}", "to_0")
+    await until(lambda: "to_0" in dict(model.outputs()))
+    await model.calls("pay", {"n": 4}, "pay_4")
     await until(lambda: len(session.pending_approvals) == 2)
     await quiet(session)
     await session.close()
@@ -79,6 +79,6 @@ async def to_the_end(journal: Any, given: str | RunState[Any]) -> dict[str, Any]
     await quiet(session)
     items = [event.message["other_data"]["item"] for event in model.sent if "other_data" in str(event)]
     outputs = {item["call_id"]: item["output"] for item in items if item["type"] == "function_call_output"}
-    shown["outputs"] = dict(sorted((outputs | model.outputs).items()))
+    shown["outputs"] = dict(sorted((outputs | dict(model.outputs())).items()))
     await session.close()
     return shown
