@@ -13,7 +13,7 @@ import pytest
 from keyturn import Conflict, UserError
 from keyturn.cli.finding import find_grant
 from keyturn.cli.main import main
-from keyturn.cli.remote import RemoteInbox
+from keyturn.cli.seats.remote_inbox import RemoteInbox
 from keyturn.client import AsyncClient, Client, ServerError
 from keyturn.journal.rows import Query
 from keyturn.wire.seen import GrantSeen
@@ -72,7 +72,7 @@ def test_the_grants_of_a_server_are_looked_through_page_by_page() -> None:
     asked: list[str | None] = []
 
     class Inbox:
-        async def grants(self, *, run: str | None, limit: int, after: str | None) -> list[GrantSeen]:
+        async def grants(self, *, run: str | None, state: str | None, limit: int, after: str | None) -> list[GrantSeen]:
             asked.append(after)
             made = range(500) if after is None else range(500, 501)
             return [GrantSeen(f"{n:032x}", "r", "pay", "desk", 0, False, False, {}, False) for n in made]

@@ -13,8 +13,9 @@ from typing import Any, cast
 from ..core.errors import UserError
 from ..inbox.desk import Inbox
 from .printing import print_labelled
-from .remote import RemoteInbox
-from .with_journal import Told, by_of, describe_app, describe_journal, login_of, run_with_inbox
+from .seats.remote_inbox import RemoteInbox
+from .seats.sitting import run_with_inbox
+from .with_journal import Told, by_of, describe_app, describe_journal, login_of
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
