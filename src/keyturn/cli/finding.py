@@ -52,11 +52,11 @@ async def find_run(store: Runs, given: str) -> RunRow:
 
 
 async def find_grant(inbox: Inbox, given: str) -> GrantRow:
-    """Return the grant of an id."""
+    """Return the grant of an id, the one that holds rather than a copy that a fork left revoked."""
     found = await _fitting(given, inbox.grants, Query(), lambda row: (0, f"{row.run}/{row.id}"))
     if not found:
         raise UserError(f"no grant begins with {given!r}; keyturn grants lists them")
-    return _only(given, found, "grants")
+    return _only(given, [row for row in found if not row.revoked] or found, "grants")
 
 
 async def _fitting(

@@ -134,7 +134,7 @@ def _entry(place: int, entry: dict[str, Any]) -> str:
 def _words(event: dict[str, Any]) -> str:
     said: list[str] = []
     for name, value in event.items():
-        texts = cast("list[object]", value) if isinstance(value, list) else [value]
+        texts = cast("list[object]", value) if isinstance(value, list | tuple) else [value]
         text = " and ".join(map(str, texts))
         if text not in ("", "None", "person") and name not in ("e", "digest", "public"):
             said.append(f"{escape(name, keep='')} {escape(text, keep='')}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Any, Self
 
 import msgspec
@@ -140,10 +141,11 @@ class AsyncClient:
         while True:
             try:
                 last = None if after < 0 else str(after)
-                async for _, data in self._sender.events(f"/runs/{run}/events", last, **asked):
-                    line = read(data, RunLine)
-                    after, broken = line.line, 0
-                    yield line
+                async with aclosing(self._sender.events(f"/runs/{run}/events", last, **asked)) as lines:
+                    async for _, data in lines:
+                        line = read(data, RunLine)
+                        after, broken = line.line, 0
+                        yield line
                 if not follow or (await self.get(run)).status in _OVER:
                     return
             except ServerError as error:

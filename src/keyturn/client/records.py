@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..audit.decisions.entries import AuditEntry
+from ..directory.reads import Read
 from ..inbox.insights import InsightsReport
 from ..inbox.suggestions import Suggestion
 from ..wire import said
-from ..wire.records import AuditPage, PolicySeen, ReadSeen, ReadsPage, ReplayReport, Suggestions, Verified
+from ..wire.records import AuditPage, PolicySeen, ReadsPage, ReplayReport, Suggestions, Verified
 from .sending import Sender
 
 
@@ -28,7 +29,7 @@ class AsyncAudit:
 
     async def reads(
         self, *, person: str | None = None, request: str | None = None, limit: int = 10_000
-    ) -> Sequence[ReadSeen]:
+    ) -> Sequence[Read]:
         """Return who read the arguments of calls, the oldest first: what is on record of it."""
         pages = self._sender.pages("/audit/reads", ReadsPage, limit, person=person, request=request)
         return [each async for page in pages for each in page.reads]

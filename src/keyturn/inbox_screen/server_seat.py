@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, LiteralString, cast
 
 from ..client import AsyncClient, ServerError
@@ -132,9 +132,16 @@ class ServerSeat:
         item = request.item
         shown = {"digest": item.digest, "revision": item.request.revision}
         what = repr((item.request_id, shown, word, given, sorted(more.items())))
+        said: RequestRow = await self._once(
+            what, lambda name: getattr(self._inbox, word)(item.request_id, *given, once=name, **shown, **more)
+        )
+        return said
+
+    async def _once(self, what: str, saying: Callable[[str], Awaitable[Any]]) -> Any:
+        """Say something under a name that it keeps until the server has answered."""
         name = self._names.setdefault(what, secrets.token_hex(16))
         try:
-            made: RequestRow = await getattr(self._inbox, word)(item.request_id, *given, once=name, **shown, **more)
+            made = await saying(name)
         except ServerError:
             raise  # nobody knows whether it was recorded: the name stays
         except Exception:
@@ -152,8 +159,10 @@ class ServerSeat:
 
     async def says_all(self, word: str, rows: Sequence[RequestRow], note: str | None) -> Sequence[Outcome]:
         """Say one word of several requests, of each as it was shown."""
-        deciding = self._inbox.approve_all if word == "approve" else self._inbox.reject_all
-        return await deciding(rows, note=note)
+        deciding: Any = self._inbox.approve_all if word == "approve" else self._inbox.reject_all
+        what = repr((word, [(row.id, row.digest) for row in rows], note))
+        made: Sequence[Outcome] = await self._once(what, lambda name: deciding(rows, note=note, once=name))
+        return made
 
     async def edits(self, request: ShownRequest, typed: Mapping[str, str]) -> None:
         """Change arguments as they were typed, as the server's tool checks them."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
 
 from ..audit.decisions.entries import AuditEntry
-from ..core.encodable import moment
 from ..directory.reads import Read
 from ..inbox.replay import Replayed, Unread
 from ..inbox.suggestions import Suggestion
@@ -39,27 +37,10 @@ class Verified(msgspec.Struct, frozen=True):
     notes: list[str]
 
 
-class ReadSeen(msgspec.Struct, frozen=True):
-    """Says that somebody read arguments: who (null for the program itself) by which proof, how, and of what."""
-
-    at: datetime
-    by: str | None
-    strength: str | None
-    how: str
-    requests: list[str]
-    what: str
-
-    @classmethod
-    def of(cls, read: Read) -> ReadSeen:
-        """Show what is on record."""
-        by = (None, None) if read.by is None else (read.by.id, read.by.strength)
-        return cls(moment(read.at), *by, read.how, list(read.requests), read.what)
-
-
 class ReadsPage(msgspec.Struct, frozen=True):
     """Holds a page of who read what; `next` is the place of the one that follows, null if there is none."""
 
-    reads: list[ReadSeen]
+    reads: list[Read]
     next: int | None
 
 

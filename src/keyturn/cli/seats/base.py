@@ -11,13 +11,14 @@ from typing import Any, NamedTuple, Protocol
 
 from ...audit.decisions.entries import AuditEntry
 from ...core.people import Proof
+from ...directory.reads import Read
 from ...inbox.insights import InsightsReport
 from ...inbox.stopped import Story
 from ...inbox.suggestions import Suggestion
 from ...journal.rows import Query, RequestRow, RunRow
 from ...proofs.base import PublicKey
 from ...wire.people import DelegationSeen, KeySeen, PersonSeen, TokenSeen
-from ...wire.records import ReadSeen, ReplayReport
+from ...wire.records import ReplayReport
 
 #: What signs a challenge.
 Signing = Callable[[bytes], Proof]
@@ -139,7 +140,7 @@ class Record(Protocol):
         """Return decisions, the oldest run first."""
         ...
 
-    async def reads(self, *, person: str | None, request: str | None) -> Sequence[ReadSeen]:
+    async def reads(self, *, person: str | None, request: str | None) -> Sequence[Read]:
         """Return who read the arguments of calls."""
         ...
 

@@ -20,7 +20,7 @@ from ...core.states import OVER
 from ...directory import events as ev
 from ...directory.login import DECIDE
 from ...directory.people import People
-from ...directory.reads import Reads
+from ...directory.reads import Read, Reads
 from ...engine.run.log_cache import log_in
 from ...engine.run.open_run import chain_of
 from ...inbox.desk import Inbox
@@ -34,7 +34,7 @@ from ...policies.rules import Policy
 from ...proofs.base import PublicKey
 from ...render.escape import escape
 from ...wire.people import DelegationSeen, KeySeen, PersonSeen, TokenSeen
-from ...wire.records import ReadSeen, ReplayCount, ReplayReport
+from ...wire.records import ReplayCount, ReplayReport
 from ..with_journal import author_of, by_of, hinting, login_of, reader_of
 from .base import Book, Line, Outcome, Seat, Signing, Start
 
@@ -201,9 +201,9 @@ class JournalRecord:
         by = await reader_of(self._people, self._given)
         return await self._audit.search(by=by, after=after, limit=limit, **terms)
 
-    async def reads(self, *, person: str | None, request: str | None) -> Sequence[ReadSeen]:
+    async def reads(self, *, person: str | None, request: str | None) -> Sequence[Read]:
         """Return who read the arguments of calls."""
-        return [ReadSeen.of(each) for each in await self._audit.reads(person=person, request=request)]
+        return await self._audit.reads(person=person, request=request)
 
 
 class JournalPolicies:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from ...audit.decisions.entries import AuditEntry
 from ...core.errors import NotAllowed, RunMissing, UserError
 from ...core.people import ProofRefused
+from ...directory.reads import Read
 from ...directory.signed import confirmation_challenge, enrolment_challenge
 from ...directory.state import Key
 from ...inbox.stopped import Story
@@ -21,7 +22,7 @@ from ...journal.rows import Query, RequestRow, RunRow
 from ...proofs.base import PublicKey
 from ...render.escape import arrived
 from ...wire.people import KeySeen, TokenSeen
-from ...wire.records import ReadSeen, ReplayReport
+from ...wire.records import ReplayReport
 from ..printing import print_labelled
 from .base import Book, Line, Outcome, Seat, Signing, Start
 from .remote_inbox import RemoteInbox
@@ -123,11 +124,12 @@ class ServerRuns:
 
     async def lines(self, run: str, *, follow: bool) -> AsyncGenerator[Line]:
         """Yield what happened in a run, and with `follow` what happens until it ends."""
-        async for line in self._client.events(run, words=True, follow=follow):
-            for event in line.events:
-                words = event.get("words")
-                rows = [arrived(each) for each in cast("list[Any]", words) if isinstance(each, str)] if words else []
-                yield Line(line.at, str(event.get("event")), rows)
+        async with aclosing(self._client.events(run, words=True, follow=follow)) as lines:
+            async for line in lines:
+                for event in line.events:
+                    words: Any = event.get("words")
+                    rows = [str(arrived(each, keep="")) for each in words or () if isinstance(each, str)]
+                    yield Line(line.at, str(event.get("event")), rows)
 
 
 def _same(row: RunRow, run: str) -> RunRow:
@@ -224,9 +226,9 @@ class ServerRecord:
         found: Sequence[AuditEntry] = await self._audit.search(after=after, limit=limit, between=between, **terms)
         return found
 
-    async def reads(self, *, person: str | None, request: str | None) -> Sequence[ReadSeen]:
+    async def reads(self, *, person: str | None, request: str | None) -> Sequence[Read]:
         """Return who read the arguments of calls."""
-        found: Sequence[ReadSeen] = await self._audit.reads(person=person, request=request)
+        found: Sequence[Read] = await self._audit.reads(person=person, request=request)
         return found
 
 

@@ -52,7 +52,7 @@ async def seated(arguments: argparse.Namespace, work: Callable[[Seat], Awaitable
 def server_of(arguments: argparse.Namespace) -> str | None:
     """Return the URL of the server that is meant; None where it is a journal, or an app, which goes first if named."""
     given: str | None = getattr(arguments, "server", None)
-    named = [name for name in ("journal", "app") if getattr(arguments, name, None)]
+    named = [name for name in ("journal", "url", "app") if getattr(arguments, name, None)]
     if given is not None and not given.strip():
         raise UserError("--server names no server: give its URL, or leave it out")
     if given is not None and named:

@@ -16,7 +16,7 @@ from starlette.responses import FileResponse
 from ...core.errors import NotAllowed
 from ...inbox.insights import InsightsReport
 from ...wire import said
-from ...wire.records import AuditPage, ReadSeen, ReadsPage, Suggestions, Verified
+from ...wire.records import AuditPage, ReadsPage, Suggestions, Verified
 from ..reading_logs import SEARCH_SECONDS, reading_logs
 from .paging import Limit, Name, Newest, Place, plain
 from .routes import Here, Routes, answer, taken
@@ -73,7 +73,7 @@ async def list_reads(
     async with reading_logs(here.request.app.state, "the record of reads", "keyturn audit reads"):
         found = await here.app.audit.reads(person=person, request=request)
     more = after + limit
-    return answer(ReadsPage([ReadSeen.of(each) for each in found[after:more]], more if more < len(found) else None))
+    return answer(ReadsPage(found[after:more], more if more < len(found) else None))
 
 
 @routes.add("GET", "/audit/verify", scope="read", gives=Verified, errors=(503,))
