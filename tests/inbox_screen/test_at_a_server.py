@@ -221,7 +221,7 @@ async def test_a_signed_call_says_how_it_is_signed() -> None:
     async with remote("treasury", size=(160, 48)) as at:
         await at.seen()
         await at.press("a")
-        await at.says("It takes your signature", "--server", "--sign")
+        await at.says("it takes your signature", "--server", "--sign")
         assert (await state(at, at.screen.list.at))[0] == "open"
 
 
