@@ -94,9 +94,9 @@ async def test_a_rejection_and_a_question_back_are_signed_with_their_words(place
         await at.type("which invoice?")
         await at.until(lambda: isinstance(at.screen.screen, SignDialog))
         await at.press("enter")
-        await at.says("Recorded", "rejected")
+        await at.says("Recorded")
         row = await state(at)
-        assert (row.state, row.by) == ("reject", "ada")
+        assert (row.state, row.by) == ({"r": "reject", "b": "asked_back"}[letter], "ada")
         assert b"which invoice?" in b"".join(await done(at, at.app.journal.read(row.run)))
 
 
