@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from typing import Any, Self
 
 import msgspec
@@ -139,17 +138,18 @@ class AsyncClient:
         broken = 0
         asked: dict[str, Any] = {"words": words, "follow": None if follow else "false"}
         while True:
+            lines = self._sender.events(f"/runs/{run}/events", None if after < 0 else str(after), **asked)
             try:
-                last = None if after < 0 else str(after)
-                async with aclosing(self._sender.events(f"/runs/{run}/events", last, **asked)) as lines:
-                    async for _, data in lines:
-                        line = read(data, RunLine)
-                        after, broken = line.line, 0
-                        yield line
+                async for _, data in lines:
+                    line = read(data, RunLine)
+                    after, broken = line.line, 0
+                    yield line
                 if not follow or (await self.get(run)).status in _OVER:
                     return
             except ServerError as error:
                 broken += 1
                 if broken > _PATIENCE or error.status not in (None, 429, 503):
                     raise
+            finally:
+                await lines.aclose()
             await asyncio.sleep(0.2 * 2**broken)
