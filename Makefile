@@ -15,7 +15,7 @@ UV    := $(shell command -v uv 2>/dev/null)
 # What the set-up rules share; $(1) is the environment. An environment whose Python is gone or lacks pip is made anew.
 NEW_ENOUGH = $(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))"
 MAKE_VENV  = $(1)/bin/python $(if $(UV),-c "",-m pip --version) 2>/dev/null || { rm -rf $(1)/bin $(1)/lib* && $(PYTHON) -m venv $(1); }
-PIP        = $(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-input
+PIP        = $(1)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check --no-input
 INSTALL    = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python $(2) || )$(call PIP,$(1)) $(2)
 
 # $(call quietly,ENVIRONMENT,WHAT,COMMANDS): one line to read; the rest goes to a log whose end is shown if it fails.
@@ -77,8 +77,11 @@ setup: $(VENV)/.ready ## Make .venv with the package (editable) and all tools
 demo: $(VENV)/.runtime ## Serve an office whose agents wait for you: a server, a worker, two people; ARGS=--terminal
 	@$(BIN)/keyturn demo $(ARGS)
 
-test: check $(VENV)/.system ## Run the checks, then every test
-	@$(BIN)/python -m pytest -n $(JOBS) -q --durations=10 $(ARGS) || { \
+# The checks run beside one another; those of `shape` are among the tests. A worker takes one half of the tests after the
+# other (worksteal), so that what a file starts for its tests is started in one worker only.
+test: $(VENV)/.ready $(VENV)/.system ## Run the checks, then every test
+	@$(MAKE) --no-print-directory -j $(JOBS) types lint imports
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q --durations=10 $(ARGS) || { \
 	  echo "Some failed. Tests that drive a real terminal feel a busy machine: those once more, alone:" >&2; \
 	  $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none $(ARGS); }
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from tests.sources import nodes, parsed
 from tests.table import each
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,13 +90,9 @@ def sources(below: str = "") -> list[Path]:
     return sorted((PACKAGE / below).rglob("*.py"))
 
 
+@cache
 def relative(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
-
-
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), filename=relative(path))
 
 
 def report(found: list[str], remedy: str) -> str:
@@ -104,7 +101,7 @@ def report(found: list[str], remedy: str) -> str:
 
 def imported(path: Path) -> Iterator[tuple[int, str]]:
     """Every module that a file imports, wherever the import stands; a relative import is one of ours."""
-    for node in ast.walk(parsed(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -155,7 +152,7 @@ def test_the_core_only_computes() -> None:
 def test_the_core_asks_nothing_of_the_world() -> None:
     found: list[str] = []
     for path in sources("core"):
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if not isinstance(node, ast.Call):
                 continue
             name = ast.unparse(node.func)
@@ -169,7 +166,7 @@ def test_the_core_never_waits() -> None:
     found = [
         f"core/{path.name}:{node.lineno} {type(node).__name__}"
         for path in sources("core")
-        for node in ast.walk(parsed(path))
+        for node in nodes(path)
         if isinstance(node, waiting) or (isinstance(node, ast.comprehension) and node.is_async)
     ]
     assert not found, report(found, "Waiting is the engine's work: say what should happen as an effect.")

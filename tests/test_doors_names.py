@@ -17,6 +17,7 @@ import pytest
 
 import keyturn
 from keyturn import _absent
+from tests.sources import nodes, parsed
 from tests.table import each
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -130,13 +131,13 @@ def test_a_path_defines_nothing_and_nobody_here_imports_it() -> None:
     """So that it costs nobody anything, and what is where can be seen in the rooms."""
     assert len(PATHS) > 40
     for path in PATHS:
-        found = [node for node in ast.parse(path.read_text("utf-8")).body if not plain(node)]
+        found = [node for node in parsed(path).body if not plain(node)]
         assert not found, f"{path.name}:{found[0].lineno} is more than names from elsewhere"
     modules = {".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__") for path in PATHS}
     for path in PACKAGE.rglob("*.py"):
         if path in PATHS:
             continue
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.ImportFrom):
                 assert imported(path, node) not in modules, f"{path.name}:{node.lineno} imports a path, not a room"
 

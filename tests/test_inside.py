@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from tests.sources import parsed
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "inside.md"
 PACKAGE = ROOT / "src" / "keyturn"
@@ -49,7 +51,7 @@ def sources() -> list[Path]:
 @cache
 def defined(path: Path) -> frozenset[str]:
     """Every name that a file gives to something: also `Class.method`, fields, attributes, and the core's own words."""
-    module = ast.parse(path.read_text(encoding="utf-8"))
+    module = parsed(path)
     words: set[str] = set()
     if path.is_relative_to(PACKAGE / "core"):  # states, phases, verdicts
         words = {

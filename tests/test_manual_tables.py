@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import keyturn
+from tests.sources import nodes
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -53,14 +55,17 @@ def named(cell: str) -> set[str]:
     return set(re.findall(r"`(\w+)`", cell))
 
 
-def read_by_source() -> Iterator[str]:
+@cache
+def read_by_source() -> frozenset[str]:
     """Every text in capitals in a file that reads the environment, except what docstrings say."""
+    return frozenset(_read_by_source())
+
+
+def _read_by_source() -> Iterator[str]:
     for path in SOURCE.rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        nodes = list(ast.walk(tree))
-        if not any(getattr(node, "attr", getattr(node, "id", "")) in ("environ", "getenv") for node in nodes):
+        if not any(getattr(node, "attr", getattr(node, "id", "")) in ("environ", "getenv") for node in nodes(path)):
             continue
-        for node in nodes:
+        for node in nodes(path):
             value = node.value if isinstance(node, ast.Constant) else None
             if isinstance(value, str) and re.fullmatch(r"[A-Z][A-Z0-9_]+", value):
                 yield value
@@ -68,14 +73,14 @@ def read_by_source() -> Iterator[str]:
 
 def test_every_variable_that_the_source_reads_is_in_the_table() -> None:
     told = {name for row in rows("configuration.md") for name in named(row[0] + row[1]) if name.isupper()}
-    missing = set(read_by_source()) - told - NO_VARIABLES.keys()
+    missing = read_by_source() - told - NO_VARIABLES.keys()
     assert not missing, f"docs/configuration.md does not tell of {sorted(missing)}"
 
 
 def test_the_table_names_no_variable_that_nobody_reads() -> None:
     first = {name for row in rows("configuration.md") for name in named(row[0]) if name.isupper()}
     assert "KEYTURN_SECRET" in first
-    assert not first - set(read_by_source())
+    assert not first - read_by_source()
 
 
 def errors_of_ours() -> set[str]:

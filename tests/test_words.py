@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from tests.sources import parsed
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "keyturn"
 
@@ -24,17 +26,14 @@ EXCEPTIONS: dict[tuple[str, str], str] = {}
 DESCRIBED = {"core/run.py": ("Call", "Frame", "Run"), "tools/base.py": ("Tool",)}
 
 
+@cache
 def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
 
+@cache
 def relative(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
-
-
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def named(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, Named]]:

@@ -106,4 +106,8 @@ def _examples() -> str:
     for path in sorted((ROOT / "examples").glob("*.py")):
         rows += [f"## {path.stem.replace('_', ' ')} {{ #{path.stem} }}", "", f'```python title="examples/{path.name}"']
         rows += [path.read_text(encoding="utf-8").rstrip(), "```", ""]
+    for path in sorted((ROOT / "examples").glob("*/README.md")):  # programs of several files
+        told = re.sub(r"^#", "##", path.read_text(encoding="utf-8").rstrip(), flags=re.MULTILINE)
+        title, _, rest = told.partition("\n")
+        rows += [f"{title} {{ #{path.parent.name} }}", rest, ""]
     return "\n".join(rows)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from ._lazy import lazy_names
 from ._missing import install
 
 _HOMES = {
@@ -340,6 +341,7 @@ _MODULES = ("console", "decorators", "testing")
 
 __all__ = [*_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]  # the table is the list; the stub spells it out
 
+_public, __dir__ = lazy_names(globals(), _HOMES)
 
 install()
 
@@ -347,13 +349,4 @@ install()
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f".{name}", __name__)
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{home}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return _public(name)

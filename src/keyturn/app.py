@@ -370,7 +370,6 @@ class App:
 
     async def _taken(self, claim: Claim) -> Execution:
         """Make the execution of a run that this worker holds."""
-        await self._resources.open()  # it may have ended by itself
         state = await self._state(claim.run, held=True)
         session = self._session(state.live.run.about.get("session"))
         play = play_of(state.live.graph.root, state, **self._options(), session=session)

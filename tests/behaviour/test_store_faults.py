@@ -126,7 +126,7 @@ async def test_a_hold_outlives_a_store_that_fails_for_a_moment(streamed: bool, m
             renewed.set()
             return await super().renew(claim, ttl_ms)
 
-    monkeypatch.setattr(Execution, "lease_ms", 30)
+    monkeypatch.setattr(Execution, "lease_ms", 600)
     desk = Desk(gated=False)
     desk.inside = renewed.wait
     result = await asyncio.wait_for(play(desk.agent, "go", streamed, journal=Shaky()), 20)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from textual import _wait
 
 from keyturn.chat.widgets.request_view import RequestView
 
@@ -14,5 +15,7 @@ def _keyed(own_key: None) -> None:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take a letter at once: what the wait is for has a test of its own."""
+    """Take a letter at once: what the wait is for has a test of its own. And look more often whether all is quiet."""
     monkeypatch.setattr(RequestView, "grace", 0.0)
+    monkeypatch.setattr(_wait, "SLEEP_GRANULARITY", 0.005)
+    monkeypatch.setattr(_wait, "SLEEP_IDLE", 0.0005)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from textual.events import Paste
 from textual.pilot import Pilot
 
 from keyturn import LocalExecutor
@@ -45,8 +46,11 @@ class Chat:
         await self.pilot.pause()
 
     async def type(self, text: str) -> None:
-        for char in text:
-            await self.pilot.press("space" if char == " " else char)
+        """Enter a text: all but its last letter at once, as a terminal pastes it."""
+        if text[:-1]:
+            self.app.post_message(Paste(text[:-1]))
+            await self.pilot.pause()
+        await self.pilot.press(text[-1])
 
     async def say(self, text: str) -> None:
         await self.type(text)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
-COMMAND = ["-P", "-m", "keyturn.cli.main", "demo", "--terminal"]
+COMMAND = ["-P", "-m", "keyturn", "demo", "--terminal"]
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
 SECRET = "the-secret-of-these-tests"
 PATIENCE = 30  # seconds without a word from the other side

@@ -17,7 +17,7 @@ from tests.cli.terminal import KEYS, SECRET, at_a_terminal
 from tests.table import each
 
 Captured = pytest.CaptureFixture[str]
-CHAT = ["-P", "-m", "keyturn.cli.main", "chat"]
+CHAT = ["-P", "-m", "keyturn", "chat"]
 
 
 @pytest.fixture(autouse=True)

@@ -215,6 +215,9 @@ async def test_a_doubt_is_settled_by_one_person(store: Any) -> None:
         await inbox.approve(row, by="ann")
     with pytest.raises(UserError, match="not 'perhaps'"):
         await inbox.resolve(row, "perhaps", by="ann")  # type: ignore[arg-type]  # it is wrong on purpose
+    for outcome in ("did_not_run", "retry"):
+        with pytest.raises(UserError, match="only what ran has an output"):
+            await inbox.resolve(row, outcome, "it did", by="ann")
     await inbox.resolve(row, "ran", "it did", by="ann")
     with pytest.raises(Conflict, match="ran by ann"):
         await inbox.resolve(row, "retry", by="bob")

@@ -15,6 +15,7 @@ from textual.widgets import Input
 
 from keyturn import App, MemoryJournal
 from keyturn.directory.login import Login
+from keyturn.inbox.desk import Inbox
 from keyturn.inbox_screen.journal_seat import JournalSeat
 from keyturn.inbox_screen.screen import InboxApp
 from keyturn.journal.rows import RequestRow
@@ -106,8 +107,10 @@ async def desk(*names: str, person: str = "ada", size: tuple[int, int] = (120, 4
 
 
 @asynccontextmanager
-async def sitting(app: App, clock: Clock, person: str, size: tuple[int, int] = (120, 40)) -> AsyncGenerator[Desk]:
-    """Open the inbox of an app for one person."""
-    screen = InboxApp(JournalSeat(app.inbox, app.journal, Login(person)))
+async def sitting(
+    app: App, clock: Clock, person: str, size: tuple[int, int] = (120, 40), inbox: Inbox | None = None
+) -> AsyncGenerator[Desk]:
+    """Open the inbox of an app, or of its journal alone, for one person."""
+    screen = InboxApp(JournalSeat(inbox or app.inbox, app.journal, Login(person)))
     async with screen.run_test(size=size) as pilot:
         yield Desk(screen, pilot, app, clock)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from textual.widgets import Input, TextArea
 
+from keyturn import App, MemoryJournal
+from keyturn.inbox.desk import Inbox
 from keyturn.inbox_screen.request_view import RequestView
-from tests.inbox_screen.playing_inbox import desk
+from keyturn.journal.rows import Query
+from tests.inbox_screen.playing_inbox import desk, sitting
+from tests.server.office import Clock, office, opened, peopled
 
 
 async def test_a_call_is_shown_whole_with_who_decides_and_the_models_words_last() -> None:
@@ -104,6 +110,21 @@ async def test_g_approves_calls_like_it() -> None:
         await at.press("enter")
         await at.says("Recorded: approved")
         assert len(await at.app.inbox.grants()) == 1
+
+
+async def test_without_the_app_the_grant_that_is_proposed_is_the_narrowest_of_the_very_arguments() -> None:
+    async with App(office(), MemoryJournal(clock=Clock())) as app:
+        await peopled(app)
+        await opened(app, "notices")
+        async with sitting(app, Clock(), "ada", inbox=Inbox(app.journal, (), app.people)) as at:
+            await at.seen()
+            await at.press("g")
+            await at.until(lambda: at.asks)
+            where = at.screen.screen.query_one("#where", Input).value
+            [row] = await app.journal.requests(Query(state="open"))
+            assert isinstance(row.params, dict)
+            assert row.params
+            assert all(json.dumps(value) in where for value in row.params.values()), where
 
 
 async def test_b_asks_the_agent_back_and_nothing_runs() -> None:

@@ -6,13 +6,16 @@ import asyncio
 import time
 from typing import Any
 
+import msgspec
 from textual.widgets import Input
 
 from keyturn.core.errors import NotAllowed, StorageError
 from keyturn.directory.login import Login
+from keyturn.inbox_screen.screen import _ended_by
 from keyturn.journal.rows import RequestRow
 from tests.inbox_screen.playing_inbox import desk
 from tests.server.office import HOSTILE
+from tests.table import each
 
 
 async def test_what_is_new_is_announced_and_moves_nothing() -> None:
@@ -39,6 +42,22 @@ async def test_somebody_else_decides_while_it_is_looked_at() -> None:
         assert not at.asks
         await at.press("n")
         await at.until(lambda: len(at.screen.list.entries) == 1)
+
+
+@each(
+    ("state", "ran", "tells"),
+    [
+        ("reject", False, True),
+        ("expire", False, True),
+        ("answer", False, True),
+        ("void", True, False),  # it was asked about a call that may have run
+        ("approve", False, False),  # nobody took it up yet: it is about to run
+        ("retry", True, False),
+    ],
+)
+def test_that_nothing_ran_is_said_where_nothing_will(state: str, ran: bool, tells: bool) -> None:
+    row = msgspec.structs.replace(_open_row(1), state=state, by="ben", closed_at=0)
+    assert ("Nothing ran." in _ended_by(row, 3_000, ran=ran)) is tells
 
 
 async def test_who_comes_second_is_told_who_was_first_and_that_nothing_ran() -> None:

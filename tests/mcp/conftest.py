@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from keyturn.mcp import pipes
 from keyturn.mcp.options import settings
 from keyturn.mcp.protocol_server import ProtocolServer
 from keyturn.testing import ScriptedModel, assistant_message, function_call
-from tests.waiting import until
+from tests.waiting import until, until_now
 
 SERVERS = Path(__file__).parent / "servers"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Inside(ProtocolServer):
@@ -36,6 +38,20 @@ class Inside(ProtocolServer):
         return InMemoryTransport(self.server)
 
 
+@cache
+def shops() -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    """A process that makes shops, and the line to it; it lasts as long as this one."""
+    here, there = socket.socketpair()
+    path = os.pathsep.join([*map(str, (ROOT, ROOT / "src")), os.environ.get("PYTHONPATH", "")])
+    maker = subprocess.Popen(
+        [sys.executable, str(SERVERS / "shops.py"), str(there.fileno())],
+        env={**os.environ, "PYTHONPATH": path},
+        pass_fds=[there.fileno()],
+    )
+    there.close()
+    return here, maker
+
+
 class Program:
     """shop.py behind a socket of ours, so that it can be killed and started again at the same address."""
 
@@ -44,20 +60,17 @@ class Program:
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.port = self.socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/{'sse' if transport == 'sse' else 'mcp'}"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: int | None = None
 
     def start(self) -> None:
-        number = str(self.socket.fileno())
-        self.process = subprocess.Popen(
-            [sys.executable, str(SERVERS / "shop.py"), self.transport, number],
-            env={**os.environ, "SHOP": str(self.shop)},
-            pass_fds=[self.socket.fileno()],
-        )
+        line, _maker = shops()
+        socket.send_fds(line, [f"{self.transport} {self.shop}".encode()], [self.socket.fileno()])
+        self.process = int(line.recv(64))
 
     def kill(self) -> None:
         if self.process is not None:
-            self.process.send_signal(signal.SIGKILL)
-            self.process.wait(10)
+            os.kill(self.process, signal.SIGKILL)
+            until_now(lambda: not Path(f"/proc/{self.process}").exists(), 10)
             self.process = None
 
     def __enter__(self) -> Program:

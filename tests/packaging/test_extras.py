@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources import nodes
 from tests.table import each
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -91,7 +92,7 @@ def modules_of(requirements: list[str]) -> set[str]:
 def foreign_imports() -> Iterator[tuple[str, str]]:
     """Every module that a file of ours imports and that is neither Python's nor ours."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.level == 0:
                 names = [node.module or ""]
@@ -102,7 +103,12 @@ def foreign_imports() -> Iterator[tuple[str, str]]:
 
 
 CORE = modules_of(PROJECT["dependencies"])
-OPTIONAL = sorted({(file, module) for file, module in foreign_imports() if module not in CORE})
+
+
+@cache
+def optional() -> list[tuple[str, str]]:
+    """What a file of ours imports that is not installed with Keyturn itself."""
+    return sorted({(file, module) for file, module in foreign_imports() if module not in CORE})
 
 
 def extras_of(file: str) -> tuple[str, ...]:
@@ -110,11 +116,11 @@ def extras_of(file: str) -> tuple[str, ...]:
 
 
 def test_each_package_that_is_imported_is_in_the_extra_of_its_member() -> None:
-    assert len(OPTIONAL) > 15
-    found = [f"{file} imports {module}: no extra is its owner's" for file, module in OPTIONAL if not extras_of(file)]
+    assert len(optional()) > 15
+    found = [f"{file} imports {module}: no extra is its owner's" for file, module in optional() if not extras_of(file)]
     found += [
         f"{file} imports {module}, which the extra {extra!r} does not name"
-        for file, module in OPTIONAL
+        for file, module in optional()
         for extra in extras_of(file)
         if module not in modules_of(EXTRAS[extra])
     ]
@@ -124,7 +130,7 @@ def test_each_package_that_is_imported_is_in_the_extra_of_its_member() -> None:
 def test_each_package_of_an_extra_is_imported_by_its_member() -> None:
     found: list[str] = []
     for extra in sorted({*EXTRAS} - NO_MEMBER):
-        used = {module for file, module in OPTIONAL if extra in extras_of(file)}
+        used = {module for file, module in optional() if extra in extras_of(file)}
         assert used, f"the extra {extra!r} does nothing: no member imports what it installs"
         named = [name_of(requirement) for requirement in EXTRAS[extra]]
         needless = [name for name in named if MODULES.get(name, name) not in used and name not in NAMED_FOR_A_REASON]

@@ -266,7 +266,7 @@ HONEST = [event for number in range(3) for event in _call_events(number)]
 
 
 @given(st.lists(st.sampled_from(HONEST) | GARBAGE, max_size=40))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_no_order_and_no_garbage_makes_two_calls_of_one_or_stops_the_reader(events: list[dict[str, Any]]) -> None:
     told = read(*events)
     found = [event.call_id for event in told if event.type == "function_call"]
@@ -279,7 +279,7 @@ def test_no_order_and_no_garbage_makes_two_calls_of_one_or_stops_the_reader(even
 
 
 @given(st.lists(st.sampled_from(HONEST) | GARBAGE, max_size=40))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_no_order_and_no_garbage_blocks_responses_for_ever(events: list[dict[str, Any]]) -> None:
     turns = ResponseTurns()
     for event in events:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from unicodedata import category, east_asian_width
 
 OURS = re.compile(r"\x1b\[\d{1,2}m")
 MARGINS = ("  | ", "  : ")
 
 
+@cache
 def narrow(char: str) -> int:
     """As a terminal counts that knows marks and takes what is ambiguous for narrow."""
     if category(char)[0] == "M":
@@ -21,6 +23,7 @@ def narrow(char: str) -> int:
     return 2 if east_asian_width(char) in {"W", "F"} else 1
 
 
+@cache
 def broad(char: str) -> int:
     """As one counts that gives every mark a column of its own and draws the ambiguous wide."""
     if category(char)[0] == "M":
@@ -35,14 +38,18 @@ def screen(rows: Iterable[str], width: int, columns: object) -> list[str]:
     for row in rows:
         text = OURS.sub("", row)
         assert text.isprintable(), f"not printable: {row!r}"
+        if text.isascii():  # one column each
+            drawn += [text[at : at + width] for at in range(0, len(text), width)] or [""]
+            continue
         drawn.append("")
         column = 0
         for char in text:
-            if column + count(char) > width:
+            columns_of_it = count(char)
+            if column + columns_of_it > width:
                 drawn.append("")
                 column = 0
             drawn[-1] += char
-            column += count(char)
+            column += columns_of_it
     return drawn
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -174,6 +176,16 @@ def ended(browser: Browser, taken: list[Path]) -> None:
         at.take("offline", at.request("support"), first=_offline)
 
 
+def calls(taken: list[Path]) -> None:
+    """Take the pictures of the example of a call, while its tests run."""
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "tests/examples/test_realtime_page.py"],
+        env={**os.environ, "KEYTURN_PICTURES": str(OUT)},
+        check=True,
+    )
+    taken += sorted({*OUT.glob("*.png")} - {*taken})
+
+
 def _gone(at: Scene, page: Page) -> None:
     at.says("reject", "notices", message="Not today.")
     page.wait_for_timeout(1_500)
@@ -226,6 +238,7 @@ def main() -> int:
                 series(browser, taken)
             except KeyturnError as error:
                 print(f"{series.__name__}: {error}", file=sys.stderr)
+        calls(taken)
         sheet(browser, taken)
     print(f"{len(taken)} pictures: {OUT / 'sheet.png'}")
     return 0

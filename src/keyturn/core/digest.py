@@ -7,7 +7,7 @@ with new ones for years, so the text may never change. What is not exactly JSON 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from math import isfinite
 from typing import Any
@@ -105,3 +105,18 @@ def _pieces(value: Any) -> Iterator[str]:
         raise BadJson("NaN and Infinity are not JSON")
     else:
         yield repr(value) if kind is float else _encode(value).decode()
+
+
+def bound_words(
+    run: str, call: str, agent: str, tool: str, arguments: str, basis: Mapping[str, str] | None, asks: int
+) -> list[str]:
+    """Return what an approval of any call is bound to, of a run's own record or of what a person was shown.
+
+    `tool` is the digest of the tool and `arguments` are canonical; `asks` is how often the call was asked before.
+    """
+    words = [run, call, agent, tool, arguments]
+    if basis:
+        words.append(canonical(basis))
+    if asks:  # a word on what was asked before is no word on this, though the bytes are the same
+        words.append(str(asks))
+    return words

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from . import events as ev
 from .beside_events import ReviewWhy
 from .call_ids import is_below
-from .digest import canonical, digest
+from .digest import bound_words, canonical, digest
 from .items import Item
 from .policy import Approval
 from .preview import Preview
@@ -306,11 +306,8 @@ def _canonical_of(text: str) -> str:
 def call_digest(run: Run, call: Call) -> str:
     """Return the digest that an approval of this call is bound to."""
     text = call.text
-    bound = [run.id, call.id, call.agent, call.proposal.tool, canonical_of(text)]
-    if call.preview is not None and call.preview.basis:
-        bound.append(canonical(call.preview.basis))
-    if call.asks:  # a word on what was asked before is no word on this, though the bytes are the same
-        bound.append(str(call.asks))
+    basis = None if call.preview is None else call.preview.basis
+    bound = bound_words(run.id, call.id, call.agent, call.proposal.tool, canonical_of(text), basis, call.asks)
     if call.renewed:  # nor on the same asking of the same copy, when that is brought back a second time
         bound.append(canonical(call.renewed))
     if call.need is not None:

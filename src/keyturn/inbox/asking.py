@@ -54,7 +54,7 @@ STATES = {
     "damaged": "damaged",
 }
 
-_NOTHING_RAN = ("reject", "expire", "did_not_run", "answer", "asked_back", "drill_passed", "drill_failed", "void")
+NOTHING_RAN = ("reject", "expire", "did_not_run", "answer", "asked_back", "drill_passed", "drill_failed", "void")
 
 
 class ListRow(NamedTuple):
@@ -342,5 +342,5 @@ def why_not(error: Exception, now: int) -> str:
     if not isinstance(error, Conflict) or error.winner is None or error.decision is None:
         return error.message if isinstance(error, KeyturnError) else str(error)
     when = "" if error.at is None else f" {span(now - error.at)}"
-    ran = " Nothing ran." if error.decision in _NOTHING_RAN else " That word holds, and yours was not needed."
+    ran = " Nothing ran." if error.decision in NOTHING_RAN else " That word holds, and yours was not needed."
     return f"{error.winner} {STATES.get(error.decision, error.decision)} this{when} before you.{ran}"

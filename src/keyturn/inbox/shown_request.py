@@ -32,10 +32,11 @@ _UNKNOWN = "an argument that no tool knows"
 
 
 def bare_item(row: RequestRow) -> ToolApprovalItem:
-    """Return a request as it is shown, without its tool: it cannot be edited."""
+    """Return a request as it is shown, without its tool: nothing here can run, and marks stand for what is secret."""
     request = row.request
     raw = {"type": "function_call", "name": request.tool, "arguments": request.arguments}
-    return ToolApprovalItem(SimpleNamespace(name=request.agent), raw, request.tool, request=request)
+    agent = SimpleNamespace(name=request.agent)
+    return ToolApprovalItem(agent, raw, request.tool, request=request, text=request.arguments)
 
 
 class ShownRequest:

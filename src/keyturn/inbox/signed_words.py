@@ -11,7 +11,7 @@ from typing import Any, TypedDict, Unpack
 
 from ..core import events as ev
 from ..core.challenge import decision_challenge
-from ..core.digest import canonical, digest, same
+from ..core.digest import bound_words, canonical, digest, same
 from ..core.errors import BadJson, NotAllowed
 from ..core.records import Word
 from ..core.request import Request
@@ -69,12 +69,12 @@ def shown_digest(request: Request, tool: Mapping[str, Any]) -> str | None:
         raise BadJson("the arguments that are shown are not those that would run")
     if tool.get("name", request.tool) != request.tool:
         raise BadJson("the tool that is shown is not the one that would run")
-    bound = [request.run, request.call, request.agent, digest(tool), canonical(true)]
-    if request.preview.basis:
-        bound.append(canonical(request.preview.basis))
-    if request.revision > 1:
-        bound.append(str(request.revision - 1))
-    return digest(*bound)
+    shown = request.preview.basis
+    return digest(
+        *bound_words(
+            request.run, request.call, request.agent, digest(tool), canonical(true), shown, request.revision - 1
+        )
+    )
 
 
 def check_shown(request: Request, tool: Mapping[str, Any]) -> bool:

@@ -41,7 +41,7 @@ def trail_of(log: Log, call: str) -> list[Mark]:
 
 def was_started(trail: Iterable[Mark]) -> bool:
     """Return whether a call was started, as its trail tells."""
-    return any(mark.kind in ("started", "ended", "failed") for mark in trail)
+    return any(mark.kind == "started" for mark in trail)  # a rejected call ends as well
 
 
 def _marks(number: int, at: int, event: Any, call: str) -> Iterator[Mark]:

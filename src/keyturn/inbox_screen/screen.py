@@ -19,7 +19,7 @@ from textual.events import Key
 from textual.widgets import Footer, Input
 
 from ..core.errors import KeyturnError, NotAllowed
-from ..inbox.asking import STATES, row_of
+from ..inbox.asking import NOTHING_RAN, STATES, row_of
 from ..inbox.clock import span
 from ..inbox.listing import Filters, Listed
 from ..journal.rows import RequestRow
@@ -332,4 +332,6 @@ def filters_of(typed: str, *, mine: bool = False) -> Filters:
 def _ended_by(row: RequestRow, now: int, *, ran: bool) -> str:
     when = "" if row.closed_at is None else f" {span(now - row.closed_at)} ago"
     who = f"{row.by} " if row.by else ""
-    return f"{who}{STATES.get(row.state, row.state)}{when}." + ("" if ran else " Nothing ran.")
+    return f"{who}{STATES.get(row.state, row.state)}{when}." + (
+        " Nothing ran." if row.state in NOTHING_RAN and not ran else ""
+    )

@@ -5,8 +5,7 @@ This module only names what is public; each name is imported when first used, si
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from .._lazy import lazy_names
 
 _HOMES = {
     "MCPServer": "base",
@@ -30,11 +29,4 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the table is the list
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{home}", __name__), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = lazy_names(globals(), _HOMES)

@@ -10,8 +10,9 @@ too, with the fixtures `scripted_model`, `approve_all` and `journal`.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
+
+from .._lazy import lazy_names
 
 _HOMES = {
     "Answer": "testing.crash",
@@ -48,20 +49,13 @@ _HOMES = {
 
 __all__ = [*_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]  # the table is the list; the stub spells it out
 
+_public, __dir__ = lazy_names(globals(), _HOMES, root="keyturn")
+
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        value = getattr(import_module(f"keyturn.{home}"), name)
+        return _public(name)
     except ModuleNotFoundError as error:
         if error.name not in ("pytest", "pytest_asyncio"):
             raise
         raise ImportError(f"{name} needs the package {error.name!r}: pip install 'keyturn[testing]'") from error
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])

@@ -7,9 +7,7 @@ What the engine needs is imported here; the other public names of the room are i
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
-
+from .._lazy import lazy_names
 from .genai import of_model as of_model
 from .genai import of_reply as of_reply
 from .genai import of_request as of_request
@@ -60,11 +58,4 @@ _HOMES = {
     "TurnSpanData": "span_data",
 }
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{home}", __name__), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = lazy_names(globals(), _HOMES)

@@ -26,6 +26,7 @@ class Busy:
         self.runs = runs
         self._token = token
         self._browser = browser
+        self._kept: dict[tuple[int, int], Page] = {}
 
     def window(self, size: tuple[int, int], scheme: Any = "light", **options: Any) -> Page:
         width, height = size
@@ -34,6 +35,12 @@ class Busy:
         context.set_default_timeout(15_000)
         context.add_cookies([cookie(self.served, self._token)])
         return context.new_page()
+
+    def kept(self, size: tuple[int, int], scheme: Any) -> Page:
+        """A window of this size that goes from page to page, for tests that change nothing in it."""
+        if size not in self._kept:
+            self._kept[size] = self.window(size, scheme)
+        return self._kept[size]
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +56,11 @@ def busy(browser: Browser) -> Iterator[Busy]:
 def test_axe_finds_nothing_and_nothing_scrolls_sideways(busy: Busy, path: str) -> None:
     where = busy.served.url + path.replace("RUN", f"/runs/{busy.runs['lead']}")
     for size, scheme in (((1280, 860), "light"), ((360, 740), "dark")):
-        page = busy.window(size, scheme)
+        page = busy.kept(size, scheme)
         page.goto(where)
         found = Axe().run(page, options={"runOnly": {"type": "tag", "values": TAGS}})
         assert found.violations_count == 0, (path, size, found.generate_report())
         assert page.evaluate("document.documentElement.scrollWidth") <= size[0], path
-        page.context.close()
 
 
 def test_a_run_is_cancelled_without_script_and_by_keys_alone(busy: Busy) -> None:

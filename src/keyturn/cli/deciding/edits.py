@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import replace
 from typing import Any
 
 from ...console.editor import editor_of, in_editor, is_plain
@@ -24,7 +23,7 @@ async def edited(inbox: Inbox, row: RequestRow, arguments: argparse.Namespace) -
     asks = not arguments.yes
     if asks and (arguments.json or not (sys.stdin.isatty() and sys.stdout.isatty())):
         raise UserError("nobody is at a terminal to look at the difference: say --yes, or edit it at one")
-    shown = ShownRequest(replace(bare_item(row), text=row.request.arguments))
+    shown = ShownRequest(bare_item(row))
     if "edit" not in row.request.verdicts or not isinstance(row.params, dict):
         raise UserError(f"nobody can change the arguments of {row.tool!r}; approve or reject the call as it is")
     wanted = shown.wanted(*_wanted(shown, arguments))

@@ -101,6 +101,8 @@ def resolve(request: Request, now: int, outcome: Outcome, output: Any = None, **
     """Resolve a call in doubt: it ran, with this output, it did not, or it is to be retried."""
     if outcome not in ("ran", "did_not_run", "retry"):
         raise UserError(f"a call in doubt ran, did_not_run or is to retry, not {outcome!r}")
+    if output is not None and outcome != "ran":
+        raise UserError(f"only what ran has an output: leave it out, or say 'ran' in place of {outcome!r}")
     return MadeDecision(_decision(request, outcome, now, words, output=said_output(output, "an output")))
 
 

@@ -85,7 +85,7 @@
       words.fields = {};
       for (const [name, value] of given) if (name.startsWith("arg.")) words.fields[name.slice(4)] = value;
     }
-    if (given.get("output") !== null) words.output = given.get("output");
+    if (given.get("output")) words.output = given.get("output");
     return words;
   };
   document.addEventListener("submit", (event) => {
