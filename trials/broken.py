@@ -52,13 +52,13 @@ BROKEN: list[Mutant] = [
     mutant(
         "digest without the run",
         "I4 a decision of another run is none of this one",
-        Edit(call_digest, "bound = [run.id, call.id,", "bound = ["),
+        Edit(call_digest, "bound_words(run.id, call.id,", "bound_words('', '',"),
         Edit(state.RunState._pending, "(shown.run, shown.digest) != (run_id, digest)", "shown.digest != digest"),
     ),
     mutant(
         "digest without the arguments",
         "I4 a decision is bound to the arguments",
-        Edit(call_digest, "canonical_of(text)]", "'{}']"),
+        Edit(call_digest, "canonical_of(text),", "'{}',"),
     ),
     mutant(
         "start not recorded before the effect",
@@ -379,7 +379,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "the asking not compared",
         "I4 a word on one asking is none on the next",
-        Edit(call_digest, "if call.asks:", "if False:"),
+        Edit(call_digest, "basis, call.asks)", "basis, 0)"),
     ),
     mutant(
         "expiry by the decision's own time",

@@ -15,7 +15,7 @@ from fastapi.responses import FileResponse, RedirectResponse
 
 from keyturn import App
 from keyturn.core.errors import KeyturnError
-from keyturn.realtime import RealtimeModelConfig, RealtimeRunner
+from keyturn.realtime import RealtimeModelConfig, RealtimePlaybackTracker, RealtimeRunner
 from keyturn.render.escape import escape
 from keyturn.server.identity.first_run import first_link
 from keyturn.testing.loopback.realtime import RealtimeServer
@@ -92,17 +92,20 @@ class Calls:
         if run in self._live:
             await self._live[run].leave("This call goes on in another window.")
         settings: Any = {"audio": {"input": {"transcription": {"model": "gpt-4o-mini-transcribe"}}}}
-        model: Any = {**(self.model or {}), "initial_model_settings": settings}
+        tracker = RealtimePlaybackTracker()
+        model: Any = {**(self.model or {}), "initial_model_settings": settings, "playback_tracker": tracker}
         session = await self.runner.run(resume=run, model_config=model)
         await session.enter()
-        call = self._live[session.run_id] = LiveCall(self.app, session, socket)
+        call = self._live[session.run_id] = LiveCall(self.app, session, socket, tracker)
         try:
             await call.talk()
         finally:
             if self._live.get(session.run_id) is call:
                 del self._live[session.run_id]
-            await session.close(end=False)  # the page may come back
-            call.ended.set()
+            try:
+                await session.close(end=False)  # the page may come back
+            finally:
+                call.ended.set()
 
 
 def served(calls: Calls) -> FastAPI:

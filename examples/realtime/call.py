@@ -9,12 +9,15 @@ from fastapi import WebSocket, WebSocketDisconnect
 
 from keyturn import App, Conflict, NotPending, ToolApprovalItem
 from keyturn.core.errors import KeyturnError
-from keyturn.realtime import RealtimeSession
+from keyturn.realtime import RealtimePlaybackTracker, RealtimeSession
 from keyturn.render.escape import escape
 from keyturn.render.layout import preview_lines
 
 PIECE = 48_000  # a second of sound: more at once is no microphone
 LETTERS = 4_000
+LONGEST = 60_000.0  # milliseconds that a page may say it played at once
+
+Voice = tuple[str, int]
 
 
 class BadMessage(ValueError):
@@ -24,8 +27,12 @@ class BadMessage(ValueError):
 class LiveCall:
     """Joins one page with one session."""
 
-    def __init__(self, app: App, session: RealtimeSession, socket: WebSocket) -> None:
+    def __init__(self, app: App, session: RealtimeSession, socket: WebSocket, tracker: RealtimePlaybackTracker) -> None:
         self._app, self._session, self._socket = app, session, socket
+        # What the page plays, as far as it says so, and the voice that it was sent last.
+        self._tracker = tracker
+        self._voice: Voice | None = None
+        self._left = False
         self._drawn: dict[str, dict[str, Any]] = {}
         self._asked: dict[str, ToolApprovalItem] = {}
         self._sending = asyncio.Lock()
@@ -34,14 +41,15 @@ class LiveCall:
 
     async def talk(self) -> None:
         """Talk until the page leaves, the session ends, or `leave` is called."""
-        await self._tell("call", run=self._session.run_id)
-        await self._draw()
+        if self._left:
+            return
         self._task = asyncio.ensure_future(self._both())
         with contextlib.suppress(asyncio.CancelledError, WebSocketDisconnect):
             await self._task
 
     async def leave(self, words: str) -> None:
         """End this call, since another page takes it over."""
+        self._left = True
         with contextlib.suppress(RuntimeError, WebSocketDisconnect):
             await self._tell("over", words=words)
         if self._task is not None:
@@ -49,6 +57,8 @@ class LiveCall:
         await self.ended.wait()
 
     async def _both(self) -> None:
+        await self._tell("call", run=self._session.run_id)
+        await self._draw()
         ways = {asyncio.ensure_future(self._to_the_page()), asyncio.ensure_future(self._from_the_page())}
         try:
             done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -65,9 +75,9 @@ class LiveCall:
         async for event in self._session:
             match event.type:
                 case "audio":
-                    async with self._sending:
-                        await self._socket.send_bytes(event.audio.data)
+                    await self._play((event.item_id, event.content_index), event.audio.data)
                 case "audio_interrupted":
+                    self._voice = None  # what the page played of it does not count any more
                     await self._tell("hush")
                 case "history_added" | "history_updated" | "tool_end":
                     await self._draw()
@@ -79,6 +89,14 @@ class LiveCall:
                     await self._tell("told", words=escape(f"The line had a fault: {event.error}"))
                 case _:
                     pass
+
+    async def _play(self, voice: Voice, sound: bytes) -> None:
+        """Send a piece of sound; the page is told whose it is where that changes, and says it of what it played."""
+        if voice != self._voice:
+            self._voice = voice
+            await self._tell("voice", item=voice[0], part=voice[1])
+        async with self._sending:
+            await self._socket.send_bytes(sound)
 
     async def _tell(self, kind: str, **more: Any) -> None:
         async with self._sending:
@@ -137,6 +155,8 @@ class LiveCall:
                 await self._session.send_message(_text(said, "text"))
             case "interrupt":
                 await self._session.interrupt()
+            case "played":
+                self._played(said)
             case "approve":
                 await self._session.approve_tool_call(self._shown(said), always=said.get("always") is True, by="caller")
             case "reject":
@@ -146,7 +166,15 @@ class LiveCall:
                     self._shown(said), always=always, rejection_message=words, by="caller"
                 )
             case _:
-                raise BadMessage("a message says, interrupts, approves or rejects")
+                raise BadMessage("a message says, interrupts, tells what was played, approves or rejects")
+
+    def _played(self, said: dict[str, Any]) -> None:
+        """Count what the page played of the voice that it was sent last."""
+        item, part, ms = _text(said, "item"), said.get("part"), said.get("ms")
+        if type(part) is not int or type(ms) not in (int, float) or not 0 <= ms <= LONGEST:
+            raise BadMessage("what was played is told by its item, its part and its milliseconds")
+        if (item, part) == self._voice:
+            self._tracker.on_play_ms(item, part, ms)
 
     def _shown(self, said: dict[str, Any]) -> ToolApprovalItem:
         """Return what this page was shown; its digest says that it still shows that."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from examples.realtime.app import COOKIE, kept_token
+from keyturn.testing.loopback.realtime import Say
 from tests.examples.calling import TOKEN, Office, office
 
 REFUNDED = "refunded 49.00 euros for A-1042"
@@ -149,3 +151,52 @@ def test_the_token_is_kept_to_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "calls.token"
     assert kept_token(path) == kept_token(path)
     assert path.stat().st_mode & 0o077 == 0
+
+
+async def test_a_page_says_what_it_played_and_an_interruption_names_that(tmp_path: Path) -> None:
+    """It counts what the page says of sound that it was sent; what it says of anything else counts for nothing."""
+    with office(tmp_path / "calls.db", lambda _line: Say("one two three four five six", 500)) as served:
+        async with served.page() as page:
+            await page.says("say", text="Talk.")
+            voice = await page.until("voice")
+            named = {"item": voice["item"], "part": voice["part"]}
+            await page.says("played", item="another", part=0, ms=9_000)
+            await page.says("played", **named, ms=500)
+            await page.says("played", **named, ms=240)
+            for wrong in (
+                {"ms": -1},
+                {"ms": "7"},
+                {"ms": 1e300},
+                {"ms": True},
+                {"part": "x"},
+                {"item": 7},
+                {"ms": None},
+            ):
+                await page.says("played", **{**named, "ms": 10, **wrong})
+                await page.until("told", "That was not understood")
+            await page.says("interrupt")
+            await page.until("hush")
+            await page.says("played", **named, ms=100)  # on its way as it was cut off
+            await page.says("interrupt")
+            served.does(served.model.received("conversation.item.truncate", 1, 20))
+            await page.says("say", text="Again.")
+            await page.until("voice")
+        cuts = [each for each in served.model.messages if each["type"] == "conversation.item.truncate"]
+        assert [(each["item_id"], each["audio_end_ms"]) for each in cuts] == [(voice["item"], 740)]
+
+
+async def test_a_window_that_takes_over_a_call_which_is_just_beginning_does_not_hang(served: Office) -> None:
+    async with served.page() as first:
+        run = (await first.until("call"))["run"]
+
+    async def flutter() -> None:
+        async with served.page(run) as page:
+            await page.until("call", run)
+
+    async with asyncio.timeout(60):
+        for _ in range(3):
+            await asyncio.gather(*(flutter() for _ in range(3)), return_exceptions=True)
+        async with served.page(run) as last:
+            await last.until("call", run)
+            await last.says("say", text="Where is my order A-1042?")
+            await last.until("line", "a blue kettle")

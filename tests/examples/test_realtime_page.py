@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Generator
@@ -199,3 +200,57 @@ def test_axe_finds_nothing(browser: Browser, tmp_path: Path, scheme: Any, size: 
             found = Axe().run(page, options={"runOnly": {"type": "tag", "values": TAGS}})
             assert found.violations_count == 0, found.generate_report()
         picture(page, f"realtime-{scheme}-{size[0]}")
+
+
+def seen(page: Page, locator: Any) -> bool:
+    """Whether the middle of an element is on the screen and nothing lies over it."""
+    return locator.evaluate(
+        """element => { const { left, top, width, height } = element.getBoundingClientRect();
+        return element.contains(document.elementFromPoint(left + width / 2, top + height / 2)) }"""
+    )
+
+
+@pytest.mark.parametrize("size", [PHONE, (360, 560)])
+def test_what_waits_covers_no_text_field_on_a_phone(browser: Browser, tmp_path: Path, size: tuple[int, int]) -> None:
+    """Who is asked goes on talking: the field, its button and the words said last are there beside the question."""
+    with opened(browser, tmp_path, size=size, has_touch=True, is_mobile=True) as (page, _served):
+        say(page, "Please refund it.")
+        expect(asks(page)).to_be_visible()
+        expect(line(page, "I have just asked")).to_be_visible()
+        field = page.get_by_label("Write to the agent")
+        for part in (field, *(page.get_by_role("button", name=name) for name in ("Send", "Interrupt"))):
+            assert seen(page, part)
+        assert seen(page, line(page, "I have just asked").locator(".words"))
+        if size == PHONE:
+            for name in ("Approve", "Reject"):
+                assert seen(page, page.get_by_role("button", name=name))
+        field.tap()
+        field.fill("Where is my order A-1042?")
+        page.get_by_role("button", name="Send").tap()
+        expect(line(page, "a blue kettle, delivered on Monday.")).to_be_attached()
+        expect(asks(page)).to_be_visible()
+        page.get_by_role("button", name="Approve").tap()
+        expect(page.locator("#outcome")).to_contain_text("This was approved by")
+        picture(page, f"realtime-phone-asks-{size[1]}")
+
+
+def test_the_model_is_told_how_much_of_its_voice_was_played(browser: Browser, tmp_path: Path) -> None:
+    words = " ".join(["word"] * 40)  # about seven seconds, which come at once
+    played: list[float] = []
+
+    def sent(frame: Any) -> None:
+        said = json.loads(frame) if isinstance(frame, str) else {}
+        played.extend([said["ms"]] if said.get("type") == "played" else [])
+
+    with opened(browser, tmp_path, lambda _line: Say(words, 180)) as (page, served):
+        page.on("websocket", lambda socket: socket.on("framesent", sent))
+        page.reload()
+        expect(page.locator("#state")).to_have_text("connected")
+        say(page, "Please talk.")
+        expect(page.locator("#theirs")).not_to_have_attribute("data-level", "0.000")
+        page.wait_for_timeout(1_200)
+        page.get_by_role("button", name="Interrupt").click()
+        served.does(served.model.received("conversation.item.truncate", 1, 20))
+        [cut] = [message for message in served.model.messages if message["type"] == "conversation.item.truncate"]
+        assert 300 < cut["audio_end_ms"] < 4_000
+        assert abs(sum(played) - cut["audio_end_ms"]) < 50

@@ -1,24 +1,20 @@
-"""What tests of realtime sessions share: a session whose events are read along, and a model with only the seam."""
+"""What tests of realtime sessions share: a session whose events are read along, with OpenAI's model or one's own."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
 
-from keyturn.core.usage import Usage
 from keyturn.realtime import (
     RealtimeAgent,
-    RealtimeModel,
     RealtimeModelConfig,
-    RealtimeModelListener,
     RealtimeRunner,
     RealtimeSession,
 )
-from keyturn.realtime import model_events as me
-from keyturn.realtime.items import AssistantAudio, AssistantMessageItem
 from keyturn.testing.loopback.realtime import RealtimeServer
+from tests.realtime.own_model import OwnModel as OwnModel
 from tests.waiting import until
 
 
@@ -72,60 +68,6 @@ async def conversing(
             reader = Reader(session)
             yield session, server, reader
         await asyncio.wait_for(reader.task, 5)
-
-
-class OwnModel(RealtimeModel):
-    """A user's own model, with no more than the seam's methods: the test says what it tells."""
-
-    def __init__(self, fails: Callable[[Any], bool] = lambda _event: False) -> None:
-        self.listeners: list[RealtimeModelListener] = []
-        self.sent: list[Any] = []
-        self.connects = 0
-        self.closes = 0
-        self.options: list[RealtimeModelConfig] = []
-        self._fails = fails
-
-    async def connect(self, options: RealtimeModelConfig) -> None:
-        self.connects += 1
-        self.options.append(options)
-
-    def add_listener(self, listener: RealtimeModelListener) -> None:
-        self.listeners.append(listener)
-
-    def remove_listener(self, listener: RealtimeModelListener) -> None:
-        with suppress(ValueError):
-            self.listeners.remove(listener)
-
-    async def send_event(self, event: Any) -> None:
-        if self._fails(event):
-            raise OSError("the line is dead")
-        self.sent.append(event)
-
-    async def close(self) -> None:
-        self.closes += 1
-
-    async def tell(self, *events: Any) -> None:
-        for event in events:
-            for listener in list(self.listeners):
-                await listener.on_event(event)
-
-    async def calls(self, name: str, arguments: str = "{}", call_id: str = "c1") -> None:
-        await self.tell(me.RealtimeModelToolCallEvent(name, call_id, arguments))
-
-    async def says(self, text: str, item_id: str = "m1", response: str = "r1", usage: Usage | None = None) -> None:
-        """One whole response."""
-        whole = AssistantMessageItem(item_id=item_id, status="completed", content=[AssistantAudio(transcript=text)])
-        await self.tell(
-            me.RealtimeModelTurnStartedEvent(response_id=response),
-            me.RealtimeModelTranscriptDeltaEvent(item_id, text, response),
-            me.RealtimeModelItemUpdatedEvent(whole),
-            *([] if usage is None else [me.RealtimeModelUsageEvent(usage)]),
-            me.RealtimeModelTurnEndedEvent(response_id=response),
-        )
-
-    def outputs(self) -> list[tuple[str, str]]:
-        """The results that it was sent."""
-        return [(each.tool_call.call_id, each.output) for each in self.sent if hasattr(each, "tool_call")]
 
 
 @asynccontextmanager

@@ -17,10 +17,11 @@ from keyturn.journal.memory import MemoryJournal
 from keyturn.policies.rule import deny
 from keyturn.policies.rules import Policy
 from keyturn.realtime import AssistantMessageItem, RealtimeAgent, RealtimeRunner, RealtimeSession
+from keyturn.realtime.conversation import text_of
 from keyturn.testing.suites.door_case import Case, payment
 from keyturn.testing.suites.doors import DecisionDoorSuite
 
-from .talking import TalkingModel, quiet
+from .own_model import TalkingModel, quiet
 
 
 @dataclass
@@ -41,11 +42,10 @@ class Live(Case):
     async def go_on(self) -> Any:
         await quiet(self.session)
         said = [item for item in self.session.history if isinstance(item, AssistantMessageItem)]
-        text = said[-1].content[0] if said else None
-        return Outcome(await self.waiting(), getattr(text, "text", None))
+        return Outcome(await self.waiting(), text_of(said[-1]) if said else None)
 
     def told(self) -> str:
-        return " ".join(self.model.outputs.values())
+        return " ".join(dict(self.model.outputs()).values())
 
 
 class RealtimeDoorSuite(DecisionDoorSuite):
@@ -82,7 +82,7 @@ class RealtimeDoorSuite(DecisionDoorSuite):
         self.sessions.append(case.session)
         case.run = case.session.run_id
         for label, arguments in calls or (("c1", {"to": "ada", "amount": 5}),):
-            await case.model.call("pay", arguments, label)
+            await case.model.calls("pay", arguments, label)
         await quiet(case.session)
         return case
 

@@ -115,7 +115,7 @@ DICTIONARIES: dict[str, str] = {
     "RealtimeToolExecutionConfig": "pre_approval_tool_input_guardrails",
     "RealtimeModelTracingConfig": "workflow_name group_id metadata",
     "RealtimeRunConfig": "model_settings output_guardrails guardrails_settings tracing_disabled async_tool_calls "
-    "tool_execution tool_error_formatter waiting_message reconnect_attempts close_timeout",
+    "tool_execution tool_error_formatter waiting_message reconnect_attempts close_timeout usage_limits",
     "RealtimeUserInputText": "type text",
     "RealtimeUserInputImage": "type image_url detail",
     "RealtimeUserInputMessage": "type role content",

@@ -16,14 +16,8 @@ from keyturn.journal import open_journal
 from keyturn.realtime import RealtimeAgent
 from keyturn.testing.loopback.realtime import Call, Gate
 from tests.realtime.attending import conversing
+from tests.realtime.desk import ran
 from tests.waiting import turns_of_the_loop, until
-
-ran: list[tuple[str, int]] = []
-
-
-@pytest.fixture(autouse=True)
-def nothing_ran() -> None:
-    ran.clear()
 
 
 def asking(**terms: Any) -> RealtimeAgent[Any]:

@@ -11,38 +11,13 @@ from keyturn import Inbox, MemoryJournal, UserError, function_tool
 from keyturn.audit.checker import check
 from keyturn.core.errors import Conflict, NotPending
 from keyturn.engine.attended import AttendedExecution
-from keyturn.realtime import RealtimeAgent, RealtimeRunner
+from keyturn.realtime import RealtimeRunner
 from keyturn.realtime import model_events as me
 from keyturn.realtime.model_inputs import RealtimeModelSendToolOutput
 from keyturn.testing.loopback.realtime import Call, Event, Frame, ServerError
 from tests.realtime.attending import OwnModel, Reader, conversing, talking_to
+from tests.realtime.desk import ran, support, weather
 from tests.waiting import never, turns_of_the_loop, until, until_alone
-
-ran: list[Any] = []
-
-
-@pytest.fixture(autouse=True)
-def nothing_ran() -> None:
-    ran.clear()
-
-
-@function_tool(needs_approval=True)
-def refund(order: str) -> str:
-    """Refund an order."""
-    ran.append(order)
-    return f"refunded {order}"
-
-
-@function_tool
-def weather() -> str:
-    """Tell the weather."""
-    ran.append("weather")
-    return "sunny"
-
-
-def support(*tools: Any) -> RealtimeAgent[Any]:
-    return RealtimeAgent("Support", instructions="Help.", tools=[*(tools or (refund, weather))])
-
 
 # What the server says ---------------------------------------------------------------------------------------------
 
@@ -306,7 +281,7 @@ async def test_a_connection_that_breaks_each_time_is_not_made_anew_forever(when:
         await session.send_message("hi")
         await until(lambda: any("call reconnect()" in str(error) for error in told.errors()))
         assert model.connects == 3
-        model._fails = lambda _event: False
+        model.fails = lambda _event: False
         if when == "sending":
             await session.reconnect()
             await until(lambda: "hi" in str(model.sent))

@@ -25,32 +25,8 @@ from keyturn.realtime import RealtimeAgent, RealtimeRunner, event_buffer
 from keyturn.realtime import model_events as me
 from keyturn.testing.loopback.realtime import Call, Gate, Turn
 from tests.realtime.attending import OwnModel, Reader, conversing, talking_to
+from tests.realtime.desk import ran, refund, support, weather
 from tests.waiting import turns_of_the_loop, until
-
-ran: list[Any] = []
-
-
-@pytest.fixture(autouse=True)
-def nothing_ran() -> None:
-    ran.clear()
-
-
-@function_tool(needs_approval=True)
-def refund(order: str) -> str:
-    """Refund an order."""
-    ran.append(order)
-    return f"refunded {order}"
-
-
-@function_tool
-def weather() -> str:
-    """Tell the weather."""
-    ran.append("weather")
-    return "sunny"
-
-
-def support(*tools: Any, **more: Any) -> RealtimeAgent[Any]:
-    return RealtimeAgent("Support", instructions="Help.", tools=[*(tools or (refund, weather))], **more)
 
 
 async def test_every_event_has_the_context_and_what_is_said_is_in_the_history() -> None:
@@ -95,7 +71,7 @@ async def test_a_flood_of_large_audio_is_bounded_by_its_size() -> None:
     async with session:
         for number in range(60):
             await model.tell(me.RealtimeModelAudioEvent(bytes(4_000_000), "r1", f"m{number}", 0))
-        held = [event for _place, event in session._events._droppable if event.type == "audio"]
+        held = [event for _place, event, _size in session._events._droppable if event.type == "audio"]
         assert 0 < sum(len(event.audio.data) for event in held) <= event_buffer.MOST_BYTES
 
 
@@ -313,9 +289,9 @@ async def test_the_same_call_again_after_its_approval_asks_again() -> None:
     async with talking_to(model, support()) as (session, told):
         for number in (1, 2):
             await model.calls("refund", '{"order": "A1"}')
-            await told.until("tool_approval_required", number)
+            asked = await told.until("tool_approval_required", number)
             assert len(ran) == number - 1
-            await session.approve_tool_call("c1")
+            await session.approve_tool_call(asked.item)
             await told.until("tool_end", number)
     assert ran == ["A1", "A1"]
 

@@ -6,34 +6,14 @@ from typing import Any, cast
 
 import pytest
 
-from keyturn import Agent, MemoryJournal, UserError, ask_user, function_tool
+from keyturn import Agent, MemoryJournal, UserError, ask_user
 from keyturn.audit.checker import check
 from keyturn.realtime import RealtimeAgent, realtime_handoff
 from keyturn.testing import ScriptedModel, function_call
 from keyturn.testing.loopback.realtime import Call
 from tests.realtime.attending import OwnModel, conversing, talking_to
+from tests.realtime.desk import ran, refund, weather
 from tests.waiting import until
-
-ran: list[str] = []
-
-
-@pytest.fixture(autouse=True)
-def nothing_ran() -> None:
-    ran.clear()
-
-
-@function_tool(needs_approval=True)
-def refund(order: str) -> str:
-    """Refund an order."""
-    ran.append(order)
-    return f"refunded {order}"
-
-
-@function_tool
-def weather() -> str:
-    """Tell the weather."""
-    ran.append("weather")
-    return "sunny"
 
 
 def two() -> tuple[RealtimeAgent[Any], RealtimeAgent[Any]]:

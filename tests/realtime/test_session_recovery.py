@@ -21,7 +21,7 @@ from keyturn.realtime import RealtimeAgent, RealtimeRunner, RealtimeSession
 from keyturn.testing.loopback.realtime import Call, RealtimeServer, Say, Turn
 from tests.waiting import until
 
-from .talking import TalkingModel, quiet
+from .own_model import TalkingModel, quiet
 
 TALK: Any = {"model_settings": {"modalities": ["audio"]}}
 REFUND = Call("refund", {"order": "A1", "amount": 5}, "c1")
@@ -85,12 +85,12 @@ async def test_a_result_that_could_not_be_sent_is_sent_again_and_its_tool_is_not
 
     model.fails = fails
     session = await (await RealtimeRunner(clerk(done), model=model).run()).enter()
-    await model.call("refund", {"order": "A1", "amount": 5}, "c1")
+    await model.calls("refund", {"order": "A1", "amount": 5}, "c1")
     await quiet(session)
     await session.approve_tool_call("c1")
-    await until(lambda: len(model.connections) == 2)
+    await until(lambda: len(model.options) == 2)
     replayed = [event.message["other_data"]["item"] for event in model.sent if "other_data" in str(event)]
-    await until(lambda: any(item.get("output") == "refunded 5" for item in replayed) or model.outputs)
+    await until(lambda: any(item.get("output") == "refunded 5" for item in replayed) or model.outputs())
     assert (len(failed), done) == (1, [("A1", 5)])
     await session.close()
 
@@ -135,7 +135,7 @@ async def test_a_state_is_resumed_where_no_journal_keeps_the_run() -> None:
     agent = clerk(done)
     model = TalkingModel()
     session = await (await RealtimeRunner(agent, model=model).run()).enter()
-    await model.call("refund", {"order": "A1", "amount": 5}, "c1")
+    await model.calls("refund", {"order": "A1", "amount": 5}, "c1")
     await quiet(session)
     await session.close()
     saved = session.to_state().to_string()
@@ -144,7 +144,7 @@ async def test_a_state_is_resumed_where_no_journal_keeps_the_run() -> None:
     again = TalkingModel()
     session = await (await RealtimeRunner(agent, model=again).run(resume=state)).enter()
     await until(lambda: done)
-    await until(lambda: again.outputs or "refunded 5" in str(again.sent))
+    await until(lambda: again.outputs() or "refunded 5" in str(again.sent))
     await session.close()
     assert done == [("A1", 5)]
 
@@ -156,13 +156,13 @@ async def test_a_run_has_one_session(monkeypatch: pytest.MonkeyPatch) -> None:
     journal, model = MemoryJournal(), TalkingModel()
     runner = RealtimeRunner(clerk(done), model=model, journal=journal)
     session = await (await runner.run()).enter()
-    await model.call("refund", {"order": "A1", "amount": 5}, "c1")
+    await model.calls("refund", {"order": "A1", "amount": 5}, "c1")
     await quiet(session)
     other = RealtimeRunner(runner.agent, model=TalkingModel(), journal=journal)
     with pytest.raises(Conflict):
         await (await other.run(resume=session.run_id)).enter()
     await session.approve_tool_call("c1")
-    await until(lambda: model.outputs)
+    await until(lambda: model.outputs())
     await session.close()
     assert done == [("A1", 5)]
 

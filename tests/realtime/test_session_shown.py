@@ -13,12 +13,12 @@ from keyturn import Agent, App, MemoryJournal, Secret, function_tool
 from keyturn.audit.checker import check
 from keyturn.cli.main import main
 from keyturn.journal import open_journal
-from keyturn.realtime import RealtimeAgent, RealtimeRunner
+from keyturn.realtime import RealtimeAgent, RealtimeRunner, RealtimeToolCallItem
+from keyturn.realtime import model_events as me
 from tests.realtime.attending import OwnModel, Reader, talking_to
+from tests.realtime.desk import ran
 from tests.server.office import COOKIE, Served, peopled
 from tests.waiting import until
-
-ran: list[str] = []
 
 
 @function_tool(needs_approval=True)
@@ -30,11 +30,6 @@ def login(user: str, password: Annotated[str, Secret]) -> str:
 
 def voice() -> RealtimeAgent[Any]:
     return RealtimeAgent("Voice", instructions="Help.", tools=[login])
-
-
-@pytest.fixture(autouse=True)
-def nothing_ran() -> None:
-    ran.clear()
 
 
 async def waiting(app: App, model: OwnModel) -> tuple[Any, Reader]:
@@ -104,3 +99,14 @@ async def test_the_command_line_shows_lists_and_checks_what_sessions_write(
     assert "every promise kept" in shown["check"]
     assert "hunter2" not in "".join(shown.values())
     await journal.close()
+
+
+@pytest.mark.parametrize("arguments", ['["hunter2"]', '"hunter2"', '{"user": "a", "password": "hunter2"', "hunter2"])
+async def test_a_secret_that_stands_where_no_tool_takes_it_is_not_shown(arguments: str) -> None:
+    item = RealtimeToolCallItem(item_id="i1", call_id="c1", status="in_progress", arguments=arguments, name="login")
+    model = OwnModel()
+    async with talking_to(model, voice()) as (session, told):
+        await model.tell(me.RealtimeModelItemUpdatedEvent(item))
+        await model.calls("login", arguments)
+        await until(model.outputs)
+        assert "hunter2" not in repr(session.history) + repr(told.of("tool_end")) + repr(model.outputs())

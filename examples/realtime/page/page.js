@@ -7,6 +7,7 @@ const waiting = new Map(); // what waits, by the id of its request
 let shown = null; // the request on the screen
 let socket = null;
 let tries = 0;
+let voice = null; // whose sound comes now: it is named with what was played of it
 let over = false; // another window has the call, or there is none of this name
 
 function connect() {
@@ -16,7 +17,7 @@ function connect() {
   state("connecting", "connecting");
   socket = new WebSocket(address);
   socket.binaryType = "arraybuffer";
-  socket.onmessage = ({ data }) => (typeof data === "string" ? heard(JSON.parse(data)) : sound.play(data));
+  socket.onmessage = ({ data }) => (typeof data === "string" ? heard(JSON.parse(data)) : play(data));
   socket.onclose = ({ reason }) => {
     sound.hush();
     waiting.clear();
@@ -50,6 +51,9 @@ const HEARD = {
     if (shown?.request === request) outcome(words);
     count();
   },
+  voice({ item, part }) {
+    voice = { item, part };
+  },
   hush: () => sound.hush(),
   told({ words }) {
     told(words);
@@ -61,6 +65,11 @@ const HEARD = {
     told(words);
   },
 };
+
+function play(data) {
+  const whose = voice;
+  sound.play(data, (ms) => tell({ type: "played", ...whose, ms }));
+}
 
 function heard(message) {
   HEARD[message.type]?.(message);
@@ -80,8 +89,6 @@ function told(words) {
 
 function draw({ id, who, words, name }) {
   const list = by("lines");
-  const log = by("log");
-  const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 60;
   let line = [...list.children].find((each) => each.dataset.id === id);
   if (!line) {
     line = make("li", who);
@@ -93,8 +100,17 @@ function draw({ id, who, words, name }) {
   said.textContent = words;
   if (name) said.prepend(make("b", "", name), " ");
   by("empty").hidden = true;
-  if (atEnd) log.scrollTop = log.scrollHeight;
+  if (atEnd) toEnd();
 }
+
+// What was said last stays in sight, also when a question takes some of the room, until somebody scrolls up.
+let atEnd = true;
+const toEnd = () => (by("log").scrollTop = by("log").scrollHeight);
+by("log").onscroll = () => {
+  const log = by("log");
+  atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 60;
+};
+new ResizeObserver(() => atEnd && toEnd()).observe(by("log"));
 
 function make(tag, kind, text = "") {
   const made = document.createElement(tag);

@@ -44,8 +44,9 @@ export class Sound {
     this.#stream = this.#worklet = null;
   }
 
-  // Play PCM16 after what plays already. Before anybody pressed anything, it is only in the transcript.
-  play(bytes) {
+  // Play PCM16 after what plays already; `played` gets how many milliseconds of it were. Before anybody pressed
+  // anything, it is only in the transcript.
+  play(bytes, played) {
     const context = this.#context;
     if (context?.state !== "running" || bytes.byteLength < 2) return;
     const samples = new Int16Array(bytes.slice(0, bytes.byteLength - (bytes.byteLength % 2)));
@@ -57,14 +58,23 @@ export class Sound {
     this.#meters[1].follow(context, source);
     this.#next = Math.max(this.#next, context.currentTime);
     source.start(this.#next);
+    const piece = { source, begins: this.#next, played };
     this.#next += buffer.duration;
-    this.#playing.add(source);
-    source.onended = () => this.#playing.delete(source);
+    this.#playing.add(piece);
+    source.onended = () => {
+      this.#playing.delete(piece);
+      played(buffer.duration * 1000);
+    };
   }
 
   // Somebody interrupted: what was not yet heard is not played.
   hush() {
-    for (const source of this.#playing) source.stop();
+    for (const { source, begins, played } of this.#playing) {
+      source.onended = null;
+      source.stop();
+      const heard = Math.min(this.#context.currentTime - begins, source.buffer.duration);
+      if (heard > 0) played(heard * 1000);
+    }
     this.#playing.clear();
     this.#next = 0;
   }

@@ -194,7 +194,8 @@ def _parts(value: Any) -> Iterable[Any]:
 
 
 def _halved_name(item: Item) -> str | None:
-    for name, word in _TEXTS.items():
+    asks = str(item.get("type")).endswith("_approval_request")  # what asks is known by its id
+    for name, word in {**_TEXTS, "id": "id"}.items() if asks else _TEXTS.items():
         text = item.get(name)
         if isinstance(text, str) and any("\ud800" <= letter <= "\udfff" for letter in text):
             return f"has a {word} with half a character in it"

@@ -104,15 +104,16 @@ def redact(value: JsonValue, secrets: Collection[str]) -> JsonValue:
 
 
 def hidden_text(text: str, secrets: Collection[str]) -> str:
-    """Return the text of arguments with the secrets in it redacted; all of it is where it cannot be read.
+    """Return the text of arguments with the secrets in it redacted; all of it is where it is no object that is read.
 
-    >>> hidden_text('{"key": "s3"}', ["key"]), hidden_text('{"key": "s', ["key"]), hidden_text("{", [])
+    >>> hidden_text('{"key": "s3"}', ["key"]), hidden_text('["s3"]', ["key"]), hidden_text("{", [])
     ('{"key":"[redacted]"}', '[redacted]', '{')
     """
     if not secrets or not text:
         return text
     try:
-        return canonical(redact(parse(text), secrets))
+        read = parse(text)
+        return canonical(redact(read, secrets)) if isinstance(read, dict) else REDACTED
     except BadJson:
         return REDACTED
 

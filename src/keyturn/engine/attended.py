@@ -23,10 +23,12 @@ from .logger import error_words, logger
 from .loop import Loop
 from .states.context_data import keep_context
 from .states.loading import ContextOptions
-from .views.event_stream import EventFeed
+from .views.event_stream import Feed
 
 # The longest time to sleep at once: clocks of journals are read again then.
 _AT_MOST = 3_600.0
+# How long a store that did not answer is left alone.
+_TRY_AGAIN = 1.0
 
 
 class Hosting(NamedTuple):
@@ -37,23 +39,14 @@ class Hosting(NamedTuple):
     attach: Callable[[Execution], Awaitable[None]] | None = None
 
 
-class LogFeed(EventFeed):
+class LogFeed(Feed):
     """Tells of every step of a run, just after it is recorded."""
 
     def __init__(self, told: Callable[[ev.Step], None]) -> None:
         self._told = told
 
-    def catch_up(self, steps: list[ev.Step]) -> None:
-        """Do nothing about what happened before."""
-
     def step(self, step: ev.Step) -> None:
         self._told(step)
-
-    def signal(self, signal: Any) -> None:
-        """Do nothing about what is not recorded."""
-
-    async def caught_up(self) -> None:
-        """Wait for nobody."""
 
 
 class AttendedExecution(Execution):
@@ -62,14 +55,15 @@ class AttendedExecution(Execution):
     # A process that died holds the run so long, and whoever was cut off wants to go on soon.
     lease_ms = 15_000
 
-    #: Called once the run is recorded and moved, and with each step from then on.
-    on_ready: Callable[[], None]
+    #: Called once the run is recorded and before it moves, and with each step from then on.
+    on_ready: Callable[[], Awaitable[None]]
     on_step: Callable[[ev.Step], None]
+    #: The name under which replies of the model are counted.
+    model = ""
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
         self.drive.attended = True
-        self._timer: asyncio.Task[None] | None = None
         self._moved_on = asyncio.Event()
 
     def leave(self) -> None:
@@ -77,16 +71,25 @@ class AttendedExecution(Execution):
         self.drive.leave()
         self._moved_on.set()
 
+    def may_talk(self) -> bool:
+        """Return whether the model may go on talking: nothing that the run has used is over its limits."""
+        return self.drive.meter.lets(self)
+
+    def _check_limits_of_talking(self) -> None:
+        if not self.may_talk() and self.drive.meter.reached is not None:
+            raise self.drive.meter.reached
+
     def _stepped(self, step: ev.Step) -> None:
         self._moved_on.set()
         self.on_step(step)
 
     async def _advanced(self) -> None:
         drive = self.drive
+        self._check_limits_of_talking()
+        await self.on_ready()
         drive.feeds[ev.ROOT] = LogFeed(self._stepped)
         timer = asyncio.ensure_future(self._watch_the_clock())
         try:
-            self.on_ready()
             while True:
                 await Loop(drive).advance()
                 await keep_context(drive)
@@ -94,6 +97,7 @@ class AttendedExecution(Execution):
                     open_run(self.run)
                 if self.run.status == "finished" or drive.stops & NO_MORE_ROUNDS:
                     return
+                self._check_limits_of_talking()
                 if not pending(self.run) and not drive.begun:
                     await drive.sleep()
         finally:
@@ -112,8 +116,14 @@ class AttendedExecution(Execution):
                     continue
             try:
                 await self.drive.commit(cm.Tick())
-            except (Conflict, StorageError) as error:  # whoever acts next finds it out, too
+            except Conflict as error:  # somebody else holds the run: whoever acts next finds it out, too
                 logger.info("time passed for run %s and is not recorded: %s", self.run.id, error_words(error))
                 return
+            except StorageError as error:
+                logger.warning(
+                    "time passed for run %s and is not recorded, trying again: %s", self.run.id, error_words(error)
+                )
+                await asyncio.sleep(_TRY_AGAIN)
+                continue
             self.drive.rouse()
             await asyncio.sleep(0.01 if left == 0 else 0)  # a clock that stands still makes no busy loop

@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from .pressure_words import CALM, CLAIMS, EMPTY, FAMILIES, PATTERNS, RULES
+from .pressure_words import pressure_words
 
 #: What is looked at of one text, and of how many texts: more than any face shows.
 MOST = 4_000
@@ -70,17 +70,18 @@ def pressure_in(texts: Iterable[str], task: str = "") -> tuple[Sign, ...]:
 
 
 def _signs(words: str, task: str) -> Iterator[Sign]:
-    calm = CALM.sub(" ", words)
-    for kind, pattern in PATTERNS:
+    known = pressure_words()
+    calm = known.calm.sub(" ", words)
+    for kind, pattern in known.phrases:
         hit = pattern.search(calm)
         if hit is not None:
             yield Sign(kind, hit[0].strip()[:_QUOTED])
     for sentence in calm.split(" . "):
         there = _families(sentence)
-        for kind, needed in RULES:
+        for kind, needed in known.rules:
             if there.issuperset(needed):
                 yield Sign(kind, sentence.strip(" .")[:_QUOTED])
-    for hit in CLAIMS.finditer(calm):
+    for hit in known.claims.finditer(calm):
         if task and not _shares(hit["what"] or "", task):
             yield Sign("unasked", hit[0].strip()[:_QUOTED])
             break
@@ -120,7 +121,7 @@ def _families(sentence: str) -> set[str]:
 def _families_of(word: str) -> frozenset[str]:
     return frozenset(
         name
-        for name, parts in FAMILIES.items()
+        for name, parts in pressure_words().families.items()
         if any(word == part[:-1] if part.endswith("$") else word.startswith(part) for part in parts)
     )
 
@@ -131,7 +132,8 @@ def _shares(claimed: str, task: str) -> bool:
 
 
 def _stems(words: str) -> set[str]:
-    return {word[:5] for word in words.split() if (len(word) > 3 or word.isdigit()) and word not in EMPTY}
+    empty = pressure_words().empty
+    return {word[:5] for word in words.split() if (len(word) > 3 or word.isdigit()) and word not in empty}
 
 
 # ------------------------------------------------------------------------------------------------- what is compared

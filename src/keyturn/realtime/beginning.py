@@ -45,8 +45,13 @@ class Beginning:
         start = play.state.undelivered.start
         if start is not None and self.requester is not None:
             start["requester"] = plain_text(self.requester, "requester")
-        if self.hosting.attach is not None:
-            await self.hosting.attach(play)
+        try:
+            if self.hosting.attach is not None:
+                await self.hosting.attach(play)
+        except BaseException:
+            if play.claim is not None and play.live.journal is not None:
+                await play.live.journal.release(play.claim)
+            raise
         return play
 
     def _play(self, given: Any, **more: Any) -> AttendedExecution:

@@ -10,6 +10,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from ..agents.guardrail import OutputGuardrail
 from ..agents.handoff import Handoff
+from ..agents.limits import UsageLimits
 from ..agents.prompt import Prompt
 from ..agents.settings import ToolErrorFormatter
 from ..models.tool_choice import ToolChoice
@@ -153,7 +154,8 @@ class RealtimeRunConfig(TypedDict, total=False):
 
     `waiting_message` words what the model is told of a call, by its tool's name and its id, while it waits for a
     person; None tells it nothing. A connection that is lost is made anew `reconnect_attempts` times. `close_timeout`
-    is how long, in seconds, a tool that is at work when the session closes has to end.
+    is how long, in seconds, a tool that is at work when the session closes has to end. `usage_limits` end the session
+    where the model has used so much, with `UsageLimitExceeded`.
 
     >>> config: RealtimeRunConfig = {"async_tool_calls": True, "model_settings": {"voice": "ash"}}
     """
@@ -168,6 +170,7 @@ class RealtimeRunConfig(TypedDict, total=False):
     waiting_message: Callable[[str, str], str] | None
     reconnect_attempts: int
     close_timeout: float
+    usage_limits: UsageLimits | None
 
 
 class RealtimeUserInputText(TypedDict):

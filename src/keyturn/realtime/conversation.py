@@ -55,22 +55,21 @@ class Conversation:
 
     def update(self, item: RealtimeItem) -> bool:
         """Take the newest word on an item, and return whether it was not known before."""
-        before = self._known.get(item.item_id)
         if isinstance(item, RealtimeToolCallItem) and (secrets := self._secrets(item.name)):
             item = item.model_copy(update={"arguments": hidden_text(item.arguments, secrets)})
-        self._known[item.item_id] = item
+        before = self._known.get(item.item_id)
         if before is not None:
-            self.items[self._place(before)] = _with_transcripts(item, before)
-            self._known[item.item_id] = self.items[self._place_of(item.item_id)]
+            self._replace(_with_transcripts(item, before))
             return False
-        after = self._known.get(item.previous_item_id or "")
-        self.items.insert(len(self.items) if after is None else self._place(after) + 1, item)
+        known = item.previous_item_id in self._known
+        self.items.insert(self._place(cast("str", item.previous_item_id)) + 1 if known else len(self.items), item)
+        self._known[item.item_id] = item
         return True
 
-    def _place(self, item: RealtimeItem) -> int:
-        return self._place_of(item.item_id)
+    def _replace(self, item: RealtimeItem) -> None:
+        self.items[self._place(item.item_id)] = self._known[item.item_id] = item
 
-    def _place_of(self, item_id: str) -> int:
+    def _place(self, item_id: str) -> int:
         """Return where an item stands; what is spoken of is nearly always near the end."""
         for place in range(len(self.items) - 1, -1, -1):
             if self.items[place].item_id == item_id:
@@ -81,7 +80,7 @@ class Conversation:
         """Take an item out, and return whether it was there."""
         if self._known.pop(item_id, None) is None:
             return False
-        del self.items[self._place_of(item_id)]
+        del self.items[self._place(item_id)]
         return True
 
     def heard(self, item_id: str, transcript: str) -> UserMessageItem:
@@ -93,7 +92,7 @@ class Conversation:
             return made
         content = [part for part in known.content if not isinstance(part, InputAudio)]
         made = known.model_copy(update={"content": [*content, InputAudio(transcript=transcript)]})
-        self.items[self._place(known)] = self._known[item_id] = made
+        self._replace(made)
         return made
 
     def said(self, item_id: str, delta: str, *, written: bool = False) -> str:

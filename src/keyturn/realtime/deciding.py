@@ -17,6 +17,7 @@ from ..engine.effects.fused_steps import deliver
 from ..engine.facts import decisions
 from ..engine.facts.reaches import reach_of
 from ..engine.states.undelivered import edited
+from ..engine.views.decisions_by_label import asked_as
 from ..engine.views.items import ToolApprovalItem
 from ..policies.grants import Grant
 
@@ -100,12 +101,18 @@ class SessionDecisions(abc.ABC):
             if shown:
                 return shown[0]
             raise NotPending("no call of this session waits as that item shows it; take one of pending_approvals")
-        found = [item for item in waiting if name in (item.request_id, item.call_id)]
+        found = [item for item in waiting if item.request_id == name] or [
+            item for item in waiting if item.call_id == name
+        ]
         if not found:
             raise NotPending(f"no call {name!r} of this session waits; `pending_approvals` lists those that do")
         if len(found) > 1:
             names = ", ".join(item.request_id for item in found)
             raise UserError(f"{len(found)} calls that wait have the id {name!r}: name one by its request id: {names}")
+        if found[0].request_id != name and asked_as(self.opened().live, name) - {found[0].call}:
+            raise NotPending(
+                f"{name!r} was the id of another call before: pass the item that the event showed, event.item"
+            )
         if found[0].revision > 1:  # an id alone does not say which asking was shown
             raise NotPending(f"call {name!r} has asked again since: pass the item that the event showed, event.item")
         return found[0]

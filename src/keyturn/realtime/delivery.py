@@ -50,6 +50,14 @@ class Session(NamedTuple):
     words: WaitingMessage | None
 
 
+class Before(NamedTuple):
+    """Holds a call that a connection was told of, and its result where there was one."""
+
+    name: str
+    arguments: str
+    output: str | None = None
+
+
 class Delivery:
     """Delivers to one connection, from its beginning to its end."""
 
@@ -59,10 +67,26 @@ class Delivery:
         self._agent = agent
         self._sent = 0
         self._told: set[tuple[str, int]] = set()
+        self._notes = 0
         self._calls: dict[str, Item] = {}
+        # Calls that the connection was told of when it was opened.
+        self._replayed: dict[str, Before] = {}
         self._wake = asyncio.Event()
         #: Ids of items that came from the connection itself.
         self.own: set[str] = set()
+        #: Ids of calls of the provider's own that were asked about on the connection.
+        self.asked: set[str] = set()
+
+    @property
+    def agent(self) -> str:
+        """Return the path of the agent whose settings the connection has."""
+        return self._agent
+
+    def replayed(self, event: RealtimeModelToolCallEvent) -> Before | None:
+        """Return the call that this is, where the connection was told of it and not the other way round."""
+        before = self._replayed.get(event.call_id)
+        same = before is not None and (before.name, before.arguments) == (event.name, event.arguments)
+        return before if same else None
 
     def rouse(self) -> None:
         """Look again at what there is to deliver."""
@@ -77,6 +101,7 @@ class Delivery:
             self._note(item)
             wire = on_the_wire(item)
             if wire is not None:
+                self._note_replayed(wire)
                 await self._raw("conversation.item.create", item={"id": kept_id(place), **wire})
             self._sent += 1
         waiting = await self._tell_of_waiting()
@@ -98,6 +123,13 @@ class Delivery:
     def _note(self, item: Item) -> None:
         if item.get("type") == "function_call":
             self._calls[cast("str", item.get("call_id"))] = item
+
+    def _note_replayed(self, wire: Item) -> None:
+        label: Any = wire.get("call_id")
+        if wire["type"] == "function_call":
+            self._replayed[label] = Before(wire["name"], wire["arguments"])
+        elif wire["type"] == "function_call_output" and label in self._replayed:
+            self._replayed[label] = self._replayed[label]._replace(output=wire["output"])
 
     async def _deliver(self) -> None:
         while self._sent < len(items := self._items()):
@@ -128,13 +160,26 @@ class Delivery:
             )
             yield RealtimeModelSendToolOutput(made, output_text(item.get("output")), start_response=True)
         elif kind == "mcp_approval_response":
-            yield RealtimeModelSendRawMessage({"type": "conversation.item.create", "other_data": {"item": item}})
+            yield self._answered(item)
         elif item.get("role") == "user" and item.get("id") not in self.own:
             wire = on_the_wire(item)
             if wire is not None:
                 texts = [part["text"] for part in wire["content"] if part["type"] == "input_text"]
                 alone = len(wire["content"]) == 1 and texts
                 yield RealtimeModelSendUserInput(texts[0] if alone else cast("Any", wire))
+
+    def _answered(self, item: Item) -> RealtimeModelSendEvent:
+        """Return the word on a call that the provider makes; on another connection its id may mean another call."""
+        request: Any = item.get("approval_request_id")
+        if request in self.asked:
+            return _created({"id": kept_id(self._sent), **item})
+        word = "approved" if item.get("approve") else "rejected"
+        return _created(
+            self._note_of(
+                f"The request {request} of an earlier connection was {word}. That connection has ended, so nothing "
+                "came of it: ask again if it is still needed."
+            )
+        )
 
     async def _tell_of_waiting(self) -> bool:
         """Tell the model which of its calls wait, each once, and return whether there was anything to tell."""
@@ -153,13 +198,20 @@ class Delivery:
         return told
 
     async def _say(self, text: str) -> None:
-        content = [{"type": "input_text", "text": text}]
-        note = {"id": f"{KEPT}note_{len(self._told)}", "type": "message", "role": "system", "content": content}
-        await self._raw("conversation.item.create", item=note)
+        await self._session.send(_created(self._note_of(text)))
+
+    def _note_of(self, text: str) -> Item:
+        self._notes += 1
+        content: list[Any] = [{"type": "input_text", "text": text}]
+        return {"id": f"{KEPT}note_{self._notes}", "type": "message", "role": "system", "content": content}
 
     async def _raw(self, kind: str, **fields: Any) -> None:
         message: Any = {"type": kind, "other_data": fields} if fields else {"type": kind}
         await self._session.send(RealtimeModelSendRawMessage(message))
+
+
+def _created(item: Item) -> RealtimeModelSendRawMessage:
+    return RealtimeModelSendRawMessage({"type": "conversation.item.create", "other_data": {"item": item}})
 
 
 def _asks(item: Item) -> bool:

@@ -1,32 +1,43 @@
 """Hold the events that a session's reader has not read yet, so many and no more.
 
-What tells of calls and decisions is never dropped. Audio and raw events of a reader who is far behind are, the oldest
-first, and the reader is told so by an error event.
+Audio, raw events and `history_updated` of a reader who is far behind are dropped, the oldest first, and the reader is
+told so by an error event. What tells of calls and decisions is never dropped: where too much of it waits the events
+end, with an error that says so, and the session goes on without that reader.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from dataclasses import is_dataclass
 from typing import Any, cast
 
 from ..core.errors import KeyturnError
+from .items import Part
 from .session_events import (
     DROPPABLE,
     RealtimeAudio,
     RealtimeError,
     RealtimeEventInfo,
+    RealtimeHistoryAdded,
+    RealtimeHistoryUpdated,
     RealtimeRawModelEvent,
     RealtimeSessionEvent,
 )
 
-#: So many events wait at most, and of those that can be dropped so many bytes of audio.
+#: So many events wait at most of those that can be dropped and of those that cannot, and so many bytes of either.
 MOST = 4096
 MOST_BYTES = 64 * 2**20
 
+# About what an event costs besides what it holds.
+_BARE = 128
+_NODE = 16
+
+Held = tuple[int, RealtimeSessionEvent, int]
+
 
 class EventsDropped(KeyturnError):
-    """Tells that a reader was so far behind that audio or raw events were dropped; it is told and not raised.
+    """Tells that a reader was so far behind that events were dropped; it is raised where there were no more events.
 
     >>> issubclass(EventsDropped, KeyturnError)
     True
@@ -39,10 +50,11 @@ class EventBuffer:
     def __init__(self, info: RealtimeEventInfo, most: int = MOST) -> None:
         self._info = info
         self._most = most
-        # Each kind in its own queue, with a place in the order of all.
-        self._kept: deque[tuple[int, RealtimeSessionEvent]] = deque()
-        self._droppable: deque[tuple[int, RealtimeSessionEvent]] = deque()
+        # Each kind in its own queue: a place in the order of all, the event and about how many bytes it holds.
+        self._kept: deque[Held] = deque()
+        self._droppable: deque[Held] = deque()
         self._count = 0
+        self._kept_bytes = 0
         self._bytes = 0
         self._told = False
         self._error: BaseException | None = None
@@ -57,20 +69,40 @@ class EventBuffer:
         if self._closed:
             return
         size = _size(event)
+        if event.type not in DROPPABLE:
+            self._keep(event, size)
+            return
         while self._droppable and (len(self) >= self._most or self._bytes + size > MOST_BYTES):
-            self._take()
-            if not self._told:
-                self._told = True
-                dropped = EventsDropped(
-                    f"more than {self._most} events or {MOST_BYTES} bytes wait: audio or raw events were dropped"
-                )
-                self._add(RealtimeError(dropped, self._info))
+            self._drop()
         self._bytes += size
-        self._add(event)
+        self._add(self._droppable, event, size)
 
-    def _add(self, event: RealtimeSessionEvent) -> None:
+    def _keep(self, event: RealtimeSessionEvent, size: int) -> None:
+        if self._kept and (len(self._kept) >= self._most or self._kept_bytes + size > MOST_BYTES):
+            self.close(
+                EventsDropped(
+                    f"more than {self._most} events or {MOST_BYTES} bytes of events that are not dropped waited for a "
+                    "reader, so there are no more events; the session goes on: see its pending_approvals and history"
+                )
+            )
+            return
+        while self._droppable and len(self) >= self._most:
+            self._drop()
+        self._kept_bytes += size
+        self._add(self._kept, event, size)
+
+    def _drop(self) -> None:
+        self._take_droppable()
+        if not self._told:
+            self._told = True
+            dropped = EventsDropped(
+                f"more than {self._most} events or {MOST_BYTES} bytes wait: audio or raw events were dropped"
+            )
+            self._add(self._kept, RealtimeError(dropped, self._info), 0)
+
+    def _add(self, queue: deque[Held], event: RealtimeSessionEvent, size: int) -> None:
         self._count += 1
-        (self._droppable if event.type in DROPPABLE else self._kept).append((self._count, event))
+        queue.append((self._count, event, size))
         self._wake.set()
 
     def close(self, error: BaseException | None = None) -> None:
@@ -88,23 +120,47 @@ class EventBuffer:
             self._wake.clear()
             await self._wake.wait()
         if not self._droppable or (self._kept and self._kept[0][0] < self._droppable[0][0]):
-            return self._kept.popleft()[1]
-        event = self._take()
+            _place, event, size = self._kept.popleft()
+            self._kept_bytes -= size
+            return event
+        event = self._take_droppable()
         self._told = self._told and bool(self._droppable)
         return event
 
-    def _take(self) -> RealtimeSessionEvent:
-        event = self._droppable.popleft()[1]
-        self._bytes -= _size(event)
+    def _take_droppable(self) -> RealtimeSessionEvent:
+        _place, event, size = self._droppable.popleft()
+        self._bytes -= size
         return event
 
 
 def _size(event: RealtimeSessionEvent) -> int:
-    """Return about how many bytes an event holds that are no more than told."""
+    """Return about how many bytes an event holds that others do not hold anyway."""
     if isinstance(event, RealtimeAudio):
-        return len(event.audio.data)
-    if not isinstance(event, RealtimeRawModelEvent):
-        return 0
-    data: Any = getattr(event.data, "data", None)  # raw audio has its own copy, as text
-    held: Any = cast("dict[str, Any]", data).get("delta") if isinstance(data, dict) else data
-    return len(held) if isinstance(held, str | bytes) else 0
+        return _BARE + len(event.audio.data)
+    if isinstance(event, RealtimeHistoryUpdated):
+        return _BARE + 8 * len(event.history)
+    if isinstance(event, RealtimeRawModelEvent):
+        return _weight(event.data)
+    if isinstance(event, RealtimeError):
+        return _weight(event.error)
+    return _weight(event.item) if isinstance(event, RealtimeHistoryAdded) else _BARE
+
+
+def _weight(held: Any) -> int:
+    """Return about how many bytes an event of a model holds: texts, and a little for each thing that holds them."""
+    weight = _BARE
+    left: list[Any] = [held]
+    while left and weight <= MOST_BYTES:  # a user's own model may tell of what holds itself
+        value = left.pop()
+        weight += _NODE
+        if isinstance(value, str | bytes):
+            weight += len(value)
+        elif isinstance(value, dict):
+            left += cast("dict[Any, Any]", value).values()
+        elif isinstance(value, list | tuple):
+            left += cast("list[Any]", value)
+        elif isinstance(value, BaseException):
+            left += value.args
+        elif isinstance(value, Part) or is_dataclass(value):
+            left += vars(value).values()
+    return weight

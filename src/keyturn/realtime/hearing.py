@@ -60,12 +60,18 @@ class Hearing(RealtimeModelListener):
         self._recorded: set[str] = set()
         self._echoes: deque[str] = deque(maxlen=_ECHOES)
         self._response = ""
+        # The agent whose tools the model was given for this turn, while there is one.
+        self._turn_of: str | None = None
         #: How many turns of the model began.
         self.turns = 0
         #: Called for calls, for a connection that was lost, and for an item that the model has itself.
-        self.on_call: Callable[[me.RealtimeModelToolCallEvent], Awaitable[None]]
+        self.on_call: Callable[[me.RealtimeModelToolCallEvent, str], Awaitable[None]]
         self.on_lost: Callable[[], None]
         self.on_own: Callable[[str], None]
+        #: Called for the id of a call of the provider's own that is asked about.
+        self.on_asked: Callable[[str], None]
+        #: Called for the path of the agent whose tools the connection has.
+        self.under: Callable[[], str]
 
     def sent(self, text: str) -> None:
         """Expect a message that was sent, and is recorded, to come back as an item."""
@@ -87,20 +93,24 @@ class Hearing(RealtimeModelListener):
     # What the model does ------------------------------------------------------------------------------------------
 
     async def _called(self, event: me.RealtimeModelToolCallEvent) -> None:
-        await self.on_call(event)
+        await self.on_call(event, self._turn_of or self.under())
 
     async def _asked(self, event: me.RealtimeModelApprovalRequestEvent) -> None:
+        self.on_asked(str(event.item.get("id")))
         await self._recorder.item({**event.item, "type": "mcp_approval_request"})
 
     async def _turn_started(self, event: me.RealtimeModelTurnStartedEvent) -> None:
         self.turns += 1
+        self._turn_of = self.under()
         self._response = event.response_id or ""
         self._events.put(RealtimeAgentStartEvent(self._agent()[0], self._info))
 
     async def _used(self, event: me.RealtimeModelUsageEvent) -> None:
         if not addable(event.usage.counts()):
             raise ModelBehaviorError("the model counts a usage that cannot be added; it is left out")
+        before, self._usage = self._usage, Usage()
         self._usage.add(event.usage)
+        await self._recorder.turn([], before)  # of a turn whose end was never told
 
     async def _turn_ended(self, event: me.RealtimeModelTurnEndedEvent | None) -> None:
         agent, guards = self._agent()
@@ -113,6 +123,7 @@ class Hearing(RealtimeModelListener):
                 said.append(assistant_item(item))
                 self._guards.whole(agent, guards, text, self._response)
         self._turn.clear()
+        self._turn_of = None
         self._guards.ended()
         usage, self._usage = self._usage, Usage()
         await self._recorder.turn(said, usage)

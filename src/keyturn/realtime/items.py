@@ -10,13 +10,17 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class _Part(BaseModel):
-    """Keeps the fields that a provider has added before they are known here."""
+class Part(BaseModel):
+    """Holds an item or a part of one, and keeps the fields that a provider has added before they are known here.
+
+    >>> Part(newer="field").model_dump()
+    {'newer': 'field'}
+    """
 
     model_config = ConfigDict(extra="allow")
 
 
-class InputText(_Part):
+class InputText(Part):
     """Holds text that a user or the system wrote.
 
     >>> InputText(text="hi").type
@@ -27,7 +31,7 @@ class InputText(_Part):
     text: str | None = None
 
 
-class InputAudio(_Part):
+class InputAudio(Part):
     """Holds what a user said: base64 audio where it is kept, and its transcript once there is one.
 
     >>> InputAudio(transcript="hi").audio is None
@@ -39,7 +43,7 @@ class InputAudio(_Part):
     transcript: str | None = None
 
 
-class InputImage(_Part):
+class InputImage(Part):
     """Holds an image of a user, as a data URL.
 
     >>> InputImage(image_url="data:image/png;base64,AA==").type
@@ -51,7 +55,7 @@ class InputImage(_Part):
     detail: str | None = None
 
 
-class AssistantText(_Part):
+class AssistantText(Part):
     """Holds text that the model wrote.
 
     >>> AssistantText(text="hello").text
@@ -62,7 +66,7 @@ class AssistantText(_Part):
     text: str | None = None
 
 
-class AssistantAudio(_Part):
+class AssistantAudio(Part):
     """Holds what the model said: base64 audio where it is kept, and its transcript.
 
     >>> AssistantAudio(transcript="hello").type
@@ -74,7 +78,7 @@ class AssistantAudio(_Part):
     transcript: str | None = None
 
 
-class SystemMessageItem(_Part):
+class SystemMessageItem(Part):
     """Holds a message of the system.
 
     >>> SystemMessageItem(item_id="i1", content=[InputText(text="Be brief.")]).role
@@ -88,7 +92,7 @@ class SystemMessageItem(_Part):
     content: list[InputText]
 
 
-class UserMessageItem(_Part):
+class UserMessageItem(Part):
     """Holds a message of the user: text, audio and images.
 
     >>> UserMessageItem(item_id="i1", content=[InputText(text="hi")]).role
@@ -102,7 +106,7 @@ class UserMessageItem(_Part):
     content: list[Annotated[InputText | InputAudio | InputImage, Field(discriminator="type")]]
 
 
-class AssistantMessageItem(_Part):
+class AssistantMessageItem(Part):
     """Holds a message of the model; `status` says whether it is whole.
 
     >>> AssistantMessageItem(item_id="i1", content=[AssistantText(text="hello")]).status is None
@@ -120,7 +124,7 @@ class AssistantMessageItem(_Part):
 RealtimeMessageItem = Annotated[SystemMessageItem | UserMessageItem | AssistantMessageItem, Field(discriminator="role")]
 
 
-class RealtimeToolCallItem(_Part):
+class RealtimeToolCallItem(Part):
     """Holds a call of a tool, and its output once there is one.
 
     >>> RealtimeToolCallItem(item_id="i1", call_id="c1", status="in_progress", arguments="{}", name="pay").output

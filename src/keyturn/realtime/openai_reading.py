@@ -21,6 +21,8 @@ from .openai_items import Malformed, Wire, mapping, message_of, text, usage_of, 
 
 # How many calls and items of one connection are remembered; a session has far fewer.
 _REMEMBERED = 4096
+# How long a tool's name and a call's id are, at most, for them to be remembered from when the call began.
+_NAMES = 1_000
 
 Events = Iterable[ev.RealtimeModelEvent]
 
@@ -78,10 +80,18 @@ def call_item(call: ev.RealtimeModelToolCallEvent, output: str | None = None) ->
 class _Recent(OrderedDict[str, Any]):
     """Keeps the newest entries."""
 
+    most = _REMEMBERED
+
     def __setitem__(self, key: str, value: Any) -> None:
         super().__setitem__(key, value)
-        if len(self) > _REMEMBERED:
+        if len(self) > self.most:
             self.popitem(last=False)
+
+
+class _Few(_Recent):
+    """Keeps a few entries, which may be large."""
+
+    most = 64
 
 
 class ServerReader:
@@ -95,6 +105,8 @@ class ServerReader:
     def __init__(self) -> None:
         self._calls = _Recent()
         self._begun = _Recent()
+        # Calls whose arguments are written, by item: of a response that is cut off they are nothing.
+        self._written = _Few()
         self._previous = _Recent()
         self._items = _Recent()
         self._ended = _Recent()
@@ -136,8 +148,14 @@ class ServerReader:
             if name in self._ended:
                 return
             self._ended[name] = None
-        if response.get("status", "completed") == "completed":
+        whole = response.get("status", "completed") == "completed"
+        if whole:
             yield from self._untold(response)
+        for item, (of, call) in list(self._written.items()):
+            if of == name:
+                del self._written[item]
+                if whole and call["call_id"] not in self._calls:
+                    yield from self._call(call)
         usage = usage_of(response.get("usage"))
         if usage is not None:
             yield usage
@@ -217,7 +235,9 @@ class ServerReader:
     def _output_added(self, event: Wire) -> Events:
         item = mapping(event, "item")
         if item.get("type") == "function_call" and isinstance(item.get("id"), str):
-            self._begun[item["id"]] = item
+            named = {name: item.get(name) for name in ("name", "call_id")}
+            if len(str(named)) <= _NAMES:
+                self._begun[item["id"]] = named
         yield from self._item(event)
 
     def _output_done(self, event: Wire) -> Events:
@@ -236,31 +256,30 @@ class ServerReader:
         name = event.get("item_id")
         begun: Wire = self._begun.get(name, {}) if isinstance(name, str) else {}
         # Who does not say the tool's name here has said it when the call began.
-        yield from self._call(
-            {
-                "id": name,
-                "name": event.get("name", begun.get("name")),
-                "call_id": event.get("call_id", begun.get("call_id")),
-                "arguments": event.get("arguments"),
-            }
-        )
+        call = {
+            "id": name,
+            "name": event.get("name", begun.get("name")),
+            "call_id": event.get("call_id", begun.get("call_id")),
+            "arguments": event.get("arguments"),
+        }
+        _told(call)
+        # A response that is cut off tells this, too: it is a call once its item or its response is complete.
+        self._written[str(name)] = (event.get("response_id"), call)
+        return ()
 
     def _ended_call(self, item: Wire) -> Events:
+        self._written.pop(str(item.get("id")), None)
         # What was cut off has half of its arguments, and they may even be whole JSON.
         return self._call(item) if item.get("status", "completed") == "completed" else ()
 
     def _call(self, item: Wire) -> Iterator[ev.RealtimeModelEvent]:
-        call_id = text(item, "call_id")
-        tool = text(item, "name")
-        arguments = text(item, "arguments")
-        if not call_id or not tool:
-            raise Malformed("a function call must have a call_id and a name")
+        call_id, tool, arguments = _told(item)
         first = self._calls.get(call_id)
         if first is not None:
-            if first != (tool, arguments):
+            if first != hash((tool, arguments)):
                 raise Malformed("a function call was told a second time, and differently; the first one counts")
             return
-        self._calls[call_id] = (tool, arguments)
+        self._calls[call_id] = hash((tool, arguments))
         name = item.get("id")
         own = name if isinstance(name, str) else None
         previous = self._previous.get(own) if own is not None else None
@@ -270,7 +289,7 @@ class ServerReader:
 
     def _approval(self, item: Wire) -> Events:
         name = text(item, "id")
-        asked = tuple(text(item, field) for field in ("server_label", "name", "arguments"))
+        asked = hash(tuple(text(item, field) for field in ("server_label", "name", "arguments")))
         first = self._calls.get(name)
         if first is not None:
             if first != asked:
@@ -298,6 +317,16 @@ class ServerReader:
         "response.output_item.done": _output_done,
         "response.function_call_arguments.done": _arguments,
     }
+
+
+def _told(call: Wire) -> tuple[str, str, str]:
+    """Return the id, the tool and the arguments of a call."""
+    call_id = text(call, "call_id")
+    tool = text(call, "name")
+    arguments = text(call, "arguments")
+    if not call_id or not tool:
+        raise Malformed("a function call must have a call_id and a name")
+    return call_id, tool, arguments
 
 
 def _name(response: Wire) -> str | None:

@@ -97,6 +97,9 @@ class OpenAIRealtimeWebSocketModel(RealtimeModel):
     False
     """
 
+    #: The model that is connected where no settings name one.
+    model = DEFAULT_REALTIME_MODEL
+
     def __init__(self, *, transport_config: TransportConfig | None = None) -> None:
         self._transport = check_transport(transport_config)
         self._listeners: list[RealtimeModelListener] = []
@@ -233,7 +236,8 @@ class OpenAIRealtimeWebSocketModel(RealtimeModel):
         await connection.socket.close(unread=True)
         if broken is not None:
             await self._tell(ev.RealtimeModelExceptionEvent(broken, "the connection to the realtime model broke"))
-        await self._tell(ev.RealtimeModelConnectionStatusEvent("disconnected"))
+        if self._connection is None and not self._connecting:  # else there is another one, which has not ended
+            await self._tell(ev.RealtimeModelConnectionStatusEvent("disconnected"))
 
     async def _frame(self, connection: _Connection, frame: str | bytes) -> None:
         try:

@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ..agents.context import RunContextWrapper
 from ..agents.guardrail import OutputGuardrail, OutputGuardrailResult
 from ..engine.logger import error_words, logger
 
+# So many looks at once; what is said meanwhile is looked at next, all of it.
+_AT_ONCE = 8
+
+Look = Callable[[], Awaitable[None]]
 Tripped = Callable[[list[OutputGuardrailResult], str, str | None], Awaitable[None]]
 
 
 class OutputGuards:
     """Looks at one response after the other; the first guardrail that trips stops a response, once."""
 
-    def __init__(self, context: RunContextWrapper[Any], every: int, tripped: Tripped) -> None:
+    def __init__(
+        self, context: RunContextWrapper[Any], every: int, tripped: Tripped, failed: Callable[[Exception], None]
+    ) -> None:
         self._context = context
         self._every = every
         self._tripped = tripped
+        self._failed = failed
         self._looked: dict[str, int] = {}
+        self._count = 0
         self._stopped: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        # What is to be looked at once others have been: the newest of each message, and all that are whole.
+        self._next: dict[str, Look] = {}
+        self._closed = False
 
     def said(self, agent: Any, guards: Sequence[OutputGuardrail[Any]], item_id: str, text: str, response: str) -> None:
         """Look at what was said so far, where enough of it is new."""
@@ -31,29 +43,41 @@ class OutputGuards:
         turn = len(text) // self._every if self._every > 0 else len(text)
         if turn > self._looked.get(item_id, 0):
             self._looked[item_id] = turn
-            self._look(agent, guards, text, response)
+            self._look(f"said {item_id}", partial(self._run, agent, guards, text, response))
 
     def whole(self, agent: Any, guards: Sequence[OutputGuardrail[Any]], text: str, response: str) -> None:
         """Look at what was said, now that it is whole."""
         if guards and text and response not in self._stopped:
-            self._look(agent, guards, text, response)
+            self._count += 1
+            self._look(f"whole {self._count}", partial(self._run, agent, guards, text, response))
 
     def ended(self) -> None:
         """Forget a turn that has ended."""
         self._looked.clear()
 
-    def _look(self, agent: Any, guards: Sequence[OutputGuardrail[Any]], text: str, response: str) -> None:
-        task = asyncio.ensure_future(self._run(agent, guards, text, response))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _look(self, what: str, look: Look) -> None:
+        if self._closed:
+            return
+        self._next[what] = look
+        if len(self._tasks) < _AT_ONCE:
+            task = asyncio.ensure_future(self._work())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _work(self) -> None:
+        while self._next:
+            await self._next.pop(next(iter(self._next)))()
 
     async def _run(self, agent: Any, guards: Sequence[OutputGuardrail[Any]], text: str, response: str) -> None:
+        if response in self._stopped:
+            return
         tripped: list[OutputGuardrailResult] = []
         for guard in guards:
             try:
                 result = await guard.run(self._context, agent, text)
             except Exception as error:  # what cannot be judged does not stop a conversation, and is not silent
                 logger.warning("output guardrail %r failed on what was said: %s", guard.get_name(), error_words(error))
+                self._failed(error)
                 continue
             if result.output.tripwire_triggered:
                 tripped.append(result)
@@ -63,5 +87,7 @@ class OutputGuards:
 
     def close(self) -> None:
         """Stop looking."""
+        self._closed = True
+        self._next.clear()
         for task in self._tasks:
             task.cancel()

@@ -14,6 +14,7 @@ from ..core import commands as cm
 from ..core.call_ids import ROOT
 from ..core.errors import ModelBehaviorError, UserError
 from ..core.items import Item
+from ..core.run import Call
 from ..core.usage import Usage
 from ..engine.driving.drive import Drive
 from ..engine.effects.ask_model import hear
@@ -22,6 +23,25 @@ from .model_events import RealtimeModelToolCallEvent
 
 # So many things of a model that talks faster than a store writes; then its connection is read more slowly.
 _MOST = 256
+# So many calls of a model are open at most.
+MOST_OPEN = 1_000
+
+
+class NotTaken(ModelBehaviorError):
+    """Raised for a call that is not recorded; `words` tell the model so, none where it waits for another result.
+
+    >>> NotTaken("told twice").words
+    ''
+    """
+
+    def __init__(self, message: str, words: str = "") -> None:
+        super().__init__(message)
+        self.words = words
+
+    @classmethod
+    def twice(cls, event: RealtimeModelToolCallEvent) -> NotTaken:
+        """Return the error for a call that was told before."""
+        return cls(f"the model told the call {event.call_id!r} of {event.name!r} again; it is one call and runs once")
 
 
 class Recorder:
@@ -60,19 +80,47 @@ class Recorder:
                 done.set_result([])
         return done
 
-    async def call(self, event: RealtimeModelToolCallEvent) -> asyncio.Future[list[str]]:
-        """Record a call of the model; the future has the ids of what was proposed."""
+    async def call(self, event: RealtimeModelToolCallEvent, under: str) -> asyncio.Future[list[str]]:
+        """Record a call of the model, which had the tools of the agent `under`; the future has the proposals' ids."""
         item: Item = {"type": "function_call", "call_id": event.call_id, "name": event.name}
         item |= {"arguments": event.arguments} | ({"id": event.id} if event.id else {})
 
         async def record() -> list[str]:
             try:
+                self._check_new(event)
+                await self._check_tool(item, under)
                 return await self._hear([item], Usage())
             except (ModelBehaviorError, UserError) as error:
                 await self._refused(event, error)
                 return []
 
         return await self._put(record)
+
+    def _check_new(self, event: RealtimeModelToolCallEvent) -> None:
+        """Refuse a call that is open already."""
+        run = self._drive.run
+        calls: list[Call] = [run.calls[call] for call in run.frames[ROOT].calls] if ROOT in run.frames else []
+        if len(calls) >= MOST_OPEN:
+            raise NotTaken(
+                f"the model called {event.name!r} while {len(calls)} of its calls are open; it was not recorded",
+                "The call was not taken: too many calls are open. Wait for their results.",
+            )
+        for call in calls:
+            proposal, told = call.proposal, call.raw.get("arguments")
+            if (proposal.label, proposal.name, told) == (event.call_id, event.name, event.arguments):
+                raise NotTaken.twice(event)
+
+    async def _check_tool(self, item: Item, under: str) -> None:
+        """Refuse a call of a tool that the agent at work now does not have, or has another of that name."""
+        frame = self._drive.run.frames.get(ROOT)
+        if frame is None or frame.agent == under:
+            return
+        meant = (await self._drive.toolset(frame, of=under)).find(item)
+        if meant is not (await self._drive.toolset(frame)).find(item):
+            raise NotTaken(
+                f"the model called {item['name']!r} of agent {self._drive.agent(under).name!r}, which has handed over",
+                "The call was not taken: another agent is at work now. Call again if it is still needed.",
+            )
 
     async def item(self, item: Item) -> None:
         """Record an item of the model that is a call in the provider's own shape."""

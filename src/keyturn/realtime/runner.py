@@ -104,6 +104,8 @@ class RealtimeRunner:
             settings["tool_error_formatter"] = config["tool_error_formatter"]
         if "tool_execution" in config:
             settings["tool_execution"] = dict(config["tool_execution"])
+        if "usage_limits" in config:
+            settings["usage_limits"] = config["usage_limits"]
         options = {"journal": self._journal, "run_config": replace(base, **settings), "policy": self._policy}
         beginning = Beginning(self.agent, config, options, context, resume, self._requester, self._hosting)
         model = self._model

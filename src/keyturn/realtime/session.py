@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any, Self, cast
 
 from ..core import commands as cm
 from ..core.call_ids import ROOT
-from ..core.errors import Conflict, UserError
+from ..core.errors import Conflict, KeyturnError, UserError
 from ..core.run import Run
 from ..engine.attended import AttendedExecution
 from ..engine.facts.values import said_items
@@ -23,9 +24,10 @@ from ..engine.views.items import ToolApprovalItem
 from .agent import RealtimeAgent
 from .beginning import Beginning
 from .config import RealtimeSessionModelSettings, RealtimeUserInput
+from .connections import CLOSE, Connections, Line
 from .conversation import Conversation, restored, said_content, text_of, user_item
 from .deciding import SessionDecisions
-from .delivery import Delivery, Session, waiting_message
+from .delivery import Session, waiting_message
 from .event_buffer import EventBuffer
 from .hearing import Hearing
 from .items import RealtimeItem
@@ -39,14 +41,11 @@ from .model_inputs import (
     RealtimeModelSendUserInput,
 )
 from .output_guards import OutputGuards
-from .recording import Recorder
+from .recording import NotTaken, Recorder
 from .session_events import RealtimeError, RealtimeEventInfo, RealtimeGuardrailTripped, RealtimeSessionEvent
 from .telling import Telling
 
 _DEBOUNCE = 100
-_CLOSE = 10.0
-_ATTEMPTS = 3
-_BACKOFF = 0.1
 
 
 class RealtimeSession(SessionDecisions):
@@ -64,13 +63,14 @@ class RealtimeSession(SessionDecisions):
         self._play: AttendedExecution | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._driver: asyncio.Task[Any] | None = None
-        self._delivering: asyncio.Task[None] | None = None
-        self._connecting: asyncio.Task[None] | None = None
+        self._recording: asyncio.Task[None] | None = None
         self._stepped = asyncio.Event()
+        self._entered = False
+        # Whether somebody closes it, and whether that is done.
         self._closed = False
-        # How often it was tried to connect anew without use, and how many turns there had been before.
-        self._attempts = 0
-        self._turns = 0
+        self._over = asyncio.Event()
+        # Whether its model is talked to no more, since the run ended or is over its limits.
+        self._silenced = False
 
     # Its beginning ------------------------------------------------------------------------------------------------
 
@@ -82,66 +82,63 @@ class RealtimeSession(SessionDecisions):
 
     async def enter(self) -> Self:
         """Begin the run, or take it up, and connect the model."""
-        if self._play is not None:
+        if self._entered:
             raise UserError("a session is entered once; make another one with RealtimeRunner.run")
-        play = self._play = await self._beginning.execution()
-        self._info = RealtimeEventInfo(play.live.context)
-        self._events = EventBuffer(self._info)
-        every = self._config.get("guardrails_settings", {}).get("debounce_text_length", _DEBOUNCE)
-        self._guards = OutputGuards(play.live.context, every, self._tripped)
-        name = self._config.get("model_settings", {}).get("model_name", "") or type(self._model).__name__
-        self._recorder = Recorder(play.drive, str(name), self._refused)
-        self._hearing = Hearing(self._events, self._info, Conversation(), self._recorder, self._guards, self._at_work)
-        self._hearing.on_call, self._hearing.on_lost = self._called, self._lost
-        self._telling = Telling(play.drive, self._info, self._events.put, self._hearing.answered)
+        self._entered = True
+        play = await self._beginning.execution()
+        self._put_together(play)
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        play.on_ready = lambda: None if ready.done() else ready.set_result(None)
-        play.on_step = self._step
+        play.on_ready, play.on_step = partial(self._take_in, play, ready), self._step
         self._driver = asyncio.ensure_future(play.finish())
-        await asyncio.wait([ready, self._driver], return_when=asyncio.FIRST_COMPLETED)
-        if not ready.done():
-            self._closed = True
-            self._driver.result()
-            raise UserError("this run is over; begin another conversation")
-        self._driver.add_done_callback(self._ended)
-        frame = self._run.frames[ROOT]
-        self._telling.begin()
-        recording = self._do(self._recorder.run())
-        recording.add_done_callback(self._ended)
-        self._model.add_listener(self._hearing)
         try:
-            for path in (*frame.before, frame.agent):  # their tools say what nobody is shown
-                await play.drive.toolset(frame, of=path)
-            self._hearing.conversation = restored(cast("list[Any]", frame.items), play.drive.secrets_of)
-            await self._connect()
+            await asyncio.wait([ready, self._driver], return_when=asyncio.FIRST_COMPLETED)
+            if not ready.done():
+                self._driver.result()
+                raise UserError("this run is over; begin another conversation")
+            self._driver.add_done_callback(self._ended)
+            self._recording = self._do(self._recorder.run())
+            self._recording.add_done_callback(self._ended)
+            self._model.add_listener(self._hearing)
+            await self._connections.open()
         except BaseException:
             await self.close(end=False)
             raise
         return self
 
-    async def _connect(self) -> None:
-        """Open a connection, tell it the conversation so far, and deliver to it from then on."""
-        agent = self._run.frames[ROOT].agent
-        settings: Any = {**self._config.get("model_settings", {}), **await self._settings(agent)}
-        settings |= self._model_config.get("initial_model_settings", {})
-        session = Session(lambda: self._run, self._send, self._settings, self._words())
-        delivery = self._delivery = Delivery(session, agent)
-        self._hearing.on_own = delivery.own.add
-        await self._model.connect(cast("Any", {**self._model_config, "initial_model_settings": settings}))
-        await delivery.open()
-        self._delivering = self._do(self._deliver(delivery))
+    def _put_together(self, play: AttendedExecution) -> None:
+        self._play = play
+        self._info = RealtimeEventInfo(play.live.context)
+        self._events = EventBuffer(self._info)
+        every = self._config.get("guardrails_settings", {}).get("debounce_text_length", _DEBOUNCE)
+        self._guards = OutputGuards(play.live.context, every, self._tripped, self._failed)
+        play.model = self._model_name()
+        self._recorder = Recorder(play.drive, play.model, self._refused)
+        self._hearing = Hearing(self._events, self._info, Conversation(), self._recorder, self._guards, self._at_work)
+        self._telling = Telling(play.drive, self._info, self._events.put, self._hearing.answered)
+        words = self._config.get("waiting_message", waiting_message)
+        session = Session(lambda: self._run, self._send, self._settings, words)
+        line = Line(session, lambda: self._run.frames[ROOT].agent, self._failed, lambda: self._hearing.turns)
+        made = self._connections = Connections(self._model, self._model_config, self._config, line)
+        self._hearing.on_call, self._hearing.on_lost = self._called, made.lost
+        self._hearing.on_own = lambda item_id: made.delivery.own.add(item_id)
+        self._hearing.on_asked = lambda request: made.delivery.asked.add(request)
+        self._hearing.under = lambda: made.delivery.agent
 
-    async def _deliver(self, delivery: Delivery) -> None:
-        try:
-            await delivery.run()
-        except RealtimeDisconnected:
-            self._lost()
-        except Exception as error:  # a user's own model raises what it likes
-            self._events.put(RealtimeError(error, self._info))
-            self._lost()
+    def _model_name(self) -> str:
+        """Return the name under which replies of the model are counted."""
+        settings = {**self._config.get("model_settings", {}), **self._model_config.get("initial_model_settings", {})}
+        named: Any = settings.get("model_name") or getattr(self._model, "model", None)
+        return named if isinstance(named, str) and named else type(self._model).__name__
 
-    def _words(self) -> Any:
-        return self._config.get("waiting_message", waiting_message)
+    async def _take_in(self, play: AttendedExecution, ready: asyncio.Future[None]) -> None:
+        """Take in what the run is, before anything of it moves."""
+        frame = self._run.frames[ROOT]
+        for path in (*frame.before, frame.agent):  # their tools say what nobody is shown
+            await play.drive.toolset(frame, of=path)
+        self._hearing.conversation = restored(cast("list[Any]", frame.items), play.drive.secrets_of)
+        self._telling.begin()
+        if not ready.done():
+            ready.set_result(None)
 
     async def _settings(self, path: str) -> RealtimeSessionModelSettings:
         """Return the settings of the model under an agent: its instructions, tools and handoffs as they are now."""
@@ -159,36 +156,7 @@ class RealtimeSession(SessionDecisions):
     async def reconnect(self) -> None:
         """Connect the model anew; it is told the conversation so far, and each result that it has not heard."""
         self._check_open()
-        if self._delivering is not None:
-            self._delivering.cancel()
-        self._attempts = 0
-        await self._connect()
-
-    def _lost(self) -> None:
-        """Begin to connect anew, where the connection was lost."""
-        if self._delivering is not None:
-            self._delivering.cancel()
-            self._delivering = None
-        busy = self._connecting is not None and not self._connecting.done()
-        if not self._closed and not busy:
-            self._connecting = self._do(self._connect_anew())
-
-    async def _connect_anew(self) -> None:
-        attempts = self._config.get("reconnect_attempts", _ATTEMPTS)
-        if self._hearing.turns > self._turns:  # the last connection was of use
-            self._turns, self._attempts = self._hearing.turns, 0
-        while self._attempts < attempts:
-            await asyncio.sleep(_BACKOFF * 2**self._attempts)
-            self._attempts += 1
-            try:
-                await self._connect()
-                return
-            except Exception as error:
-                self._events.put(RealtimeError(error, self._info))
-        lost = RealtimeDisconnected(
-            "the model's connection was lost; what the run has recorded is kept: call reconnect() once it can be had"
-        )
-        self._events.put(RealtimeError(lost, self._info))
+        await self._connections.anew()
 
     # Its state ----------------------------------------------------------------------------------------------------
 
@@ -246,6 +214,11 @@ class RealtimeSession(SessionDecisions):
                 "this session is closed; what waits in its run is decided in an inbox of its journal, or in a session "
                 "that resumes it"
             )
+        if self._driver is not None and self._driver.done():
+            raise UserError(
+                "this session has ended, its events say why: close it; what waits in its run is decided in an inbox of "
+                "its journal, or in a session that resumes it"
+            )
 
     def _at_work(self) -> tuple[Any, list[Any]]:
         agent = self._drive.agent(self._run.frames[ROOT].agent) if ROOT in self._run.frames else self._beginning.agent
@@ -258,43 +231,67 @@ class RealtimeSession(SessionDecisions):
         return task
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        """End the events where the run ended, or can go on no more."""
+        """End the events where the run ended, or can go on no more; nobody pays for a model that talks on."""
         error = None if task.cancelled() else task.exception()
         self._events.close(error)
-        if not self._closed and self._driver is not None and not self._driver.done():
-            self._opened.leave()
+        self._stepped.set()
+        if not self._closed:
+            self._hang_up()
+            if self._driver is not None and not self._driver.done():
+                self._opened.leave()
+
+    def _hang_up(self) -> None:
+        if not self._silenced:
+            self._silenced = True
+            self._connections.close()
+            self._do(self._connections.hang_up())
 
     def _step(self, step: Any) -> None:
         self._telling.step(step)
-        self._delivery_rouse()
+        if not self._opened.may_talk():
+            self._hang_up()
+        self._connections.rouse()
         self._stepped.set()
-
-    def _delivery_rouse(self) -> None:
-        if self._delivering is not None:
-            self._delivery.rouse()
 
     # What its model does ------------------------------------------------------------------------------------------
 
-    async def _called(self, event: RealtimeModelToolCallEvent) -> None:
-        recorded = await self._recorder.call(event)
+    async def _called(self, event: RealtimeModelToolCallEvent, under: str) -> None:
+        before = self._connections.delivery.replayed(event)
+        if before is not None:
+            self._failed(NotTaken.twice(event))
+            if before.output is not None:
+                await self._send(RealtimeModelSendToolOutput(event, before.output, start_response=False))
+            return
+        recorded = await self._recorder.call(event, under)
         if not self._config.get("async_tool_calls", True):
-            for call in await recorded:
-                while not self._closed and call in self._run.calls and call not in self._run.groups["wait"]:
+            for call in await asyncio.shield(recorded):
+                while self._works() and call in self._run.calls and call not in self._run.groups["wait"]:
                     self._stepped.clear()
                     await self._stepped.wait()
 
+    def _works(self) -> bool:
+        return not self._closed and self._driver is not None and not self._driver.done()
+
+    def _failed(self, error: Exception) -> None:
+        self._events.put(RealtimeError(error, self._info))
+
     async def _refused(self, event: RealtimeModelToolCallEvent, error: Exception) -> None:
         """Tell the model and the user that a call could not be taken; nothing of it ran."""
-        self._events.put(RealtimeError(error, self._info))
-        with contextlib.suppress(Exception):  # the next connection knows nothing of that call
-            await self._send(RealtimeModelSendToolOutput(event, "The call was not understood.", start_response=True))
+        self._failed(error)
+        words = error.words if isinstance(error, NotTaken) else "The call was not understood."
+        if words:
+            with contextlib.suppress(Exception):  # the next connection knows nothing of that call
+                await self._send(RealtimeModelSendToolOutput(event, words, start_response=True))
 
     async def _tripped(self, results: list[Any], text: str, response: str | None) -> None:
         self._events.put(RealtimeGuardrailTripped(results, text, self._info))
         names = ", ".join(result.guardrail.get_name() for result in results)
         with contextlib.suppress(Exception):  # what cannot be sent is not heard either
             await self._send(RealtimeModelSendInterrupt(force_response_cancel=True, response_id=response))
-        await self.send_message(f"What you were saying was stopped by a guardrail ({names}). Say something else.")
+        try:
+            await self.send_message(f"What you were saying was stopped by a guardrail ({names}). Say something else.")
+        except KeyturnError as error:  # the session ends, or its store does not answer
+            self._failed(error)
 
     async def _send(self, event: RealtimeModelSendEvent) -> None:
         if isinstance(event, RealtimeModelSendUserInput):
@@ -357,34 +354,42 @@ class RealtimeSession(SessionDecisions):
         A conversation of which no call is open is over then, unless `end=False` keeps it to be resumed. Tools at work
         have some seconds to end; what does not is in doubt.
         """
-        if self._closed or self._play is None:
+        if self._play is None:
+            return
+        if self._closed:
+            await self._over.wait()
             return
         self._closed = True
-        self._model.remove_listener(self._hearing)
-        self._stepped.set()
-        for task in (self._connecting, self._delivering):
-            if task is not None:
-                task.cancel()
-        self._guards.close()
-        seconds = self._config.get("close_timeout", _CLOSE)
-        with contextlib.suppress(Exception):
-            async with asyncio.timeout(seconds):
-                await self._model.close()
         driver = self._driver
         assert driver is not None
-        if not driver.done():
-            await self._record_the_rest(end)
-        self._play.leave()
+        try:
+            await self._close(driver, end)
+        finally:  # whoever closes may be cancelled, and the store may not answer
+            driver.cancel()
+            for task in list(self._tasks):
+                task.cancel()
+            self._events.close()
+            self._over.set()
+
+    async def _close(self, driver: asyncio.Task[Any], end: bool | None) -> None:
+        self._model.remove_listener(self._hearing)
+        self._stepped.set()
+        self._connections.close()
+        self._guards.close()
+        seconds = self._config.get("close_timeout", CLOSE)
+        try:
+            await self._connections.hang_up()
+            if self._recording is not None and not driver.done():
+                await self._record_the_rest(end)
+        finally:
+            self._opened.leave()
         await asyncio.wait([driver], timeout=seconds)
         driver.cancel()
         await asyncio.wait([driver], timeout=seconds)  # a tool that does not end holds the run, and nobody who closes
-        for task in list(self._tasks):
-            task.cancel()
-        self._events.close()
 
     async def _record_the_rest(self, end: bool | None) -> None:
         with contextlib.suppress(TimeoutError, Conflict):
-            async with asyncio.timeout(self._config.get("close_timeout", _CLOSE)):
+            async with asyncio.timeout(self._config.get("close_timeout", CLOSE)):
                 await self._hearing.flush()
                 await self._recorder.idle()
         frame = self._run.frames.get(ROOT)

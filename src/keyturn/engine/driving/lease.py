@@ -29,6 +29,8 @@ FROZEN_MS = 3_600_000
 
 # Most drives are over before anybody can have said anything.
 _BEFORE_LISTENING = 0.05
+# How long a store that did not answer is left alone.
+_LISTEN_AGAIN = 1.0
 
 
 @contextlib.asynccontextmanager
@@ -147,12 +149,22 @@ async def _renew(drive: Drive, journal: Journal, ttl_ms: int) -> None:
 
 
 async def _listen(drive: Drive, journal: Journal) -> None:
-    """Take in what others append while the run is held."""
+    """Take in what others append while the run is held; a run that waits for people has no next step of its own."""
+    while True:
+        try:
+            await _follow(drive, journal)
+            return
+        except LogDamaged as error:  # the next append says so, where it can be handled
+            logger.warning("what others say to run %s cannot be read: %s", drive.run.id, error_words(error))
+            return
+        except StorageError as error:
+            logger.warning("what others say to run %s is not heard, trying again: %s", drive.run.id, error_words(error))
+        await asyncio.sleep(_LISTEN_AGAIN)
+
+
+async def _follow(drive: Drive, journal: Journal) -> None:
     place = len(drive.live.log)
-    try:
-        async with contextlib.aclosing(journal.watch(drive.run.id, place, others=True)) as lines:
-            async for _line in lines:
-                place += 1
-                await drive.heard(place)  # which reads it again, and verifies what it reads
-    except StorageError as error:  # the next append says so, where it can be handled
-        logger.warning("what others say to run %s is heard at its next step only: %s", drive.run.id, error_words(error))
+    async with contextlib.aclosing(journal.watch(drive.run.id, place, others=True)) as lines:
+        async for _line in lines:
+            place += 1
+            await drive.heard(place)  # which reads it again, and verifies what it reads

@@ -23,7 +23,7 @@ from ...journal.rows import Changes
 from ..run.log_cache import caught_up
 from ..run.open_run import chain_of, journal_clock
 from ..tracing.spans import RunSpans
-from ..views.event_stream import EventFeed
+from ..views.event_stream import Feed
 from ..views.rows import changes, known_open, open_after, replayed
 from ..views.tallies import Asked
 from .stop import StopReason
@@ -56,7 +56,7 @@ class Writer:
         # The requests that the journal has as open, by call.
         self.open: dict[str, Asked] = {}
         self.refused: Conflict | None = None
-        self.feeds: dict[str, EventFeed] = {}
+        self.feeds: dict[str, Feed] = {}
         self.traces: RunSpans | None = None
         # Why it is to stop; `stop.py` says what follows from each reason.
         self.stops: set[StopReason] = set()

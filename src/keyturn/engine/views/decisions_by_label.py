@@ -6,6 +6,7 @@ from collections import Counter
 
 from ...core import events as ev
 from ...core.call_ids import call_id
+from ...core.run import request_id
 from ..run.open_run import OpenRun
 
 _APPROVED = ("approve", "edit", "retry")
@@ -26,6 +27,23 @@ def decision_on(
     if decision is None:
         return None, None
     return decision.verdict in _APPROVED, decision.message
+
+
+def asked_as(live: OpenRun, name: str) -> set[str]:
+    """Return the calls that ever asked somebody under a name: the label their provider gave them, or a request's id."""
+    labels: dict[str, str] = {}
+    turns: Counter[str] = Counter()
+    asked: set[str] = set()
+    for event in (event for step in live.log.steps for event in step.events):
+        if isinstance(event, ev.ReplyRecorded):
+            turns[event.frame] += 1
+            for index, proposal in enumerate(event.proposals):
+                labels[call_id(event.frame, turns[event.frame], index)] = proposal.label
+        elif isinstance(event, ev.CallNeeds | ev.CallLost) or (
+            isinstance(event, ev.CallScreened) and event.action == "ask"
+        ):
+            asked.add(event.call)
+    return {call for call in asked if name in (labels.get(call), request_id(live.run, call))}
 
 
 def _labelled(steps: list[ev.Step], tool_name: str, label: str) -> list[str]:

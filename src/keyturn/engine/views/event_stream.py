@@ -141,7 +141,34 @@ class AgentToolStreamEvent(TypedDict):
     tool_call: Any
 
 
-class EventFeed:
+class Feed:
+    """Hears what happens in a run, or in a frame of it; a feed that does not care for something does nothing."""
+
+    def catch_up(self, steps: list[ev.Step]) -> None:
+        """Take in what happened before anybody listened."""
+
+    def step(self, step: ev.Step) -> None:
+        """Hear a step, just after it is recorded."""
+
+    def signal(self, signal: Delta | AgentAtWork) -> None:
+        """Hear a signal that is not recorded."""
+
+    @property
+    def full(self) -> bool:
+        """Return whether more events wait than the listener allows (backpressure)."""
+        return False
+
+    async def room(self) -> None:
+        """Wait until the listener catches up, or raise where it does not (backpressure)."""
+
+    async def caught_up(self) -> None:
+        """Let a reader deal with the events so far, who may want the run to stop before anything else begins."""
+
+    async def drained(self) -> None:
+        """Wait until every event so far was read."""
+
+
+class EventFeed(Feed):
     """Sends one frame's events to a sink as they happen."""
 
     def __init__(self, live: OpenRun, frame: str, sink: Sink, unread: Callable[[], int] = lambda: 0) -> None:
@@ -168,14 +195,6 @@ class EventFeed:
         else:
             self._sink(AgentUpdatedStreamEvent(signal.agent))
 
-    @property
-    def full(self) -> bool:
-        """Return whether more events wait than the listener allows (backpressure)."""
-        return False
-
-    async def room(self) -> None:
-        """Wait until the listener catches up, or raise where it does not (backpressure)."""
-
     async def caught_up(self) -> None:
         """Let a reader deal with the events so far, who may want the run to stop before anything else begins.
 
@@ -191,9 +210,6 @@ class EventFeed:
             if not left:
                 for _ in range(_PASSING_ON):
                     await asyncio.sleep(0)
-
-    async def drained(self) -> None:
-        """Wait until every event so far was read."""
 
 
 class Tap(EventFeed):

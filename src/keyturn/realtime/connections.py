@@ -1,0 +1,159 @@
+"""Keep a session's model connected: open a connection, tell it the conversation, make another where one is lost.
+
+One connection is opened at a time, and none before the last has ended. What a run has recorded is told to whichever
+connection there is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .config import RealtimeRunConfig
+from .delivery import Delivery, Session
+from .model import RealtimeDisconnected, RealtimeModel, RealtimeModelConfig
+
+CLOSE = 10.0
+_ATTEMPTS = 3
+_BACKOFF = 0.1
+
+
+class Line(NamedTuple):
+    """Holds what connections need of their session."""
+
+    session: Session
+    # The agent at work, by its path.
+    agent: Callable[[], str]
+    failed: Callable[[Exception], None]
+    # How many turns of the model began.
+    turns: Callable[[], int]
+
+
+class Connections:
+    """Keeps one model connected until it is closed."""
+
+    def __init__(
+        self, model: RealtimeModel, options: RealtimeModelConfig, config: RealtimeRunConfig, line: Line
+    ) -> None:
+        self._model = model
+        self._options = options
+        self._config = config
+        self._line = line
+        self._delivery: Delivery | None = None
+        self._delivering: asyncio.Task[None] | None = None
+        self._again: asyncio.Task[None] | None = None
+        self._opening = asyncio.Lock()
+        # Whether the model has a connection as far as is known, and whether one was lost while it was opened.
+        self._up = False
+        self._lost_early = False
+        self._closed = False
+        # How often it was tried to connect anew without use, and how many turns there had been before.
+        self._attempts = 0
+        self._turns = 0
+
+    @property
+    def delivery(self) -> Delivery:
+        """Return what delivers to the connection."""
+        assert self._delivery is not None
+        return self._delivery
+
+    def rouse(self) -> None:
+        """Look again at what there is to deliver."""
+        if self._delivering is not None:
+            self.delivery.rouse()
+
+    async def open(self) -> None:
+        """Open a connection, tell it the conversation so far, and deliver to it from then on."""
+        async with self._opening:
+            self._stop_delivering()
+            if self._up:
+                await self.hang_up()
+            agent = self._line.agent()
+            settings: Any = {**self._config.get("model_settings", {}), **await self._line.session.settings(agent)}
+            settings |= self._options.get("initial_model_settings", {})
+            delivery = self._delivery = Delivery(self._line.session, agent)
+            options: Any = {**self._options, "initial_model_settings": settings}
+            self._up = True
+            await self._model.connect(options)
+            self._up = True
+            self._lost_early = False
+            await delivery.open()
+            if self._closed:  # meanwhile: what was opened would stay
+                await self.hang_up()
+                return
+            if self._lost_early:  # nobody would notice it before there is something to send
+                raise RealtimeDisconnected("the connection ended while the conversation was told to it; connect again")
+            self._delivering = asyncio.ensure_future(self._deliver(delivery))
+
+    async def anew(self) -> None:
+        """Open another connection in place of the one there is, or of one that is being made."""
+        again, self._again = self._again, None
+        if again is not None:
+            again.cancel()
+            await asyncio.wait([again])
+        self._attempts = 0
+        await self.open()
+
+    async def _deliver(self, delivery: Delivery) -> None:
+        try:
+            await delivery.run()
+        except RealtimeDisconnected:
+            self.lost()
+        except Exception as error:  # a user's own model raises what it likes
+            self._line.failed(error)
+            self._stop_delivering()
+            self._begin_again()
+
+    def lost(self) -> None:
+        """Begin to connect anew, where the connection was lost."""
+        self._up = False
+        self._lost_early = True
+        self._stop_delivering()
+        if not self._opening.locked():  # whoever opens one finds it out
+            self._begin_again()
+
+    def _stop_delivering(self) -> None:
+        delivering, self._delivering = self._delivering, None
+        if delivering is not None and delivering is not asyncio.current_task():
+            delivering.cancel()
+
+    def _begin_again(self) -> None:
+        busy = self._again is not None and not self._again.done()
+        if not self._closed and not busy:
+            self._again = asyncio.ensure_future(self._connect_anew())
+
+    async def _connect_anew(self) -> None:
+        attempts = self._config.get("reconnect_attempts", _ATTEMPTS)
+        turns = self._line.turns()
+        if turns > self._turns:  # the last connection was of use
+            self._turns, self._attempts = turns, 0
+        while self._attempts < attempts:
+            await asyncio.sleep(_BACKOFF * 2**self._attempts)
+            self._attempts += 1
+            try:
+                await self.open()
+                return
+            except Exception as error:
+                self._line.failed(error)
+        self._line.failed(
+            RealtimeDisconnected(
+                "the model's connection was lost; what the run has recorded is kept: call reconnect() once it can be "
+                "had"
+            )
+        )
+
+    async def hang_up(self) -> None:
+        """End the connection, whatever its model does about it."""
+        self._up = False
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(self._config.get("close_timeout", CLOSE)):
+                await self._model.close()
+
+    def close(self) -> None:
+        """Connect and deliver no more."""
+        self._closed = True
+        self._stop_delivering()
+        if self._again is not None:
+            self._again.cancel()
