@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import httpx2
+import pytest
 from textual.widgets import TextArea
 
 from keyturn import App, MemoryJournal
-from keyturn.client import AsyncClient
+from keyturn.client import AsyncClient, ServerError
 from keyturn.directory.login import Login
 from keyturn.inbox_screen.screen import InboxApp
 from keyturn.inbox_screen.server_seat import ServerSeat
@@ -221,7 +222,7 @@ async def test_a_signed_call_says_how_it_is_signed() -> None:
     async with remote("treasury", size=(160, 48)) as at:
         await at.seen()
         await at.press("a")
-        await at.says("It takes your signature", "--server", "--sign")
+        await at.says("it takes your signature", "--server", "--sign")
         assert (await state(at, at.screen.list.at))[0] == "open"
 
 
@@ -233,3 +234,22 @@ def test_what_a_lying_server_sends_unescaped_is_escaped_on_arrival() -> None:
     assert not told.signs
     mark = MarkSeen(1, datetime(2026, 1, 1, tzinfo=UTC), bad, "", bad, "").mark
     assert (mark.word, mark.text) == ("a\\u{1b}[2J\\u{202e}", "a\\u{1b}[2J\\u{202e}")
+
+
+async def test_one_word_for_several_whose_answer_was_lost_is_the_same_word_when_it_is_said_again() -> None:
+    async with remote("notices", "ci") as at:
+        rows = list(await at.screen.seat.alike(await request_of(at)))
+        at.line.deaf = "/reject_all"
+        with pytest.raises(ServerError):
+            await at.screen.seat.says_all("reject", rows, "no")
+        at.line.deaf = ""
+        seat: Any = at.screen.seat
+        assert set(seat._names.values()) == set(at.line.keys)
+        [outcome] = await at.screen.seat.says_all("reject", rows, "no")
+        assert (outcome.ok, seat._names) == (True, {})
+        assert await state(at, rows[0].id) == ("reject", "ada")
+
+
+async def request_of(at: Remote) -> Any:
+    await at.until(lambda: at.screen.view.request is not None)
+    return at.screen.view.request

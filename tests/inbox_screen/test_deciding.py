@@ -184,7 +184,7 @@ async def test_a_signed_one_says_how_it_is_signed() -> None:
     async with desk("treasury") as at:
         await at.seen()
         await at.press("a")
-        await at.says("It takes your signature", "--sign")
+        await at.says("it takes your signature", "--sign")
         assert (await at.row("wire")).state == "open"
 
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import socket
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
@@ -125,8 +125,14 @@ async def program(journal: Any = "memory://", settings: ServerSettings | None = 
 class Port:
     """Serves an app on a port of its own, in a thread with a loop of its own, as `keyturn serve` does."""
 
-    def __init__(self, journal: Any = "memory://", settings: ServerSettings | None = None, port: int = 0) -> None:
-        self.app = App(agents(), journal)
+    def __init__(
+        self,
+        journal: Any = "memory://",
+        settings: ServerSettings | None = None,
+        port: int = 0,
+        more: Sequence[Agent[Any]] = (),
+    ) -> None:
+        self.app = App([*agents(), *more], journal)
         self._socket = socket.socket()
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind(("127.0.0.1", port))

@@ -10,13 +10,14 @@ from typing import Any
 import httpx2
 import pytest
 
-from keyturn import Conflict, UserError
+from keyturn import App, Conflict, UserError
 from keyturn.cli.finding import find_grant
 from keyturn.cli.main import main
-from keyturn.cli.remote import RemoteInbox
+from keyturn.cli.seats.remote_inbox import RemoteInbox
 from keyturn.client import AsyncClient, Client, ServerError
 from keyturn.journal.rows import Query
 from keyturn.wire.seen import GrantSeen
+from tests.server.office import Served, office, opened, peopled
 from tests.server.programs import Port
 
 
@@ -72,7 +73,7 @@ def test_the_grants_of_a_server_are_looked_through_page_by_page() -> None:
     asked: list[str | None] = []
 
     class Inbox:
-        async def grants(self, *, run: str | None, limit: int, after: str | None) -> list[GrantSeen]:
+        async def grants(self, *, run: str | None, state: str | None, limit: int, after: str | None) -> list[GrantSeen]:
             asked.append(after)
             made = range(500) if after is None else range(500, 501)
             return [GrantSeen(f"{n:032x}", "r", "pay", "desk", 0, False, False, {}, False) for n in made]
@@ -138,3 +139,50 @@ def test_an_event_that_is_garbled_is_an_error_of_the_server(monkeypatch: pytest.
 
     monkeypatch.setattr(asyncio, "sleep", at_once)
     asyncio.run(looked())
+
+
+def test_how_the_models_words_press_is_pointed_out_at_a_server_as_at_a_journal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Served(App(office(), "memory://")) as served:
+        served.does(peopled(served.app))
+        request = served.does(opened(served.app, "ops"))["ops"]
+        for scopes, marked in ((["read", "decide"], True), (["decide"], False)):
+            monkeypatch.setenv("KEYTURN_TOKEN", served.does(served.app.people.issue_token("ada", scopes, by="ada")))
+            assert main(["show", request, "--server", served.url]) == 0
+            told = capsys.readouterr()
+            assert ("no need to check" in told.out) is marked
+            assert ("not shown" in told.err) is not marked
+
+
+def test_several_are_decided_once_under_one_name() -> None:
+    with Port() as port, Client(port.url, port.tokens["ben"]) as ben:
+        run = port.does(port.app.start("desk", "Pay.", requester="cyd")).id
+        port.does(port.app.wait(run, 30))
+        rows = ben.inbox.list()
+        first = ben.inbox.approve_all(rows, note="fine", once="a-name")
+        assert ben.inbox.approve_all(rows, note="fine", once="a-name") == first
+        with pytest.raises(UserError, match="another request"):
+            ben.inbox.reject_all(rows, once="a-name")
+
+
+def test_the_clients_new_words_say_what_the_server_does() -> None:
+    with Port() as port, Client(port.url, port.tokens["ada"]) as ada:
+        run = port.does(port.app.start("desk", "Pay.", requester="cyd")).id
+        port.does(port.app.wait(run, 30))
+        ada.people.mute("ada", "2h")
+        assert "muted_until" in ada.people.directory(person="ada").people[0].settings
+        ada.people.set("record_reads", True)
+        assert ada.people.settings() == {"record_reads": True}
+        assert ada.people.log()[-1]["events"][0]["name"] == "record_reads"
+        ada.inbox.list()
+        assert [read.by.id for read in ada.audit.reads(person="ada") if read.by] == ["ada"]
+        assert (ada.story(run).run.status, ada.story(run).traceback) == ("waiting", "")
+        lines = list(ada.events(run, words=True, follow=False))
+        assert any("waits for people" in words for line in lines for event in line.events for words in event["words"])
+        assert "SECRET" not in str(lines)
+        assert ada.policies.get().rules == 0
+        assert ada.policies.replay('default = "allow"', examples=0).counts[0].examples == []
+        assert ada.policies.shadow().calls == 0
+        with pytest.raises(UserError, match="key"):
+            ada.people.revoke_key("none")

@@ -13,7 +13,7 @@ import pytest
 
 from keyturn import Agent, App, Approval, NotAllowed, Proof, function_tool
 from keyturn.cli.deciding import signing
-from keyturn.cli.remote import RemoteInbox
+from keyturn.cli.seats.remote_inbox import RemoteInbox
 from keyturn.client import AsyncClient
 from keyturn.core.preview import Preview, Text
 from keyturn.journal.rows import RequestRow

@@ -32,6 +32,7 @@ from ..journal import open_journal
 from ..render.escape import escape, quote
 from .finding import SHORT
 from .printing import must_be_there, print_labelled, print_row
+from .seats.sitting import seated
 from .with_journal import describe_journal, describe_json, describe_url, reader_of, url_of
 
 _URLS = ("sqlite:", "postgresql:", "postgres:", "memory:")
@@ -81,14 +82,14 @@ def _describe_search(parser: argparse.ArgumentParser) -> None:
     _terms(parser)
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="how many at most (default: %(default)s)")
     parser.add_argument("--after", metavar="KEY", help="go on after the entry with this key")
-    _common(parser, reads=True)
+    _common(parser, reads=True, server=True)
 
 
 def _describe_reads(parser: argparse.ArgumentParser) -> None:
     describe_url(parser)
     parser.add_argument("--person", metavar="ID", help="what this person read")
     parser.add_argument("--request", metavar="ID", help="who read this request")
-    _common(parser)
+    _common(parser, server=True)
 
 
 def _describe_export(parser: argparse.ArgumentParser) -> None:
@@ -118,14 +119,20 @@ def _terms(parser: argparse.ArgumentParser) -> None:
 
 
 def _common(
-    parser: argparse.ArgumentParser, heads: str = "", *, key: bool = False, tenant: bool = True, reads: bool = False
+    parser: argparse.ArgumentParser,
+    heads: str = "",
+    *,
+    key: bool = False,
+    tenant: bool = True,
+    reads: bool = False,
+    server: bool = False,
 ) -> None:
     if heads:
         parser.add_argument("--heads", "--head", type=Path, action="append", default=[], metavar="FILE", help=heads)
     if key:
         parser.add_argument("--key", type=Path, metavar="FILE", help="the signing key (or KEYTURN_AUDIT_KEY)")
     if tenant:
-        describe_journal(parser, people=reads)
+        describe_journal(parser, people=reads, server=server)
     else:
         describe_json(parser)
 
@@ -222,7 +229,7 @@ def _verified_file(arguments: argparse.Namespace) -> VerifyReport:
 def _search(arguments: argparse.Namespace) -> int:
     terms = _wanted(arguments)
     options: dict[str, Any] = {"after": arguments.after, "limit": arguments.limit}
-    found: list[AuditEntry] = _with_store(arguments, lambda audit, by: audit.search(by=by, **options, **terms))
+    found: list[AuditEntry] = asyncio.run(seated(arguments, lambda seat: seat.record.search(**options, **terms)))
     for entry in found:
         if arguments.json:
             print(json.dumps(dict(entry)))
@@ -237,7 +244,7 @@ def _search(arguments: argparse.Namespace) -> int:
 
 def _reads(arguments: argparse.Namespace) -> int:
     named = {"person": arguments.person, "request": arguments.request}
-    found: list[Read] = _with_store(arguments, lambda audit, _by: audit.reads(**named))
+    found: list[Read] = asyncio.run(seated(arguments, lambda seat: seat.record.reads(**named)))
     for read in found:
         if arguments.json:
             print(json.dumps(msgspec.to_builtins(read)))

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from ..directory.people import DECIDE
-from ..inbox.desk import Inbox
 from .finding import SHORTEST, find_run
-from .with_journal import Told, by_of, describe_journal, login_of, run_with_journal
+from .seats.base import Seat
+from .seats.sitting import run_at
+from .with_journal import Told, describe_journal
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.add_argument("run", metavar="RUN", help=f"its id, or the first {SHORTEST} or more characters of it")
     parser.add_argument("--why", default="", metavar="TEXT", help="the reason, for the record")
-    describe_journal(parser, people=True)
+    describe_journal(parser, people=True, server=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Cancel it; return 1 where that cannot be done."""
 
-    async def work(store: Any) -> Told:
-        inbox = Inbox(store)
-        who = await login_of(inbox.people, arguments, DECIDE) or by_of(arguments)
-        row = await find_run(store, arguments.run)
-        await inbox.cancel(row.run, by=who, why=arguments.why)
+    async def work(seat: Seat) -> Told:
+        row = await find_run(seat.runs, arguments.run)
+        await seat.runs.steer("cancel", row.run, arguments.why)
         return Told([f"cancelled: run {row.run}"], {"run": row.run, "status": "cancelled"})
 
-    return run_with_journal(arguments, "cancel", work)
+    return run_at(arguments, "cancel", work)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from ..core.errors import NotPending, RunMissing, UserError
 from ..directory.login import By
 from ..inbox.desk import Inbox
-from ..journal.base import Store
 from ..journal.rows import GrantRow, Query, RequestRow, RunRow
 
 SHORTEST = 6
@@ -33,7 +32,15 @@ async def find_request(inbox: Inbox, given: str, by: By | None = None) -> Reques
     raise NotPending(f"no request begins with {given!r}; keyturn requests --all lists them")
 
 
-async def find_run(store: Store, given: str) -> RunRow:
+class Runs(Protocol):
+    """Lists runs: a store, or the runs of a seat."""
+
+    async def runs(self, query: Query) -> Sequence[RunRow]:
+        """Return the rows of a query."""
+        ...
+
+
+async def find_run(store: Runs, given: str) -> RunRow:
     """Return the run of an id."""
     if len(given) >= _WHOLE or len(given) < SHORTEST:
         found: Sequence[RunRow] = await store.runs(Query(run=given))
@@ -45,11 +52,11 @@ async def find_run(store: Store, given: str) -> RunRow:
 
 
 async def find_grant(inbox: Inbox, given: str) -> GrantRow:
-    """Return the grant of an id."""
+    """Return the grant of an id, the one that holds rather than a copy that a fork left revoked."""
     found = await _fitting(given, inbox.grants, Query(), lambda row: (0, f"{row.run}/{row.id}"))
     if not found:
         raise UserError(f"no grant begins with {given!r}; keyturn grants lists them")
-    return _only(given, found, "grants")
+    return _only(given, [row for row in found if not row.revoked] or found, "grants")
 
 
 async def _fitting(

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import argparse
 
-from ..app import App
 from .finding import SHORTEST, find_run
-from .with_journal import Told, describe_app, describe_json, run_with_app
+from .seats.base import Seat
+from .seats.sitting import run_at
+from .with_journal import Told, describe_app, describe_json, describe_server
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.add_argument("run", metavar="RUN", help=f"its id, or the first {SHORTEST} or more characters of it")
     parser.add_argument("--at", type=int, metavar="N", help="how many lines of it (default: as many as can be copied)")
-    describe_app(parser, "its worker moves the new run", required=True)
+    describe_app(parser, "its worker moves the new run")
+    describe_server(parser, "an app")
     describe_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Fork it; return 1 where that cannot be done."""
 
-    async def work(app: App) -> Told:
-        app.embedded = False
-        row = await find_run(app.journal, arguments.run)
-        made = await app.fork(row.run, arguments.at)
-        said = f"run {made.id} was forked from run {row.run}; keyturn worker {arguments.app} moves it"
-        return Told([said], {"run": made.id, "forked_from": row.run})
+    async def work(seat: Seat) -> Told:
+        row = await find_run(seat.runs, arguments.run)
+        made = await seat.runs.steer("fork", row.run, arguments.at)
+        said = f"run {made} was forked from run {row.run}; {seat.runs.mover} moves it"
+        return Told([said], {"run": made, "forked_from": row.run})
 
-    return run_with_app(arguments, "fork", work)
+    return run_at(arguments, "fork", work)

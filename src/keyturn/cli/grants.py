@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from ..core.encodable import moment
 from ..core.records import GrantTerms
-from ..inbox.desk import Inbox
 from ..journal.rows import GrantRow, Query
 from ..render.escape import escape, quote
 from .finding import find_run
-from .with_journal import Told, describe_journal, run_with_journal
+from .seats.base import Seat
+from .seats.sitting import run_at
+from .with_journal import Told, describe_journal
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -23,20 +24,22 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="list those that were revoked, too")
     parser.add_argument("--run", metavar="RUN", help="list those of this run only")
     parser.add_argument("--limit", type=int, default=50, metavar="N", help="how many at most (default: %(default)s)")
-    describe_journal(parser)
+    describe_journal(parser, server=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """List them; return 1 where that cannot be done."""
 
-    async def work(store: Any) -> Told:
-        of_run = None if arguments.run is None else (await find_run(store, arguments.run)).run
+    async def work(seat: Seat) -> Told:
+        of_run = None if arguments.run is None else (await find_run(seat.runs, arguments.run)).run
         state = None if arguments.all else "open"
-        found = await Inbox(store).grants(Query(run=of_run, state=state, limit=max(arguments.limit, 1)))
+        found: Sequence[GrantRow] = await seat.inbox.grants(
+            Query(run=of_run, state=state, limit=max(arguments.limit, 1))
+        )
         rows = [" ".join(_parts(row)) for row in found] or ["no grants"]
         return Told(rows, [_data(row) for row in found])
 
-    return run_with_journal(arguments, "grants", work)
+    return run_at(arguments, "grants", work)
 
 
 def _parts(row: GrantRow) -> Iterator[str]:

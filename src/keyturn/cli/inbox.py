@@ -13,14 +13,17 @@ from typing import Any, cast
 from ..core.errors import UserError
 from ..inbox.desk import Inbox
 from .printing import print_labelled
-from .remote import RemoteInbox
-from .with_journal import Told, by_of, describe_app, describe_journal, login_of, run_with_inbox
+from .seats.remote_inbox import RemoteInbox
+from .seats.sitting import run_with_inbox
+from .with_journal import Told, by_of, describe_app, describe_journal, login_of
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     describe_journal(parser, people=True, server=True)
     describe_app(parser, "its tools check edits")
+    signing = "what signs, where a call takes a signature (default: the ssh key in ~/.ssh that you enrolled)"
+    parser.add_argument("--sign", default="", metavar="KEYFILE", help=signing)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -41,9 +44,9 @@ async def _open(inbox: Inbox, arguments: argparse.Namespace) -> Told | int:
         from ..inbox_screen.server_seat import ServerSeat
 
         remote: Any = inbox
-        seat: Any = ServerSeat(remote.client, login.person)
+        seat: Any = ServerSeat(remote.client, login.person, arguments.sign)
     else:
-        seat = JournalSeat(inbox, inbox.store, login or by_of(arguments))
+        seat = JournalSeat(inbox, inbox.store, login or by_of(arguments), arguments.sign)
     await InboxApp(seat).run_async()
     return 0
 

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import msgspec
 
 from ..core.errors import UserError
-from ..inbox.insights import Figures, Insights, InsightsReport
+from ..inbox.insights import Figures, InsightsReport
 from ..inbox.suggestions import Suggestion
 from ..render.escape import escape
-from .with_journal import Told, describe_journal, run_with_journal
+from .seats.base import Seat
+from .seats.sitting import run_at
+from .with_journal import Told, describe_journal
 
 _MOST = 20
 
@@ -25,14 +26,14 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--days", type=int, default=30, metavar="N", help="of the last N days (default: %(default)s)")
     parser.add_argument("--suggest", action="store_true", help="suggest rules from what was always approved")
     parser.add_argument("--tool", metavar="NAME", help="with --suggest: for this tool only")
-    describe_journal(parser)
+    describe_journal(parser, server=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Tell; return 1 where that cannot be done."""
 
-    async def work(store: Any) -> Told:
-        insights = Insights(store)
+    async def work(seat: Seat) -> Told:
+        insights = seat.insights
         if arguments.suggest:
             made = await insights.suggestions(tool=arguments.tool)
             return Told(list(_suggested(made)), [{**msgspec.to_builtins(each), "says": each.says} for each in made])
@@ -41,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         report = await insights.report(days=arguments.days)
         return Told(list(_told(report)), msgspec.to_builtins(report))
 
-    return run_with_journal(arguments, "insights", work)
+    return run_at(arguments, "insights", work)
 
 
 def _told(report: InsightsReport) -> Iterator[str]:

@@ -7,16 +7,16 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, cast
 
 from ..core.encodable import moment
-from ..core.people import Decider
-from ..directory.events import shown
-from ..directory.people import People
-from ..directory.state import Directory, Person
+from ..core.errors import UserError
 from ..render.escape import escape
+from ..wire.people import PersonSeen
 from .people_keys import confirm_key, enrol_key, key_line, list_keys
 from .people_settings import change_setting, list_settings
-from .with_journal import Told, author_of, describe_journal, hinting, login_of, run_with_journal
+from .seats.base import Book, People, Seat
+from .seats.sitting import run_at
+from .with_journal import Told, describe_journal
 
-_Do = Callable[[People, argparse.Namespace, str | Decider], Awaitable[Any]]
+_Do = Callable[[People, argparse.Namespace], Awaitable[Any]]
 
 _SETS = ("setting", "value", "--person")
 _ENROLS = ("file", "--sign-with", "--label")
@@ -65,7 +65,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
         one = words.add_parser(word, help=what, description=what)
         for argument in takes:
             _add(one, argument)
-        describe_journal(one, people=True)
+        describe_journal(one, people=True, server=True)
 
 
 def _add(parser: argparse.ArgumentParser, argument: str) -> None:
@@ -85,92 +85,102 @@ def _add(parser: argparse.ArgumentParser, argument: str) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Do what the word says; return 1 where that cannot be done."""
 
-    async def work(store: Any) -> Told:
-        people = People(store)
+    async def work(seat: Seat) -> Told:
+        people = seat.people
         reads = _READS.get(arguments.word)
         if reads is not None:
             return await reads(people, arguments)
-        login = await login_of(people, arguments, "people")
-        with hinting(login, ", or say who you are with --as"):
-            said = await _CHANGES[arguments.word](people, arguments, author_of(login, arguments))
+        said = await _CHANGES[arguments.word](people, arguments)
         if isinstance(said, Told):
             return said
         if isinstance(said, str):
             return Told([said, "it is shown this once"], {"secret": said})
-        return Told(["done"], {"place": (await people.directory()).place})
+        return Told(["done"], {"place": (await people.book()).place})
 
-    return run_with_journal(arguments, "people", work)
+    return run_at(arguments, "people", work)
 
 
 async def _list(people: People, _arguments: argparse.Namespace) -> Told:
-    directory = await people.directory()
-    found = await people.list()
-    rows = [_line(directory, each) for each in found]
-    return Told(rows or ["nobody: keyturn init adds the first person"], [_data(directory, each) for each in found])
+    book = await people.book()
+    rows = [_line(each) for each in book.people]
+    return Told(rows or ["nobody: keyturn init adds the first person"], [_data(book, each) for each in book.people])
 
 
 async def _show(people: People, arguments: argparse.Namespace) -> Told:
-    directory, person = await people.directory(), await people.get(arguments.person)
-    return Told(list(_told(directory, person)), _data(directory, person))
+    book = await people.book()
+    person = somebody(book, arguments.person)
+    return Told(list(_told(book, person)), _data(book, person))
+
+
+def somebody(book: Book, person: str) -> PersonSeen:
+    """Return one person who is here, or raise `UserError`."""
+    found = next((each for each in book.people if each.id == person and each.here), None)
+    if found is None:
+        raise UserError(f"nobody named {person!r} is in this directory")
+    return found
 
 
 async def _log(people: People, _arguments: argparse.Namespace) -> Told:
-    entries = await people.entries()
-    rows = [
-        f"{place} {moment(entry.at):%Y-%m-%d %H:%M:%SZ} {escape(entry.by.id, keep='')} "
-        + "; ".join(_words(event) for event in entry.events)
-        for place, entry in enumerate(entries)
-    ]
-    return Told(rows or ["no changes"], [shown(entry) for entry in entries])
+    entries = await people.log()
+    rows = [_entry(place, entry) for place, entry in enumerate(entries)]
+    return Told(rows or ["no changes"], entries)
 
 
-def _words(event: Any) -> str:
+def _entry(place: int, entry: dict[str, Any]) -> str:
+    words = "; ".join(_words(event) for event in entry["events"])
+    return f"{place} {moment(entry['at']):%Y-%m-%d %H:%M:%SZ} {escape(str(entry['by']['id']), keep='')} {words}"
+
+
+def _words(event: dict[str, Any]) -> str:
     said: list[str] = []
-    for name in event.__struct_fields__:
-        value: object = getattr(event, name)
-        texts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
+    for name, value in event.items():
+        texts = cast("list[object]", value) if isinstance(value, list | tuple) else [value]
         text = " and ".join(map(str, texts))
-        if text not in ("", "None", "person") and name not in ("digest", "public", "hash"):
-            said.append(f"{name} {escape(text, keep='')}")
-    return f"{type(event).__name__} {', '.join(said)}"
+        if text not in ("", "None", "person") and name not in ("e", "digest", "public"):
+            said.append(f"{escape(name, keep='')} {escape(text, keep='')}")
+    return f"{escape(str(event['e']), keep='')} {', '.join(said)}"
 
 
-def _line(directory: Directory, person: Person) -> str:
-    roles = ", ".join(sorted(directory.roles_of(person.id))) or "no roles"
+def _line(person: PersonSeen) -> str:
+    roles = ", ".join(sorted(person.roles)) or "no roles"
     name = f" ({escape(person.name, keep='')})" if person.name else ""
     kind = " machine" if person.kind == "machine" else ""
     return f"{escape(person.id, keep='')}{name}{kind}: {escape(roles, keep='')}"
 
 
-def _told(directory: Directory, person: Person) -> Iterator[str]:
-    yield _line(directory, person)
+def _told(book: Book, person: PersonSeen) -> Iterator[str]:
+    yield _line(person)
     for group in sorted(person.groups):
         yield f"  in group {escape(group, keep='')}"
-    for token in directory.tokens.values():
-        if token.person == person.id and token.revoked_at is None:
-            ends = "" if token.expires_at is None else f", until {moment(token.expires_at):%Y-%m-%d %H:%MZ}"
-            yield f"  token {token.id} {escape(token.label, keep='')} for {', '.join(token.scopes)}{ends}"
-    for key in directory.keys.values():
+    for token in book.tokens or ():
+        if token.person == person.id and not token.revoked:
+            ends = "" if token.expires_at is None else f", until {token.expires_at:%Y-%m-%d %H:%MZ}"
+            scopes = escape(", ".join(token.scopes), keep="")
+            yield f"  token {escape(token.id, keep='')} {escape(token.label, keep='')} for {scopes}{ends}"
+    for key in book.keys:
         if key.person == person.id:
             yield f"  {key_line(key)}"
-    for given in directory.delegations.values():
-        if person.id in (given.giver, given.receiver) and given.ended_at is None:
+    for given in book.delegations:
+        if person.id in (given.giver, given.receiver) and not given.ended:
             who = f"{escape(given.receiver, keep='')} decides for {escape(given.giver, keep='')}"
-            yield f"  delegation {given.id}: {who} until {moment(given.until):%Y-%m-%d %H:%MZ}"
-    for channel, address in person.addresses.items():
+            yield f"  delegation {escape(given.id, keep='')}: {who} until {given.until:%Y-%m-%d %H:%MZ}"
+    for channel, address in (person.addresses or {}).items():
         yield f"  told by {escape(channel, keep='')} at {escape(address, keep='')}"
 
 
-def _data(directory: Directory, person: Person) -> dict[str, Any]:
+def _data(book: Book, person: PersonSeen) -> dict[str, Any]:
+    tokens = None
+    if book.tokens is not None:
+        tokens = [each.id for each in book.tokens if each.person == person.id and not each.revoked]
     return {
         "id": person.id,
         "name": person.name,
         "kind": person.kind,
-        "roles": sorted(directory.roles_of(person.id)),
+        "roles": sorted(person.roles),
         "groups": sorted(person.groups),
         "addresses": person.addresses,
-        "tokens": [each.id for each in directory.tokens.values() if each.person == person.id and not each.revoked_at],
-        "keys": [each.id for each in directory.keys.values() if each.person == person.id and each.counts],
+        "tokens": tokens,
+        "keys": [each.id for each in book.keys if each.person == person.id and each.counts],
     }
 
 
@@ -183,14 +193,18 @@ _READS: dict[str, Callable[[People, argparse.Namespace], Awaitable[Told]]] = {
 }
 
 
-async def _delegate(people: People, given: argparse.Namespace, by: str | Decider) -> None:
+async def _delegate(people: People, given: argparse.Namespace) -> None:
     why = given.why or ""
-    await people.delegate(given.person, given.receiver, lasts=given.lasts, roles=given.role, why=why, by=by)
+    await people.change("delegate", given.person, given.receiver, lasts=given.lasts, roles=given.role, why=why)
 
 
-async def _token(people: People, given: argparse.Namespace, by: str | Decider) -> str:
-    scopes = given.scope or _SCOPES
-    return await people.issue_token(given.person, scopes, by=by, label=given.label or "", expires=given.expires)
+async def _token(people: People, given: argparse.Namespace) -> str:
+    more: dict[str, Any] = {"label": given.label or "", "expires": given.expires}
+    return str(await people.change("issue_token", given.person, given.scope or _SCOPES, **more))
+
+
+async def _link(people: People, given: argparse.Namespace) -> str:
+    return str(await people.change("make_link", given.person))
 
 
 def _holder(given: argparse.Namespace) -> dict[str, str]:
@@ -198,23 +212,23 @@ def _holder(given: argparse.Namespace) -> dict[str, str]:
 
 
 _CHANGES: dict[str, _Do] = {
-    "add": lambda people, given, by: people.add(
-        given.person, given.name or "", by=by, roles=given.role, kind="machine" if given.machine else "person"
+    "add": lambda people, given: people.change(
+        "add", given.person, given.name or "", roles=given.role, kind="machine" if given.machine else "person"
     ),
-    "remove": lambda people, given, by: people.remove(given.person, by=by),
-    "give": lambda people, given, by: people.give_role(given.role, to=given.to, by=by, **_holder(given)),
-    "take": lambda people, given, by: people.take_role(given.role, of=given.to, by=by, **_holder(given)),
-    "join": lambda people, given, by: people.join(given.group, given.person, by=by),
-    "leave": lambda people, given, by: people.leave(given.group, given.person, by=by),
+    "remove": lambda people, given: people.change("remove", given.person),
+    "give": lambda people, given: people.change("give_role", given.role, to=given.to, **_holder(given)),
+    "take": lambda people, given: people.change("take_role", given.role, of=given.to, **_holder(given)),
+    "join": lambda people, given: people.change("join", given.group, given.person),
+    "leave": lambda people, given: people.change("leave", given.group, given.person),
     "delegate": _delegate,
-    "end-delegation": lambda people, given, by: people.end_delegation(given.id, by=by),
+    "end-delegation": lambda people, given: people.change("end_delegation", given.id),
     "token": _token,
-    "revoke-token": lambda people, given, by: people.revoke_token(given.id, by=by),
-    "link": lambda people, given, by: people.make_link(given.person, by=by),
-    "address": lambda people, given, by: people.set_address(given.person, given.channel, given.address, by=by),
-    "mute": lambda people, given, by: people.mute(given.person, given.lasts or None, by=by),
+    "revoke-token": lambda people, given: people.change("revoke_token", given.id),
+    "link": _link,
+    "address": lambda people, given: people.change("set_address", given.person, given.channel, given.address),
+    "mute": lambda people, given: people.change("mute", given.person, given.lasts or None),
     "set": change_setting,
     "enrol-key": enrol_key,
     "confirm-key": confirm_key,
-    "revoke-key": lambda people, given, by: people.revoke_key(given.id, by=by),
+    "revoke-key": lambda people, given: people.change("revoke_key", given.id),
 }

@@ -6,30 +6,31 @@ ssh keys only: a passkey is enrolled in a browser.
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..core.encodable import moment
 from ..core.errors import UserError
-from ..core.people import Decider
-from ..directory.people import People
-from ..directory.state import Key
+from ..proofs import scheme as scheme_named
 from ..proofs.ssh_signing import sign_with_ssh
 from ..render.escape import escape
+from ..wire.people import KeySeen
+from .seats.base import People
 from .with_journal import Told
 
 
 async def list_keys(people: People, arguments: argparse.Namespace) -> Told:
     """List the keys of everybody, or of one person."""
     whose = arguments.whose or None
-    if whose is not None:
-        await people.get(whose)
-    found = await people.keys(whose)
+    book = await people.book()
+    if whose is not None and whose not in [each.id for each in book.people]:
+        raise UserError(f"nobody named {whose!r} is in this directory")
+    found = [each for each in book.keys if whose in (None, each.person)]
     rows = [f"{escape(key.person, keep='')}: {key_line(key)}" for key in found]
     return Told(rows or ["no keys: keyturn people enrol-key ~/.ssh/id_ed25519.pub"], [_data(key) for key in found])
 
 
-async def enrol_key(people: People, given: argparse.Namespace, by: str | Decider) -> Told:
+async def enrol_key(people: People, given: argparse.Namespace) -> Told:
     """Enrol the key of a `.pub` file for whoever does it, who signs with it to show that they have it."""
     public = Path(given.file).expanduser()
     try:
@@ -38,22 +39,16 @@ async def enrol_key(people: People, given: argparse.Namespace, by: str | Decider
         raise UserError(f"the key cannot be read from {given.file!r}: {type(error).__name__}") from None
     if "PRIVATE KEY" in text:
         raise UserError(f"{given.file!r} is a private key, which nobody else may see: name its .pub file")
-    person = by.id if isinstance(by, Decider) else by
-    await people.get(person)
-    key = people.read_key("ssh", text, label=given.label or "")
-    proof = sign_with_ssh(people.to_sign(person, key), given.sign_with or _other_half(public))
-    made = await people.enrol_key(person, key, proof)
+    key = scheme_named("ssh").enrol(text, label=given.label or "")
+    made = await people.enrol(key, text, partial(sign_with_ssh, key_path=given.sign_with or _other_half(public)))
     rows = [key_line(made), f"it counts once it is confirmed: keyturn people confirm-key {made.id}"]
     return Told(rows, _data(made))
 
 
-async def confirm_key(people: People, given: argparse.Namespace, by: str | Decider) -> Told:
+async def confirm_key(people: People, given: argparse.Namespace) -> Told:
     """Confirm a key; the first key of a directory needs no signature."""
-    proof = None
-    if given.sign_with is not None:
-        proof = sign_with_ssh(await people.to_confirm(given.id), given.sign_with)
-    await people.confirm_key(given.id, by=by, proof=proof)
-    key = next(key for key in await people.keys() if key.id == given.id)
+    sign = partial(sign_with_ssh, key_path=given.sign_with)
+    key = await people.confirm(given.id, None if given.sign_with is None else sign)
     return Told([key_line(key)], _data(key))
 
 
@@ -63,14 +58,14 @@ def _other_half(public: Path) -> Path:
     return private if public.suffix == ".pub" and private.is_file() else public
 
 
-def key_line(key: Key) -> str:
+def key_line(key: KeySeen) -> str:
     """Say of a key whether it counts."""
-    state = "revoked" if key.revoked_at else f"confirmed by {key.confirmed_by}" if key.counts else "unconfirmed"
-    words = [f"{key.scheme} key", escape(key.id, keep=""), escape(key.label, keep=""), escape(state, keep="")]
-    return " ".join(word for word in words if word)
+    state = "revoked" if key.revoked else f"confirmed by {key.confirmed_by}" if key.counts else "unconfirmed"
+    words = [f"{key.scheme} key", key.id, key.label, state]
+    return " ".join(escape(word, keep="") for word in words if word)
 
 
-def _data(key: Key) -> dict[str, Any]:
-    confirmed = None if key.confirmed_at is None else f"{moment(key.confirmed_at):%Y-%m-%dT%H:%M:%SZ}"
+def _data(key: KeySeen) -> dict[str, Any]:
+    confirmed = None if key.confirmed_at is None else f"{key.confirmed_at:%Y-%m-%dT%H:%M:%SZ}"
     about = {"key": key.id, "person": key.person, "scheme": key.scheme, "label": key.label, "counts": key.counts}
-    return about | {"confirmed_at": confirmed, "confirmed_by": key.confirmed_by, "revoked": key.revoked_at is not None}
+    return about | {"confirmed_at": confirmed, "confirmed_by": key.confirmed_by, "revoked": key.revoked}

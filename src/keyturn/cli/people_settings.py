@@ -10,27 +10,25 @@ import json
 from typing import Any
 
 from ..core.errors import BadJson
-from ..core.people import Decider
 from ..core.strict import parse
-from ..directory.people import People
 from ..directory.settings import KNOWN
 from ..render.escape import escape
+from .seats.base import People
 from .with_journal import Told
 
 
 async def list_settings(people: People, arguments: argparse.Namespace) -> Told:
     """List the settings of everybody, or of one person."""
-    whose = arguments.whose or ""
-    found = (await people.get(whose)).settings if whose else (await people.directory()).settings
+    found = await people.settings(arguments.whose or "")
     rows = [f"{escape(name, keep='')}: {_text(value)}" for name, value in sorted(found.items())]
     return Told(rows or ["no settings"], dict(found))
 
 
-async def change_setting(people: People, given: argparse.Namespace, by: str | Decider) -> Told:
+async def change_setting(people: People, given: argparse.Namespace) -> Told:
     """Change a setting, or have it as it was."""
     whose: str = given.person or ""
     value = None if given.value == "" else read_value(given.value)
-    await people.set(given.setting, value, person=whose, by=by)
+    await people.change("set", given.setting, value, person=whose)
     name = escape(given.setting, keep="")
     of = f" of {escape(whose, keep='')}" if whose else ""
     rows = [f"{name}{of}: {'as it was' if value is None else _text(value)}"]

@@ -10,20 +10,20 @@ import argparse
 import asyncio
 import json
 import sys
-from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ..core.errors import KeyturnError
-from ..core.policy import milliseconds
-from ..inbox.replay import Replayed, Unread, replay
-from ..journal import open_journal
+from ..inbox.replay import Replayed
 from ..policies.rules import Policy
 from ..render.escape import escape
-from .printing import must_be_there, print_labelled, print_row
+from ..wire.records import ReplayCount, ReplayReport
+from .printing import print_labelled, print_row
+from .seats.sitting import seated
+from .with_journal import describe_journal
 
 NOTHING = 0
 SOMETHING = 1
@@ -41,11 +41,9 @@ def describe(parser: argparse.ArgumentParser) -> None:
     test.add_argument("file", metavar="FILE", help="the policy, a TOML file")
     shadow = what.add_parser("shadow", help="list what a policy in shadow mode would have said of past calls")
     for each in (test, shadow):
-        each.add_argument("--journal", required=True, metavar="URL", help="the journal, such as sqlite:///runs.db")
         each.add_argument("--since", metavar="TIME", help="only calls of the last 7d, 12h, ... (default: all)")
         each.add_argument("--examples", type=int, default=3, metavar="N", help="of each change (default: %(default)s)")
-        each.add_argument("--tenant", default="default", metavar="NAME", help="whose runs (default: %(default)s)")
-        each.add_argument("--json", action="store_true", help="one JSON object in place of text")
+        describe_journal(each, server=True)
     parser.epilog = "exit codes: 0 nothing would change, 1 something would, 2 the file or the journal cannot be used"
 
 
@@ -57,59 +55,49 @@ def run(arguments: argparse.Namespace) -> int:
             assert policy is not None
             print_row(f"{escape(arguments.file)}: {len(policy.rules)} rules", sys.stdout)
             return NOTHING
-        found = asyncio.run(_replayed(arguments, policy))
+        text = None if policy is None else Path(arguments.file).read_text(encoding="utf-8")
+        asked = text, arguments.since, max(arguments.examples, 0)
+        found: ReplayReport = asyncio.run(seated(arguments, lambda seat: seat.policies.replayed(*asked)))
     except KeyturnError as error:
         print_labelled("keyturn policy", str(error))
         return UNUSABLE
-    for row in [json.dumps(found.as_data())] if arguments.json else found.as_rows():
+    for row in [json.dumps(_data(found))] if arguments.json else _rows(found):
         print_row(row, sys.stdout)
-    return SOMETHING if found.changed else NOTHING
+    return SOMETHING if any(map(_changed, found.counts)) else NOTHING
 
 
-@dataclass
-class _Found:
-    """Counts what was found, with the first few examples of each change."""
+def _changed(count: ReplayCount) -> bool:
+    return _changes(count.was, count.would)
 
-    examples: int
-    calls: int = 0
-    counts: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
-    shown: dict[tuple[str, str, str], list[Replayed]] = field(
-        default_factory=dict[tuple[str, str, str], list[Replayed]]
-    )
-    unread: list[Unread] = field(default_factory=list[Unread])
 
-    def add(self, each: Replayed | Unread) -> None:
-        if isinstance(each, Unread):
-            self.unread.append(each)
-            return
-        key = (each.tool, each.was, each.would)
-        self.calls += 1
-        self.counts[key] += 1
-        if each.was != each.would and self.counts[key] <= self.examples:
-            self.shown.setdefault(key, []).append(each)
+def _data(found: ReplayReport) -> dict[str, Any]:
+    changes = [
+        {"tool": each.tool, "was": each.was, "would": each.would, "calls": each.calls, "changed": _changed(each),
+         "examples": [msgspec.to_builtins(example) for example in _shown(each)]}
+        for each in found.counts
+    ]  # fmt: skip
+    unread = [msgspec.to_builtins(each) for each in found.unread]
+    changed = any(map(_changed, found.counts))
+    return {"calls": found.calls, "changed": changed, "verdicts": changes, "unread": unread, "whole": found.whole}
 
-    @property
-    def changed(self) -> bool:
-        return any(_changes(was, would) for _tool, was, would in self.counts)
 
-    def as_data(self) -> dict[str, Any]:
-        changes = [
-            {"tool": tool, "was": was, "would": would, "calls": count, "changed": _changes(was, would),
-             "examples": [msgspec.to_builtins(each) for each in self.shown.get((tool, was, would), [])]}
-            for (tool, was, would), count in sorted(self.counts.items())
-        ]  # fmt: skip
-        unread = [msgspec.to_builtins(each) for each in self.unread]
-        return {"calls": self.calls, "changed": self.changed, "verdicts": changes, "unread": unread}
+def _shown(count: ReplayCount) -> list[Replayed]:
+    return [] if count.was == count.would else count.examples
 
-    def as_rows(self) -> list[str]:
-        rows = [f"{self.calls} calls"]
-        for (tool, was, would), count in sorted(self.counts.items()):
-            same = was == would
-            then = f"{_WORDS[was]}, as before" if same else f"was {_WORDS[was]}, would be {_WORDS[would]}"
-            rows.append(f"{escape(tool)}: {count} {then}")
-            rows += [_example(each) for each in self.shown.get((tool, was, would), [])]
-        rows += [f"run {escape(each.run)} is not counted: {escape(each.why)}" for each in self.unread]
-        return rows if self.changed else [*rows, "nothing would change"]
+
+def _rows(found: ReplayReport) -> Iterator[str]:
+    yield f"{found.calls} calls"
+    for each in found.counts:
+        same = each.was == each.would
+        then = f"{_WORDS[each.was]}, as before" if same else f"was {_WORDS[each.was]}, would be {_WORDS[each.would]}"
+        yield f"{escape(each.tool, keep='')}: {each.calls} {then}"
+        yield from map(_example, _shown(each))
+    for one in found.unread:
+        yield f"run {escape(one.run, keep='')} is not counted: {escape(one.why, keep='')}"
+    if not found.whole:
+        yield "there is more: the server ran out of time, --since 7d looks at less"
+    if not any(map(_changed, found.counts)):
+        yield "nothing would change"
 
 
 def _changes(was: str, would: str) -> bool:
@@ -121,18 +109,3 @@ def _example(each: Replayed) -> str:
     cut = given if len(given) <= _WIDEST else f"{given[:_WIDEST]}[... {len(given)} characters]"
     why = f" ({escape(each.reason)})" if each.reason else ""
     return f"  run {escape(each.run)} call {escape(each.call)} of {escape(each.agent)}: {escape(cut)}{why}"
-
-
-async def _replayed(arguments: argparse.Namespace, policy: Policy | None) -> _Found:
-    must_be_there(arguments.journal)
-    whole: Any = open_journal(arguments.journal)
-    found = _Found(max(arguments.examples, 0))
-    try:
-        store = whole.of(arguments.tenant)
-        since = 0 if arguments.since is None else await store.now() - milliseconds(arguments.since)
-        async for each in replay(store, policy, since):
-            found.add(each)
-        return found
-    finally:
-        if hasattr(whole, "close"):
-            await whole.close()

@@ -11,7 +11,7 @@ from typing import LiteralString, TextIO
 from urllib.parse import unquote
 
 from ..core.errors import StorageError
-from ..render.escape import escape
+from ..render.escape import arrived, escape
 from ..render.terminal import NARROWEST, hanging
 
 
@@ -26,7 +26,8 @@ def print_row(row: str, stream: TextIO) -> None:
     if width is not None and width < NARROWEST:
         print("this terminal is too narrow", file=stream)
         return
-    for part in hanging(row, width):
+    # The last look: whatever a command, or a server, left in a row that could act is escaped here.
+    for part in hanging(arrived(row, keep=""), width):
         print(part, file=stream)
 
 

@@ -15,15 +15,14 @@ from ..render.escape import escape, quote
 from ..render.one_row import first_arguments
 from .deciding.drawing import STATES, request_data
 from .finding import SHORT, find_run
+from .seats.base import Seat
+from .seats.sitting import run_at
 from .with_journal import (
     Told,
     by_of,
     describe_journal,
     login_of,
     reader_of,
-    run_with_inbox,
-    run_with_journal,
-    server_of,
 )
 
 _ROOM = 60  # characters of the arguments
@@ -47,11 +46,9 @@ def describe(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """List them; return 1 where that cannot be done."""
 
-    async def listed(store: Any) -> Told:
-        of_run = None if arguments.run is None else (await find_run(store, arguments.run)).run
-        return await work(Inbox(store), of_run)
-
-    async def work(inbox: Inbox, of_run: str | None) -> Told:
+    async def work(seat: Seat) -> Told:
+        inbox: Inbox = seat.inbox
+        of_run = None if arguments.run is None else (await find_run(seat.runs, arguments.run)).run
         limit = max(arguments.limit, 1)
         state = None if arguments.all else "open"
         wanted = Query(state=state, tool=arguments.tool, agent=arguments.agent, run=of_run, limit=limit + 1)
@@ -64,9 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
             rows.append(f"there are more: --limit {limit * 2}")
         return Told(rows, [request_data(row) for row in found[:limit]])
 
-    if server_of(arguments) is not None:
-        return run_with_inbox(arguments, "requests", lambda inbox: work(inbox, arguments.run))
-    return run_with_journal(arguments, "requests", listed)
+    return run_at(arguments, "requests", work)
 
 
 def _parts(row: RequestRow, now: int) -> Iterator[str]:

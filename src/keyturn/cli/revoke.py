@@ -8,7 +8,8 @@ from ..directory.people import DECIDE
 from ..inbox.desk import Inbox
 from ..render.escape import escape
 from .finding import SHORTEST, find_grant
-from .with_journal import Told, by_of, describe_journal, login_of, run_with_inbox
+from .seats.sitting import run_with_inbox
+from .with_journal import Told, by_of, describe_journal, login_of
 
 
 def describe(parser: argparse.ArgumentParser) -> None:

@@ -14,14 +14,13 @@ import msgspec
 
 from ..core.encodable import moment
 from ..engine.driving.quota_logs import AGENT as COUNTING
-from ..engine.run.log_cache import log_in
-from ..engine.views.rows import rows_in
-from ..journal.base import Store
 from ..journal.rows import Query, RunRow
 from ..render.escape import escape, quote
 from .finding import every_row, find_run
 from .printing import print_labelled
-from .with_journal import Told, describe_journal, run_with_journal
+from .seats.base import Runs, Seat
+from .seats.sitting import run_at
+from .with_journal import Told, describe_journal
 
 _STATUSES = ("queued", "running", "waiting", "finished", "failed", "cancelled", "erased", "damaged")
 
@@ -38,7 +37,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--status", choices=_STATUSES, help="list these only")
     parser.add_argument("--agent", metavar="NAME", help="list those that began with this agent only")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="how many at most (default: %(default)s)")
-    describe_journal(parser)
+    describe_journal(parser, server=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -50,38 +49,35 @@ def run(arguments: argparse.Namespace) -> int:
         print_labelled("keyturn runs", "name one journal and one run at most")
         return 2
 
-    async def work(store: Any) -> Told:
+    async def work(seat: Seat) -> Told:
         if named:
-            return await _of_one(store, named[0])
-        found = await _listed(store, arguments)
+            return await _of_one(seat.runs, named[0])
+        found = await _listed(seat.runs, arguments)
         return Told([_line(row) for row in found] or ["no runs"], [_data(row) for row in found])
 
-    return run_with_journal(arguments, "runs", work)
+    return run_at(arguments, "runs", work)
 
 
-async def _listed(store: Store, arguments: argparse.Namespace) -> list[RunRow]:
+async def _listed(runs: Runs, arguments: argparse.Namespace) -> list[RunRow]:
     """Return the runs that are asked for, the newest first; a log that counts is none, unless it is asked for."""
     limit = max(arguments.limit, 1)
     wanted = Query(state=arguments.status, agent=arguments.agent, limit=limit, newest=True)
     if arguments.all or arguments.agent is not None:
-        return list(await store.runs(wanted))
+        return list(await runs.runs(wanted))
     found: list[RunRow] = []
-    async for row in every_row(store.runs, wanted, lambda row: (row.started_at, row.run)):
+    async for row in every_row(runs.runs, wanted, lambda row: (row.started_at, row.run)):
         found += [row] if row.agent != COUNTING else []
         if len(found) == limit:
             break
     return found
 
 
-async def _of_one(store: Store, given: str) -> Told:
-    row = await find_run(store, given)
+async def _of_one(runs: Runs, given: str) -> Told:
+    row, traceback = await runs.story(await find_run(runs, given))
     if row.status == "erased":
         return Told([_line(row)], _data(row))
-    log = await log_in(store, row.run)
-    if row.status == "damaged":  # the log says what it was
-        row = (await rows_in(store, row.run)).run
-    raised = [f"  | {escape(line, keep='')}" for line in log.run.traceback.splitlines()]
-    return Told([_line(row), *raised], _data(row) | {"traceback": log.run.traceback})
+    raised = [f"  | {escape(line, keep='')}" for line in traceback.splitlines()]
+    return Told([_line(row), *raised], _data(row) | {"traceback": traceback})
 
 
 def _data(row: RunRow) -> dict[str, Any]:

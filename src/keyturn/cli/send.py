@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from ..inbox.desk import Inbox
 from .finding import SHORTEST, find_run
-from .with_journal import Told, describe_journal, run_with_journal
+from .seats.base import Seat
+from .seats.sitting import run_at
+from .with_journal import Told, describe_journal
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.add_argument("run", metavar="RUN", help=f"its id, or the first {SHORTEST} or more characters of it")
     parser.add_argument("text", metavar="TEXT", help="what the model is told")
-    describe_journal(parser)
+    describe_journal(parser, server=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Send it; return 1 where that cannot be done."""
 
-    async def work(store: Any) -> Told:
-        row = await find_run(store, arguments.run)
-        await Inbox(store).send(row.run, arguments.text)
+    async def work(seat: Seat) -> Told:
+        row = await find_run(seat.runs, arguments.run)
+        await seat.runs.steer("send", row.run, arguments.text)
         return Told([f"sent to run {row.run}"], {"run": row.run, "sent": True})
 
-    return run_with_journal(arguments, "send", work)
+    return run_at(arguments, "send", work)

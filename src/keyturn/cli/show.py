@@ -11,7 +11,8 @@ from ..render.terminal import wants_colour
 from .deciding.batch import batch_data, batch_of, draw_batch
 from .deciding.drawing import draw_request, request_data
 from .finding import SHORTEST, find_request
-from .with_journal import Told, describe_journal, reader_of, run_with_inbox
+from .seats.sitting import run_with_inbox
+from .with_journal import Told, describe_journal, reader_of
 
 #: Columns of what is drawn where nobody has a terminal.
 WIDTH = 100

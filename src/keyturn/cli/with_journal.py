@@ -18,14 +18,11 @@ from typing import Any, LiteralString, NamedTuple, cast
 
 import msgspec
 
-from ..app import App
 from ..core.errors import KeyturnError, NotAllowed, UserError
 from ..core.people import Decider
 from ..directory.login import By
 from ..directory.people import Login, People
-from ..inbox.desk import Inbox
 from ..journal import open_journal
-from .loading import found
 from .printing import must_be_there, print_labelled, print_row
 
 JOURNAL = "KEYTURN_JOURNAL"
@@ -33,7 +30,8 @@ PERSON = "KEYTURN_AS"
 TOKEN = "KEYTURN_TOKEN"
 SERVER = "KEYTURN_SERVER"
 _NEAR = "keyturn.db"
-_TENANT = "default"
+#: Whose part of a journal is meant where nobody says.
+TENANT = "default"
 
 
 class Told(NamedTuple):
@@ -56,18 +54,28 @@ def describe_journal(parser: argparse.ArgumentParser, *, people: bool = False, s
     parser.add_argument(
         "--journal", metavar="URL", help=f"the journal (default: {JOURNAL}, else ./{_NEAR} if it is there)"
     )
-    parser.add_argument("--tenant", default=_TENANT, metavar="NAME", help="whose part of it (default: %(default)s)")
+    parser.add_argument("--tenant", default=TENANT, metavar="NAME", help="whose part of it (default: %(default)s)")
     describe_json(parser)
-    if server:
-        parser.add_argument("--server", metavar="URL", help=f"a server in place of a journal (default: {SERVER})")
     if people:
         parser.add_argument(
             "--as", dest="by", metavar="PERSON", help=f"who does it (default: {PERSON}, else your login name)"
         )
-    if people or server:
-        parser.add_argument(
-            "--token-file", metavar="FILE", help=f"log in with the token in this file (default: {TOKEN} if it is set)"
-        )
+    if server:
+        describe_server(parser, "a journal")
+    elif people:
+        _describe_token(parser)
+
+
+def describe_server(parser: argparse.ArgumentParser, instead: LiteralString) -> None:
+    """Add the options that say which server, and who comes to it."""
+    parser.add_argument("--server", metavar="URL", help=f"a server in place of {instead} (default: {SERVER})")
+    _describe_token(parser)
+
+
+def _describe_token(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--token-file", metavar="FILE", help=f"log in with the token in this file (default: {TOKEN} if it is set)"
+    )
 
 
 def describe_json(parser: argparse.ArgumentParser) -> None:
@@ -110,7 +118,7 @@ def by_of(arguments: argparse.Namespace) -> str:
 
 async def login_of(people: People, arguments: argparse.Namespace, scope: str) -> Login | None:
     """Return who logs in by a token, or None where there is no token."""
-    token = _token(arguments)
+    token = token_of(arguments)
     if token is None:
         return None
     login = await people.login(token, scope)
@@ -146,7 +154,8 @@ def author_of(login: Login | None, arguments: argparse.Namespace) -> str | Decid
     return by_of(arguments) if login is None else Decider(login.person, (), "authenticated")
 
 
-def _token(arguments: argparse.Namespace) -> str | None:
+def token_of(arguments: argparse.Namespace) -> str | None:
+    """Return the token that is given, or None where there is none."""
     if arguments.token_file is None:
         return os.environ.get(TOKEN) or None
     try:
@@ -157,81 +166,12 @@ def _token(arguments: argparse.Namespace) -> str | None:
 
 def run_with_journal(arguments: argparse.Namespace, name: LiteralString, work: Work, *, new: bool = False) -> int:
     """Open the journal, do the work and print what it says; return 1 where that cannot be done."""
-    return _run(arguments, name, lambda: _with_store(arguments, work, new=new))
+    return run_command(arguments, name, lambda: _with_store(arguments, work, new=new))
 
 
-def run_with_app(
-    arguments: argparse.Namespace, name: LiteralString, work: Callable[[App], Awaitable[Told | int]]
-) -> int:
-    """Load the app that is named, on its own journal, and do the work with it."""
+def run_command(arguments: argparse.Namespace, name: LiteralString, begun: Callable[[], Awaitable[Told | int]]) -> int:
+    """Do the work and print what it says; return 1 where that cannot be done."""
 
-    async def worked() -> Told | int:
-        app = found(arguments.app)
-        try:
-            return await work(app)
-        finally:
-            await app.stop()
-            await _close(app.journal)
-
-    return _run(arguments, name, worked)
-
-
-def run_with_inbox(
-    arguments: argparse.Namespace, name: LiteralString, work: Callable[[Inbox], Awaitable[Told | int]]
-) -> int:
-    """Open the inbox of the journal, or of the app if one is named, and do the work with it."""
-
-    async def worked(store: Any) -> Told | int:
-        return await work(Inbox(store))
-
-    url = server_of(arguments)
-    if url is not None:
-        return _run(arguments, name, lambda: _with_server(url, arguments, work))
-    return _run(
-        arguments,
-        name,
-        lambda: _with_store(arguments, worked) if _app_of(arguments) is None else _with_app(arguments, work),
-    )
-
-
-def server_of(arguments: argparse.Namespace) -> str | None:
-    """Return the URL of the server that is meant; None where it is a journal, which goes first if it is named."""
-    if getattr(arguments, "journal", None) or not hasattr(arguments, "server"):
-        return None
-    return arguments.server or os.environ.get(SERVER) or None
-
-
-async def _with_server(
-    url: str, arguments: argparse.Namespace, work: Callable[[Inbox], Awaitable[Told | int]]
-) -> Told | int:
-    from .remote import remote_inbox
-
-    token = _token(arguments)
-    if token is None:
-        raise UserError(f"a server knows you by your token: set {TOKEN}, or name its file with --token-file")
-    async with remote_inbox(url, token) as inbox:
-        return await work(cast("Inbox", inbox))
-
-
-def _app_of(arguments: argparse.Namespace) -> str | None:
-    return getattr(arguments, "app", None)
-
-
-async def _with_app(arguments: argparse.Namespace, work: Callable[[Inbox], Awaitable[Told | int]]) -> Told | int:
-    """Work with an app's inbox, or with its agents on another journal if one is named."""
-    app = found(arguments.app)
-    roots = app.people.roots
-    if arguments.journal is None:
-        whole: Any = app.journal
-        store = whole if arguments.tenant == _TENANT else whole.of(arguments.tenant)
-        try:
-            return await work(Inbox(store, app.agents, People(store, roots=roots)))
-        finally:
-            await _close(whole)
-    return await _with_store(arguments, lambda store: work(Inbox(store, app.agents, People(store, roots=roots))))
-
-
-def _run(arguments: argparse.Namespace, name: LiteralString, begun: Callable[[], Awaitable[Told | int]]) -> int:
     async def all_of_it() -> Told | int:
         return await begun()
 
@@ -266,10 +206,11 @@ async def _with_store(arguments: argparse.Namespace, work: Work, *, new: bool = 
     try:
         return await work(whole.of(arguments.tenant))
     finally:
-        await _close(whole)
+        await close(whole)
 
 
-async def _close(whole: Any) -> None:
+async def close(whole: Any) -> None:
+    """Close a journal that can be closed."""
     if hasattr(whole, "close"):
         await whole.close()
 

@@ -14,7 +14,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 from .client import AsyncClient
 from .inbox import AsyncInbox
 from .people import AsyncPeople
-from .records import AsyncAudit, AsyncInsights
+from .records import AsyncAudit, AsyncInsights, AsyncPolicies
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -129,6 +129,9 @@ class People(_Words):
     """Lists and changes who is who at a server, and waits for each answer."""
 
     me = _waits(AsyncPeople.me)
+    directory = _waits(AsyncPeople.directory)
+    log = _waits(AsyncPeople.log)
+    settings = _waits(AsyncPeople.settings)
     list = _waits(AsyncPeople.list)
     tokens = _waits(AsyncPeople.tokens)
     keys = _waits(AsyncPeople.keys)
@@ -140,11 +143,15 @@ class People(_Words):
     join = _waits(AsyncPeople.join)
     leave = _waits(AsyncPeople.leave)
     set_address = _waits(AsyncPeople.set_address)
+    mute = _waits(AsyncPeople.mute)
     set = _waits(AsyncPeople.set)
     delegate = _waits(AsyncPeople.delegate)
     end_delegation = _waits(AsyncPeople.end_delegation)
     issue_token = _waits(AsyncPeople.issue_token)
     revoke_token = _waits(AsyncPeople.revoke_token)
+    enrol_key = _waits(AsyncPeople.enrol_key)
+    confirm_key = _waits(AsyncPeople.confirm_key)
+    revoke_key = _waits(AsyncPeople.revoke_key)
     make_link = _waits(AsyncPeople.make_link)
 
 
@@ -152,6 +159,7 @@ class Audit(_Words):
     """Searches, verifies and exports the record of a server, and waits for each answer."""
 
     search = _waits(AsyncAudit.search)
+    reads = _waits(AsyncAudit.reads)
     verify = _waits(AsyncAudit.verify)
     export = _waits(AsyncAudit.export)
 
@@ -161,6 +169,14 @@ class Insights(_Words):
 
     report = _waits(AsyncInsights.report)
     suggestions = _waits(AsyncInsights.suggestions)
+
+
+class Policies(_Words):
+    """Shows and tries policies at a server, and waits for each answer."""
+
+    get = _waits(AsyncPolicies.get)
+    shadow = _waits(AsyncPolicies.shadow)
+    replay = _waits(AsyncPolicies.replay)
 
 
 class Client(_Words):
@@ -179,6 +195,7 @@ class Client(_Words):
         self.people = People(self._loop, made.people)
         self.audit = Audit(self._loop, made.audit)
         self.insights = Insights(self._loop, made.insights)
+        self.policies = Policies(self._loop, made.policies)
 
     def __repr__(self) -> str:
         return f"Client({self.url!r})"
@@ -201,6 +218,7 @@ class Client(_Words):
     start = _waits(AsyncClient.start)
     runs = _waits(AsyncClient.runs)
     get = _waits(AsyncClient.get)
+    story = _waits(AsyncClient.story)
     wait = _waits(AsyncClient.wait)
     result = _waits(AsyncClient.result)
     send = _waits(AsyncClient.send)

@@ -12,14 +12,13 @@ import msgspec
 from ..core.errors import RunStopped
 from ..journal.rows import RunRow
 from ..wire import said
-from ..wire.seen import Done, RunLine, RunNamed, RunPage, RunResult, RunSeen
+from ..wire.seen import Done, RunLine, RunNamed, RunPage, RunResult, RunSeen, RunStory
 from .inbox import AsyncInbox
 from .people import AsyncPeople
-from .records import AsyncAudit, AsyncInsights
+from .records import AsyncAudit, AsyncInsights, AsyncPolicies
 from .sending import Sender, ServerError, read
 
 _WAIT = 25.0
-_PAGE = 200
 _PATIENCE = 5
 _OVER = ("finished", "failed", "cancelled", "erased")
 
@@ -41,6 +40,7 @@ class AsyncClient:
         self.people = AsyncPeople(self._sender)
         self.audit = AsyncAudit(self._sender)
         self.insights = AsyncInsights(self._sender)
+        self.policies = AsyncPolicies(self._sender)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
@@ -82,21 +82,17 @@ class AsyncClient:
         return (await self._sender.post("/runs", RunNamed, body, once)).run
 
     async def runs(self, **wanted: Any) -> Sequence[RunRow]:
-        """Return rows of runs, by when they started; `wanted` are `state`, `agent`, `newest` and `limit`."""
-        limit = int(wanted.pop("limit", 100))
-        found: list[RunRow] = []
-        after: str | None = None
-        while True:
-            asked = wanted | {"limit": min(limit - len(found), _PAGE), "after": after}
-            page = await self._sender.get("/runs", RunPage, **asked)
-            found += [each.row for each in page.runs]
-            after = page.next
-            if after is None or len(found) >= limit:
-                return found
+        """Return rows of runs, by when they started; `wanted` are `state`, `agent`, `newest`, `limit` and `after`."""
+        pages = self._sender.pages("/runs", RunPage, int(wanted.pop("limit", 100)), **wanted)
+        return [each.row async for page in pages for each in page.runs]
 
     async def get(self, run: str) -> RunRow:
         """Return a run's row, or raise `RunMissing`."""
         return (await self._sender.get(f"/runs/{run}", RunSeen)).row
+
+    async def story(self, run: str) -> RunStory:
+        """Return how a run stands, by its log where its row was altered, and the traceback of what stopped it."""
+        return await self._sender.get(f"/runs/{run}/story", RunStory)
 
     async def wait(self, run: str, timeout: float | None = None) -> RunRow:
         """Wait until a run is over or waits for people; raise `TimeoutError` where that takes too long."""
@@ -132,20 +128,28 @@ class AsyncClient:
         """Resume a run that failed."""
         await self._sender.post(f"/runs/{run}/resume", Done, said.Resume(max_turns=max_turns))
 
-    async def events(self, run: str, after: int = -1) -> AsyncGenerator[RunLine]:
-        """Yield the lines of a run as they come, each once, over breaks of the connection, until it is over."""
+    async def events(
+        self, run: str, after: int = -1, *, words: bool = False, follow: bool = True
+    ) -> AsyncGenerator[RunLine]:
+        """Yield the lines of a run as they come, each once, over breaks of the connection, until it is over.
+
+        With `words`, each event has rows for people; with `follow=False` the lines end with those that are there now.
+        """
         broken = 0
+        asked: dict[str, Any] = {"words": words, "follow": None if follow else "false"}
         while True:
+            lines = self._sender.events(f"/runs/{run}/events", None if after < 0 else str(after), **asked)
             try:
-                last = None if after < 0 else str(after)
-                async for _, data in self._sender.events(f"/runs/{run}/events", last):
+                async for _, data in lines:
                     line = read(data, RunLine)
                     after, broken = line.line, 0
                     yield line
-                if (await self.get(run)).status in _OVER:
+                if not follow or (await self.get(run)).status in _OVER:
                     return
             except ServerError as error:
                 broken += 1
                 if broken > _PATIENCE or error.status not in (None, 429, 503):
                     raise
+            finally:
+                await lines.aclose()
             await asyncio.sleep(0.2 * 2**broken)

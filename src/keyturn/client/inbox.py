@@ -21,10 +21,8 @@ from ..wire import said
 from ..wire.detail import RequestDetail
 from ..wire.people import Me
 from ..wire.seen import Decided, Done, Form, GrantPage, GrantSeen, Outcomes, RequestPage, RequestSeen, ToSign
-from .sending import Sender, ServerError, read, told_error
+from .sending import Sender, ServerError, after_of, read, told_error
 
-_PAGE = 200
-_MOST = 500
 _PATIENCE = 5
 _SIGNED = ("output", "message", "note", "break_glass", "asks_back")
 
@@ -54,26 +52,17 @@ class AsyncInbox:
         With `mine`, only those that you may decide and did not put off; with `unclaimed`, none that somebody else is
         on. `wanted` are the fields of a `Query`.
         """
-        limit = int(wanted.pop("limit", 100))
-        found: list[RequestRow] = []
-        after: str | None = None
-        named = wanted | {"for": "me" if mine else None, "unclaimed": unclaimed or None}
-        while True:
-            asked = named | {"limit": min(limit - len(found), _PAGE), "after": after}
-            page = await self._sender.get("/requests", RequestPage, **asked)
-            found += [each.row for each in page.requests]
-            after = page.next
-            if after is None or len(found) >= limit:
-                return found
+        named: dict[str, Any] = wanted | {"for": "me" if mine else None, "unclaimed": unclaimed or None}
+        pages = self._sender.pages("/requests", RequestPage, int(named.pop("limit", 100)), **named)
+        return [each.row async for page in pages for each in page.requests]
 
     async def page(self, query: Query, *, mine: bool = False, unclaimed: bool = False) -> Sequence[RequestRow]:
         """Return the rows of a query, as a store does."""
-        after = None if query.after is None else f"{query.after[0]}.{query.after[1]}"
-        named = {name: getattr(query, name) for name in ("run", "agent", "tool", "kind")}
-        asked = named | {"state": query.state or "all", "limit": min(query.limit, _MOST), "after": after}
-        asked |= {"newest": query.newest, "for": "me" if mine else None, "unclaimed": unclaimed}
-        page = await self._sender.get("/requests", RequestPage, **asked)
-        return [each.row for each in page.requests]
+        named: dict[str, Any] = {name: getattr(query, name) for name in ("run", "agent", "tool", "kind")}
+        named |= {"state": query.state or "all", "after": after_of(query), "newest": query.newest}
+        named |= {"for": "me" if mine else None, "unclaimed": unclaimed}
+        pages = self._sender.pages("/requests", RequestPage, query.limit, **named)
+        return [each.row async for page in pages for each in page.requests]
 
     async def pages(
         self, *, mine: bool = False, patience: int = _PATIENCE, **wanted: Any
@@ -223,30 +212,38 @@ class AsyncInbox:
             raise Conflict("the request is no longer the one that was shown; look at it again")
         return asked
 
-    async def approve_all(self, requests: Iterable[RequestRow | Request], *, note: str | None = None) -> list[Outcome]:
-        """Approve each of these requests, as it was shown; return what became of each."""
+    async def approve_all(
+        self, requests: Iterable[RequestRow | Request], *, note: str | None = None, once: str | None = None
+    ) -> list[Outcome]:
+        """Approve each of these requests, as it was shown; return what became of each, `once` under this name."""
         named = [said.OneOf(id=each.id, digest=each.digest) for each in requests]
-        return await self._several("/approve_all", said.ApproveAll(requests=named, note=note))
+        return await self._several("/approve_all", said.ApproveAll(requests=named, note=note), once)
 
     async def reject_all(
-        self, requests: Iterable[RequestRow | Request], *, message: str | None = None, note: str | None = None
+        self,
+        requests: Iterable[RequestRow | Request],
+        *,
+        message: str | None = None,
+        note: str | None = None,
+        once: str | None = None,
     ) -> list[Outcome]:
-        """Reject each of these requests, as it was shown; return what became of each."""
+        """Reject each of these requests, as it was shown; return what became of each, `once` under this name."""
         named = [said.OneOf(id=each.id, digest=each.digest) for each in requests]
-        return await self._several("/reject_all", said.RejectAll(requests=named, message=message, note=note))
+        return await self._several("/reject_all", said.RejectAll(requests=named, message=message, note=note), once)
 
     async def grants(
         self, *, run: str | None = None, state: str | None = None, limit: int = 100, after: str | None = None
     ) -> list[GrantSeen]:
         """Return standing decisions, by run and id; `after` is the key of the last one before, as `0.run/id`."""
-        return (await self._sender.get("/grants", GrantPage, run=run, state=state, limit=limit, after=after)).grants
+        pages = self._sender.pages("/grants", GrantPage, limit, run=run, state=state, after=after)
+        return [each async for page in pages for each in page.grants]
 
     async def revoke(self, run: str, grant: str) -> None:
         """Revoke a standing decision; what it let run before stays."""
         await self._sender.post(f"/runs/{run}/grants/{grant}/revoke", Done, said.Said())
 
-    async def _several(self, path: str, body: Any) -> list[Outcome]:
-        made = (await self._sender.post(path, Outcomes, body)).outcomes
+    async def _several(self, path: str, body: Any, once: str | None) -> list[Outcome]:
+        made = (await self._sender.post(path, Outcomes, body, once)).outcomes
         told = [(each, None if each.error is None else told_error(each.error)) for each in made]
         return [Outcome(each.request, None if why else await self.get(each.request), why) for each, why in told]
 

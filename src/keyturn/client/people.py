@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.people import Proof
 from ..wire import said
 from ..wire.people import (
     DelegationSeen,
@@ -13,9 +14,11 @@ from ..wire.people import (
     KeysSeen,
     Me,
     Named,
+    PeopleLog,
     PeopleSeen,
     PersonSeen,
     Secret,
+    SettingsSeen,
     TokenSeen,
     TokensSeen,
 )
@@ -36,6 +39,19 @@ class AsyncPeople:
     async def list(self, *, left: bool = False) -> Sequence[PersonSeen]:
         """Return who is here, by id; with `left` those who left, too."""
         return (await self._sender.get("/people", PeopleSeen, left=left)).people
+
+    async def directory(self, *, person: str | None = None, left: bool = False) -> PeopleSeen:
+        """Return who is here, or one person, with the roles of groups and how many changes there were."""
+        return await self._sender.get("/people", PeopleSeen, person=person, left=left)
+
+    async def log(self) -> Sequence[dict[str, Any]]:
+        """Return every change there was, oldest first, to an administrator."""
+        pages = self._sender.pages("/people/log", PeopleLog, 10_000_000)
+        return [each async for page in pages for each in page.entries]
+
+    async def settings(self) -> dict[str, Any]:
+        """Return the settings that are everybody's, to an administrator."""
+        return (await self._sender.get("/settings", SettingsSeen)).settings
 
     async def tokens(self) -> Sequence[TokenSeen]:
         """Return tokens: your own, or all of them for an administrator."""
@@ -77,6 +93,10 @@ class AsyncPeople:
         """Say at which address a person is told of requests over a channel."""
         await self._done("set_address", said.Address(person=person, channel=channel, address=address))
 
+    async def mute(self, person: str, lasts: str | None) -> None:
+        """Tell somebody nothing for a while, such as "1h"; what waits is told afterwards, and with None at once."""
+        await self._done("mute", said.Mute(person=person, lasts=lasts))
+
     async def set(self, name: str, value: Any, *, person: str | None = None) -> None:
         """Change a setting, of a person or of everybody; None for as it was."""
         await self._done("set", said.Setting(name=name, value=value, person=person))
@@ -100,6 +120,19 @@ class AsyncPeople:
     async def revoke_token(self, token: str) -> None:
         """Revoke a token, by its id."""
         await self._done("revoke_token", said.RevokeToken(token=token))
+
+    async def enrol_key(self, scheme: str, text: str, proof: Proof, *, label: str = "") -> str:
+        """Enrol your own key, with a signature by it, and return its id; it counts when somebody has confirmed it."""
+        body = said.EnrolKey(scheme=scheme, text=text, label=label, proof=proof)
+        return (await self._sender.post("/people/enrol_key", Named, body)).id
+
+    async def confirm_key(self, key: str, *, proof: Proof | None = None) -> None:
+        """Confirm that a key is its owner's, with a signature by a key that counts."""
+        await self._done("confirm_key", said.ConfirmKey(key=key, proof=proof))
+
+    async def revoke_key(self, key: str) -> None:
+        """Revoke a key: nothing that it signed runs any more, and what ran stays."""
+        await self._done("revoke_key", said.NameKey(key=key))
 
     async def make_link(self, person: str) -> str:
         """Make the secret of a link by which somebody enters once, within a day."""

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..audit.decisions.entries import AuditEntry
+from ..directory.reads import Read
 from ..inbox.insights import InsightsReport
 from ..inbox.suggestions import Suggestion
 from ..wire import said
-from ..wire.records import AuditPage, Suggestions, Verified
+from ..wire.records import AuditPage, PolicySeen, ReadsPage, ReplayReport, Suggestions, Verified
 from .sending import Sender
-
-_PAGE = 200
 
 
 class AsyncAudit:
@@ -24,15 +23,16 @@ class AsyncAudit:
 
     async def search(self, *, after: str | None = None, limit: int = 100, **terms: Any) -> Sequence[AuditEntry]:
         """Return who decided what, when and on which bytes, the oldest run first."""
-        found: list[AuditEntry] = []
         since, until = terms.pop("between", (None, None))
-        while True:
-            asked = terms | {"since": since, "until": until, "after": after, "limit": min(limit - len(found), _PAGE)}
-            page = await self._sender.get("/audit", AuditPage, **asked)
-            found += page.entries
-            after = page.next
-            if after is None or len(found) >= limit:
-                return found
+        asked = terms | {"since": since, "until": until, "after": after}
+        return [each async for page in self._sender.pages("/audit", AuditPage, limit, **asked) for each in page.entries]
+
+    async def reads(
+        self, *, person: str | None = None, request: str | None = None, limit: int = 10_000
+    ) -> Sequence[Read]:
+        """Return who read the arguments of calls, the oldest first: what is on record of it."""
+        pages = self._sender.pages("/audit/reads", ReadsPage, limit, person=person, request=request)
+        return [each async for page in pages for each in page.reads]
 
     async def verify(self) -> Verified:
         """Have every line of the store verified."""
@@ -57,3 +57,23 @@ class AsyncInsights:
     async def suggestions(self, *, tool: str | None = None) -> Sequence[Suggestion]:
         """Return rules that would have let run what people approved unchanged."""
         return (await self._sender.get("/insights/suggestions", Suggestions, tool=tool)).suggestions
+
+
+class AsyncPolicies:
+    """Shows the policy of a server's app, and what it or another one would have said of past calls."""
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+
+    async def get(self) -> PolicySeen:
+        """Return the policy of the app."""
+        return await self._sender.get("/policies", PolicySeen)
+
+    async def shadow(self, *, since: str | None = None, examples: int = 3) -> ReplayReport:
+        """Return what a policy in shadow mode said of past calls."""
+        return await self._sender.get("/policies/shadow", ReplayReport, 60.0, since=since, examples=examples)
+
+    async def replay(self, policy: str, *, since: str | None = None, examples: int = 3) -> ReplayReport:
+        """Return what a policy, the text of its file, would have said of past calls; nothing is changed."""
+        body = said.Replay(policy=policy, since=since, examples=examples)
+        return await self._sender.post("/policies/replay", ReplayReport, body)

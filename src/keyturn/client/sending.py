@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 
@@ -30,6 +30,7 @@ from ..core.errors import (
     UserError,
 )
 from ..core.people import ProofRefused
+from ..journal.rows import Query
 from ..wire.seen import Failure, Told
 
 try:
@@ -38,6 +39,19 @@ except ImportError as error:
     raise ImportError("the client needs httpx2: pip install 'keyturn[server]'") from error
 
 T = TypeVar("T")
+
+
+class _Paged(Protocol):
+    """Says where the page that follows begins."""
+
+    __struct_fields__: ClassVar[tuple[str, ...]]
+
+    @property
+    def next(self) -> str | int | None: ...
+
+
+Page = TypeVar("Page", bound=_Paged)
+_PAGE = 200
 _TRIES = 4
 _PAUSE = 0.2
 _AGAIN = (429, 502, 503, 504)
@@ -93,6 +107,18 @@ class Sender:
     async def get(self, path: str, kind: type[T], patience: float = 0.0, /, **wanted: Any) -> T:
         """Read something; `patience` is how much longer than usual the answer may take."""
         return read(await self._sent("GET", path, _query(wanted), None, {}, patience), kind)
+
+    async def pages(self, path: str, kind: type[Page], limit: int, /, **wanted: Any) -> AsyncGenerator[Page]:
+        """Yield pages until they hold `limit` rows, or there are no more; a page may be short though others follow."""
+        left = limit
+        while left > 0:
+            page = await self.get(path, kind, **wanted | {"limit": min(left, _PAGE)})
+            yield page
+            rows: Any = getattr(page, page.__struct_fields__[0])
+            left -= len(rows)
+            if page.next is None or page.next == wanted.get("after"):
+                return
+            wanted["after"] = page.next
 
     async def post(self, path: str, kind: type[T], body: msgspec.Struct, key: str | None = None) -> T:
         """Change something, once."""
@@ -151,6 +177,11 @@ async def _events_in(lines: AsyncIterator[str]) -> AsyncGenerator[tuple[str, byt
             name = value
         elif field == "data":
             yield name, value.encode()
+
+
+def after_of(query: Query) -> str | None:
+    """Return where a query begins, as a server takes it."""
+    return None if query.after is None else f"{query.after[0]}.{query.after[1]}"
 
 
 def _query(wanted: Mapping[str, Any]) -> dict[str, Any]:

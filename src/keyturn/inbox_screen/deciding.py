@@ -12,7 +12,9 @@ from typing import Any, LiteralString
 from textual.app import App
 
 from ..core.errors import BadJson, KeyturnError
+from ..core.people import Proof
 from ..core.policy import Approval
+from ..core.records import Word
 from ..inbox.asking import STATES, why_not
 from ..inbox.naming import Outcome
 from ..inbox.shown_request import ShownRequest
@@ -26,6 +28,7 @@ from .dialogs import AlikeDialog
 from .help import help_rows
 from .reading import Seat
 from .request_view import RequestView
+from .signing import SignDialog, is_signed, sign_off_screen, signed_words
 
 NARROWEST_DIALOG = 20  # columns
 _AGAIN = 5.0  # seconds within which a second key means it
@@ -82,7 +85,12 @@ class DecidingApp(App[None]):
     async def deliver(
         self, request: ShownRequest, word: str, *given: Any, done: LiteralString = "Recorded", **more: Any
     ) -> None:
-        """Say a word of the inbox about exactly what was shown."""
+        """Say a word of the inbox about exactly what was shown, signed where the terms want that."""
+        if is_signed(word) and self._signs():
+            proof = await self._signed(request, *signed_words(word, given, more))
+            if proof is None:
+                return
+            more["proof"] = proof
         await self.record(lambda: self.seat.says(request, word, *given, **more), done)
 
     async def approve_call(self, request: ShownRequest) -> None:
@@ -90,9 +98,7 @@ class DecidingApp(App[None]):
         await self._approve(request)
 
     async def _approve(self, request: ShownRequest, **more: Any) -> None:
-        if self._signs():
-            return
-        if self._is_high() and not self._meant_it(request):
+        if self._is_high() and not self._signs() and not self._meant_it(request):
             self.view.say("High risk: press a once more to approve", request.item.qualified_name or "", "waits")
             return
         note = await self._reason(request, "approve")
@@ -244,12 +250,25 @@ class DecidingApp(App[None]):
         return ""
 
     def _signs(self) -> bool:
-        """Say how it is signed, where it takes a signature."""
+        """Return whether it takes the person's signature."""
+        return self.view.detail is not None and self.view.detail.standing.signs
+
+    async def _signed(self, request: ShownRequest, verdict: Word, words: dict[str, Any]) -> Proof | None:
+        """Have the person sign what they say of what was shown; None where nothing was signed, and why is said."""
+        try:
+            key = await self.seat.key()
+            challenge = await self.seat.challenge(request, verdict, words)
+            if not await self.push_screen_wait(SignDialog(request, verdict, key)):
+                return None
+            return sign_off_screen(self, challenge, key)
+        except (KeyturnError, BadJson) as error:
+            self.view.say("Not recorded, it takes your signature", f"{error}. {self._elsewhere()}")
+            return None
+
+    def _elsewhere(self) -> str:
+        """Say how it is signed elsewhere."""
         detail = self.view.detail
-        if detail is None or not detail.standing.signs:
-            return False
-        self.view.say("It takes your signature. In another terminal", self.seat.signing(detail.row), "waits")
-        return True
+        return "" if detail is None else f"In another terminal: {self.seat.signing(detail.row)}"
 
     def _is_high(self) -> bool:
         return self.view.detail is not None and self.view.detail.row.risk == "high"

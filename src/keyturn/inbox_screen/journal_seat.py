@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, LiteralString, NamedTuple
 
 from ..core.errors import KeyturnError, NotAllowed
 from ..core.people import Decider
 from ..core.policy import Approval
+from ..core.records import Word
 from ..directory.login import DECIDE, Login
 from ..engine.run.log_cache import log_in
 from ..inbox.asking import Standing, standing
@@ -22,14 +24,16 @@ from ..inbox.words_before import context_of
 from ..journal.base import Store
 from ..journal.rows import Query, RequestRow
 from .reading import Detail
+from .signing import own_key
 
 
 class JournalSeat(NamedTuple):
-    """Sits at a journal; `by` is a login, or a name that proves nothing."""
+    """Sits at a journal; `by` is a login, or a name that proves nothing, and `keyfile` what signs, "" for ~/.ssh."""
 
     inbox: Inbox
     store: Store
     by: By
+    keyfile: str = ""
 
     @property
     def person(self) -> str:
@@ -65,7 +69,10 @@ class JournalSeat(NamedTuple):
         """Say a word of the inbox about exactly what was shown."""
         deciding = getattr(self.inbox, word)
         name = request.item.request_id
-        made: RequestRow = await deciding(name, *given, by=self.by, **named(request), **more)
+        by = self.by
+        if more.get("proof") is not None and isinstance(by, str):  # the signature says who it is, and is checked
+            by = Login(by, (DECIDE,))
+        made: RequestRow = await deciding(name, *given, by=by, **named(request), **more)
         return made
 
     async def alike(self, request: ShownRequest) -> Sequence[RequestRow]:
@@ -81,6 +88,14 @@ class JournalSeat(NamedTuple):
         """Change arguments as they were typed, or raise what the tool has against it."""
         request.put_all(typed)
         request.preview()
+
+    async def challenge(self, request: ShownRequest, verdict: Word, words: dict[str, Any]) -> bytes:
+        """Return what this person signs who says that of exactly what was shown."""
+        return await self.inbox.to_sign(request.item.request, verdict, **words)
+
+    async def key(self) -> Path:
+        """Return the file of the ssh key that this person signs with."""
+        return own_key(self.person, await self.inbox.people.keys(self.person), self.keyfile)
 
     def signing(self, row: RequestRow) -> str:
         """Return the command that approves a request with a signature."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, LiteralString, NamedTuple, Protocol
 
+from ..core.records import Word
 from ..inbox.asking import Standing, mark_of
 from ..inbox.listing import Filters, Listed
 from ..inbox.naming import Outcome
@@ -65,6 +67,14 @@ class Seat(Protocol):
 
     async def edits(self, request: ShownRequest, typed: Mapping[str, str]) -> None:
         """Change arguments as they were typed, or raise what the tool has against it."""
+        ...
+
+    async def challenge(self, request: ShownRequest, verdict: Word, words: dict[str, Any]) -> bytes:
+        """Return what this person signs who says that of exactly what was shown."""
+        ...
+
+    async def key(self) -> Path:
+        """Return the file of the ssh key that this person signs with, or raise `UserError` with the remedy."""
         ...
 
     def signing(self, row: RequestRow) -> str:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, LiteralString, cast
 
 from ..client import AsyncClient, ServerError
 from ..core.errors import Conflict, NotPending
 from ..core.preview import Preview
+from ..core.records import Word
 from ..core.strict import parse
 from ..inbox.edit_preview import EditPreview
 from ..inbox.listing import Filters, Listed, narrowed, wanted_of
@@ -22,6 +24,7 @@ from ..inbox.naming import Outcome
 from ..inbox.shown_request import ShownRequest, bare_item
 from ..journal.rows import RequestRow
 from .reading import Detail
+from .signing import own_key
 
 _MOST = 500  # rows of the page that is followed
 _EVERY = 10.0  # seconds after which it is looked at once more, whatever the server told
@@ -69,8 +72,9 @@ class ServerRequest(ShownRequest):
 class ServerSeat:
     """Sits at a server, as the person of a token."""
 
-    def __init__(self, client: AsyncClient, person: str) -> None:
+    def __init__(self, client: AsyncClient, person: str, keyfile: str = "") -> None:
         self._client = client
+        self._keyfile = keyfile
         self._inbox = client.inbox
         self._names = dict[str, str]()  # by what was said: under which name, until the server answered
         self._person = person
@@ -132,9 +136,16 @@ class ServerSeat:
         item = request.item
         shown = {"digest": item.digest, "revision": item.request.revision}
         what = repr((item.request_id, shown, word, given, sorted(more.items())))
+        said: RequestRow = await self._once(
+            what, lambda name: getattr(self._inbox, word)(item.request_id, *given, once=name, **shown, **more)
+        )
+        return said
+
+    async def _once(self, what: str, saying: Callable[[str], Awaitable[Any]]) -> Any:
+        """Say something under a name that it keeps until the server has answered."""
         name = self._names.setdefault(what, secrets.token_hex(16))
         try:
-            made: RequestRow = await getattr(self._inbox, word)(item.request_id, *given, once=name, **shown, **more)
+            made = await saying(name)
         except ServerError:
             raise  # nobody knows whether it was recorded: the name stays
         except Exception:
@@ -152,8 +163,10 @@ class ServerSeat:
 
     async def says_all(self, word: str, rows: Sequence[RequestRow], note: str | None) -> Sequence[Outcome]:
         """Say one word of several requests, of each as it was shown."""
-        deciding = self._inbox.approve_all if word == "approve" else self._inbox.reject_all
-        return await deciding(rows, note=note)
+        deciding: Any = self._inbox.approve_all if word == "approve" else self._inbox.reject_all
+        what = repr((word, [(row.id, row.digest) for row in rows], note))
+        made: Sequence[Outcome] = await self._once(what, lambda name: deciding(rows, note=note, once=name))
+        return made
 
     async def edits(self, request: ShownRequest, typed: Mapping[str, str]) -> None:
         """Change arguments as they were typed, as the server's tool checks them."""
@@ -161,6 +174,14 @@ class ServerSeat:
         item, wanted = request.item, shown.wanted_of(typed)
         named: Any = {"digest": item.digest, "revision": item.request.revision}
         shown.checked(wanted, await self._inbox.preview_edit(item.request_id, wanted, **named))
+
+    async def challenge(self, request: ShownRequest, verdict: Word, words: dict[str, Any]) -> bytes:
+        """Return what this person signs, made here of what was shown; a server that wants another is refused."""
+        return await self._inbox.to_sign(request.item.request, verdict, **words)
+
+    async def key(self) -> Path:
+        """Return the file of the ssh key that this person signs with."""
+        return own_key(self.person, await self._client.people.keys(self.person), self._keyfile)
 
     def signing(self, row: RequestRow) -> str:
         """Return the command that approves a request with a signature."""

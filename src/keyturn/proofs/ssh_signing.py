@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Collection
 from pathlib import Path
 
 from ..core.errors import UserError
-from ..core.people import Proof
+from ..core.people import Proof, ProofRefused
 from .base import CHALLENGE_BYTES
-from .ssh import NAMESPACE, key_of
+from .ssh import NAMESPACE, SSHScheme, key_of
 
 # A person types a passphrase and touches a key meanwhile.
 _SECONDS = 300.0
@@ -39,3 +40,24 @@ def sign_with_ssh(challenge: bytes, key_path: str | os.PathLike[str], *, timeout
     if done.returncode != 0 or not done.stdout:
         raise UserError(f"ssh-keygen could not sign with {os.fspath(key_path)!r}; it says why on standard error")
     return Proof("ssh", key_of(done.stdout), done.stdout)
+
+
+def key_among(known: Collection[str], folder: Path | None = None) -> Path | None:
+    """Return the file of the first key in ~/.ssh that is among these, by its fingerprint; None where there is none.
+
+    It is the public half where an agent has the other one.
+    """
+    folder = Path.home() / ".ssh" if folder is None else folder
+    for public in sorted(folder.glob("*.pub")) if folder.is_dir() else ():
+        if _fingerprint(public) in known:
+            private = public.with_suffix("")
+            return private if private.is_file() else public
+    return None
+
+
+def _fingerprint(public: Path) -> str:
+    """Return the id of the key in a `.pub` file; "" where there is none."""
+    try:
+        return SSHScheme().enrol(public.read_text(encoding="utf-8").strip()).id
+    except (OSError, UnicodeDecodeError, ProofRefused):
+        return ""

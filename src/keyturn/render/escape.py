@@ -53,6 +53,16 @@ def escape(text: str, keep: Keep = "\n") -> str:
     return text if plain.fullmatch(text) else others.sub(_shown_run, text)
 
 
+def arrived(text: str, keep: Keep = "\n") -> Escaped:
+    r"""Return a text as it was escaped elsewhere, or escaped here where anything in it could still act or hide.
+
+    >>> arrived("a\\u{1b}"), arrived("a\x1b")
+    ('a\\u{1b}', 'a\\u{1b}')
+    """
+    bare = text.replace("\\", "")
+    return Escaped(text if escape(bare, keep) == bare else escape(text, keep))
+
+
 def unescape(shown: str) -> str:
     r"""Return the text that `escape` or `quote` was given; raise `ValueError` for what neither wrote, such as a cut.
 

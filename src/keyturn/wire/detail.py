@@ -12,7 +12,7 @@ from ..inbox.asking import Standing
 from ..inbox.pressure import KINDS, Sign
 from ..inbox.trail import Mark, was_started
 from ..inbox.words_before import Context
-from ..render.escape import Escaped, escape
+from ..render.escape import Escaped, arrived, escape
 from .seen import RequestSeen
 
 
@@ -60,7 +60,7 @@ class ContextSeen(msgspec.Struct, frozen=True):
     def context(self) -> Context:
         """Return what it shows; whatever could act is escaped once more."""
         signs = tuple(Sign(each.kind, each.words) for each in self.signs if each.kind in KINDS)
-        return Context(_arrived(self.task), tuple(map(_escaped, self.words)), signs)
+        return Context(_arrived(self.task), tuple(map(arrived, self.words)), signs)
 
 
 class MarkSeen(msgspec.Struct, frozen=True):
@@ -114,10 +114,4 @@ def _plain(text: Escaped | None) -> str | None:
 
 
 def _arrived(text: str | None) -> Escaped | None:
-    return None if text is None else _escaped(text)
-
-
-def _escaped(text: str) -> Escaped:
-    """Return a text as it was escaped elsewhere, or escaped here where anything in it could still act or hide."""
-    bare = text.replace("\\", "")
-    return Escaped(text if escape(bare) == bare else escape(text))
+    return None if text is None else arrived(text)

@@ -48,13 +48,15 @@ class TokenSeen(msgspec.Struct, frozen=True):
     issued_at: datetime
     expires_at: datetime | None
     good: bool
+    revoked: bool = False
 
     @classmethod
     def of(cls, token: Token, now: int) -> TokenSeen:
         """Show a token."""
         expires = None if token.expires_at is None else moment(token.expires_at)
         issued = moment(token.issued_at)
-        return cls(token.id, token.person, list(token.scopes), token.label, issued, expires, token.good(now))
+        about = token.id, token.person, list(token.scopes), token.label
+        return cls(*about, issued, expires, token.good(now), token.revoked_at is not None)
 
 
 class KeySeen(msgspec.Struct, frozen=True):
@@ -66,11 +68,16 @@ class KeySeen(msgspec.Struct, frozen=True):
     public: str
     label: str
     counts: bool
+    confirmed_at: datetime | None = None
+    confirmed_by: str = ""
+    revoked: bool = False
 
     @classmethod
     def of(cls, key: Key) -> KeySeen:
         """Show a key."""
-        return cls(key.id, key.person, key.scheme, key.public, key.label, key.counts)
+        confirmed = None if key.confirmed_at is None else moment(key.confirmed_at)
+        about = key.id, key.person, key.scheme, key.public, key.label, key.counts
+        return cls(*about, confirmed, key.confirmed_by, key.revoked_at is not None)
 
 
 class DelegationSeen(msgspec.Struct, frozen=True):
@@ -83,19 +90,29 @@ class DelegationSeen(msgspec.Struct, frozen=True):
     until: datetime
     why: str
     holds: bool
+    ended: bool = False
 
     @classmethod
     def of(cls, given: Delegation, now: int) -> DelegationSeen:
         """Show a delegation."""
         until = moment(given.until)
-        return cls(given.id, given.giver, given.receiver, list(given.roles), until, given.why, given.holds(now))
+        about = given.id, given.giver, given.receiver, list(given.roles)
+        return cls(*about, until, given.why, given.holds(now), given.ended_at is not None)
 
 
 class PeopleSeen(msgspec.Struct, frozen=True):
-    """Lists people, and the roles that groups have."""
+    """Lists people, and the roles that groups have; `place` counts the changes there were so far."""
 
     people: list[PersonSeen]
     groups: dict[str, list[str]]
+    place: int = 0
+
+
+class PeopleLog(msgspec.Struct, frozen=True):
+    """Holds changes of who is who, each with who made it; `next` is the place of the one that follows, null if none."""
+
+    entries: list[dict[str, Any]]
+    next: int | None
 
 
 class TokensSeen(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..audit.decisions.entries import AuditEntry
+from ..directory.reads import Read
 from ..inbox.replay import Replayed, Unread
 from ..inbox.suggestions import Suggestion
 
@@ -34,6 +35,13 @@ class Verified(msgspec.Struct, frozen=True):
     found: int
     faults: list[dict[str, Any]]
     notes: list[str]
+
+
+class ReadsPage(msgspec.Struct, frozen=True):
+    """Holds a page of who read what; `next` is the place of the one that follows, null if there is none."""
+
+    reads: list[Read]
+    next: int | None
 
 
 class PolicySeen(msgspec.Struct, frozen=True):

@@ -250,6 +250,13 @@ class Address(Said, frozen=True, kw_only=True):
     address: Annotated[str, msgspec.Meta(max_length=200)]
 
 
+class Mute(Said, frozen=True, kw_only=True):
+    """Tells a person of nothing for so long; null for as before."""
+
+    person: Line
+    lasts: Length | None = None
+
+
 class Setting(Said, frozen=True, kw_only=True):
     """Changes a setting of a person, or of everybody."""
 
@@ -289,6 +296,7 @@ class Replay(Said, frozen=True, kw_only=True):
 
     policy: Annotated[str, msgspec.Meta(max_length=200_000)]
     since: Length | None = None
+    examples: Annotated[int, msgspec.Meta(ge=0, le=100)] = 3
 
 
 class Export(Said, frozen=True, kw_only=True):

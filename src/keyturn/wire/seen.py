@@ -17,6 +17,9 @@ from ..journal.rows import GrantRow, RequestRow, RunRow
 Status = Literal["queued", "running", "waiting", "finished", "failed", "cancelled", "erased", "damaged"]
 
 
+_GRANT = ("id", "run", "tool", "agent", "uses", "revoked", "damaged")
+
+
 class RunSeen(msgspec.Struct, frozen=True):
     """Describes a run."""
 
@@ -84,12 +87,21 @@ class GrantSeen(msgspec.Struct, frozen=True):
     damaged: bool
     terms: dict[str, Any]
     reaches_other_runs: bool
+    scope: str = "run"
 
     @classmethod
     def of(cls, row: GrantRow) -> GrantSeen:
         """Show a row."""
         terms: dict[str, Any] = {} if row.damaged else msgspec.json.decode(row.body)
-        return cls(row.id, row.run, row.tool, row.agent, row.uses, row.revoked, row.damaged, terms, bool(row.reach))
+        named = row.id, row.run, row.tool, row.agent, row.uses, row.revoked, row.damaged
+        return cls(*named, terms, bool(row.reach), row.reach.partition(":")[0] or "run")
+
+    @property
+    def row(self) -> GrantRow:
+        """Return the row that it shows; of what it reaches it tells the kind alone."""
+        named: dict[str, Any] = {name: getattr(self, name) for name in _GRANT}
+        reach = "" if self.scope == "run" else self.scope
+        return GrantRow(**named, body=msgspec.json.encode(self.terms).decode(), reach=reach)
 
 
 class RunPage(msgspec.Struct, frozen=True):
@@ -128,6 +140,13 @@ class RunResult(msgspec.Struct, frozen=True):
     output: Any
     error: str
     waiting: list[str]
+
+
+class RunStory(msgspec.Struct, frozen=True):
+    """Says of one run how it stands, by its log where its row was altered, and where it failed."""
+
+    run: RunSeen
+    traceback: str
 
 
 class RunLine(msgspec.Struct, frozen=True):

@@ -17,7 +17,8 @@ from ...inbox.desk import Inbox
 from ...journal.rows import RequestRow
 from ...render.escape import escape, quote
 from ..finding import SHORT, SHORTEST, find_request
-from ..with_journal import Told, by_of, describe_journal, hinting, login_of, run_with_inbox
+from ..seats.sitting import run_with_inbox
+from ..with_journal import Told, by_of, describe_journal, hinting, login_of
 from .drawing import DIGEST, STATES, request_data
 
 Words = dict[str, Any]

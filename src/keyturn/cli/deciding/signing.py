@@ -9,12 +9,12 @@ from typing import Any
 from ...console.screen import Terminal
 from ...core.digest import canonical
 from ...core.errors import UserError
-from ...core.people import Proof, ProofRefused
+from ...core.people import Proof
 from ...core.records import Word
 from ...directory.people import People
 from ...inbox.desk import Inbox
 from ...journal.rows import RequestRow
-from ...proofs.ssh_signing import sign_with_ssh
+from ...proofs.ssh_signing import key_among, sign_with_ssh
 from ...tools.base import plain_preview
 from .asking import said_yes
 
@@ -58,16 +58,7 @@ async def enrolled_key(people: People, person: str, folder: Path | None = None) 
             f"{person!r} has no ssh key that counts: keyturn people enrol-key ~/.ssh/id_ed25519.pub, and somebody "
             "confirms it"
         )
-    for public in sorted(folder.glob("*.pub")) if folder.is_dir() else ():
-        if key_id(people, public) in known:
-            private = public.with_suffix("")
-            return private if private.is_file() else public
+    found = key_among(known, folder)
+    if found is not None:
+        return found
     raise UserError(f"no key of {person!r} is in {str(folder)!r}: name its file, --sign KEYFILE")
-
-
-def key_id(people: People, public: Path) -> str:
-    """Return the id of the key in a `.pub` file; "" where there is none."""
-    try:
-        return people.read_key("ssh", public.read_text(encoding="utf-8").strip()).id
-    except (OSError, UnicodeDecodeError, ProofRefused):
-        return ""

@@ -15,7 +15,8 @@ from ...core.records import Word
 from ...core.strict import parse
 from ...policies.grants import Grant
 from ..finding import SHORTEST
-from ..with_journal import describe_app, describe_journal, run_with_inbox
+from ..seats.sitting import run_with_inbox
+from ..with_journal import describe_app, describe_journal
 from .decide import decide
 from .verb import Verb, Words
 

@@ -15,6 +15,7 @@ _KEY = re.compile(r"([0-9]{1,18})\.(.{1,200})", re.DOTALL)
 IdPath = Annotated[str, Path(min_length=1, max_length=100, pattern=r"^[0-9A-Za-z_.@-]+$")]
 Limit = Annotated[int, Query(ge=1, le=500, description="How many at most.")]
 After = Annotated[str | None, Query(max_length=250, description="The `next` of the page before.")]
+Place = Annotated[int, Query(ge=0, le=10_000_000, alias="after", description="The `next` of the page before.")]
 Name = Annotated[str | None, Query(min_length=1, max_length=200)]
 Newest = Annotated[bool, Query(description="The newest first.")]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from ...core.errors import NotAllowed
+from ...directory.events import shown
 from ...wire import said
 from ...wire.people import (
     DelegationSeen,
@@ -16,6 +17,7 @@ from ...wire.people import (
     KeysSeen,
     Me,
     Named,
+    PeopleLog,
     PeopleSeen,
     PersonSeen,
     Secret,
@@ -24,7 +26,7 @@ from ...wire.people import (
     TokensSeen,
 )
 from ...wire.seen import Done, ToSign
-from .paging import Name
+from .paging import Limit, Name, Place
 from .routes import Call, Here, Routes, answer, taken
 
 routes = Routes("people")
@@ -43,16 +45,25 @@ async def list_people(here: Here, person: Name = None, left: bool = False) -> An
     """List people by id, or one of them; with `left`, those who left, too."""
     directory = here.visitor.directory
     found = [each for each in directory.people.values() if (each.here or left) and person in (None, each.id)]
-    shown = [
-        PersonSeen.of(directory, each, closely=_closely(here, each.id))
-        for each in sorted(found, key=lambda one: one.id)
-    ]
-    return answer(PeopleSeen(shown, {name: sorted(roles) for name, roles in sorted(directory.groups.items())}))
+    found.sort(key=lambda each: each.id)
+    people = [PersonSeen.of(directory, each, closely=_closely(here, each.id)) for each in found]
+    groups = {name: sorted(roles) for name, roles in sorted(directory.groups.items())}
+    return answer(PeopleSeen(people, groups, directory.place))
 
 
 def _closely(here: Call, person: str) -> bool:
     """Return whether somebody sees what is private of a person."""
     return person == here.visitor.id or here.visitor.administers
+
+
+@routes.add("GET", "/people/log", scope="people", gives=PeopleLog)
+async def get_log(here: Here, after: Place = 0, limit: Limit = 200) -> Any:
+    """Return the changes there were of who is who, the oldest first, to an administrator."""
+    if not here.visitor.administers:
+        raise NotAllowed("the log of who is who is for administrators")
+    entries = await here.app.people.entries()
+    more = after + limit
+    return answer(PeopleLog([shown(each) for each in entries[after:more]], more if more < len(entries) else None))
 
 
 @routes.add("GET", "/tokens", scope="people", gives=TokensSeen)
@@ -175,6 +186,13 @@ async def make_link(here: Here, body: Annotated[said.NamePerson, taken(said.Name
 async def set_address(here: Here, body: Annotated[said.Address, taken(said.Address)]) -> Any:
     """Say at which address a person is told of requests over a channel."""
     await here.app.people.set_address(body.person, body.channel, body.address, by=here.visitor.login)
+    return answer(Done())
+
+
+@_changes("mute", said.Mute)
+async def mute_person(here: Here, body: Annotated[said.Mute, taken(said.Mute)]) -> Any:
+    """Tell somebody nothing for a while; what waits is told afterwards."""
+    await here.app.people.mute(body.person, body.lasts, by=here.visitor.login)
     return answer(Done())
 
 

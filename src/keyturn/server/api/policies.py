@@ -17,9 +17,9 @@ from ...wire.records import PolicySeen, ReplayCount, ReplayReport
 from .routes import Call, Here, Routes, answer, taken
 
 routes = Routes("policies")
-_EXAMPLES = 3
 _SECONDS = 20.0
 _UNREAD = 100
+Examples = Annotated[int, Param(ge=0, le=100, description="How many calls of each kind are shown.")]
 Since = Annotated[str | None, Param(max_length=40, description="Only calls of so long back: 7d, 12h.")]
 
 
@@ -42,18 +42,18 @@ def _text(policy: Policy) -> str | None:
 
 
 @routes.add("GET", "/policies/shadow", scope="read", gives=ReplayReport)
-async def get_shadow(here: Here, since: Since = None) -> Any:
+async def get_shadow(here: Here, since: Since = None, examples: Examples = 3) -> Any:
     """Tell what a policy in shadow mode said of past calls."""
-    return await _replayed(here, None, since)
+    return await _replayed(here, None, since, examples)
 
 
 @routes.add("POST", "/policies/replay", scope="read", takes=said.Replay, gives=ReplayReport)
 async def replay_policy(here: Here, body: Annotated[said.Replay, taken(said.Replay)]) -> Any:
     """Tell what a policy would have said of past calls; nothing is changed."""
-    return await _replayed(here, Policy.from_toml(f"{body.policy}\n"), body.since)
+    return await _replayed(here, Policy.from_toml(f"{body.policy}\n"), body.since, body.examples)
 
 
-async def _replayed(here: Call, policy: Policy | None, since: str | None) -> Any:
+async def _replayed(here: Call, policy: Policy | None, since: str | None, most: int) -> Any:
     here.sight.must_see_all()
     await here.app.inbox.reads.note(here.visitor.login, "search", what="replay")
     begins = 0 if since is None else await here.app.inbox.now() - milliseconds(since)
@@ -69,7 +69,7 @@ async def _replayed(here: Call, policy: Policy | None, since: str | None) -> Any
                 key = (each.tool, each.was, each.would)
                 totals[key] = totals.get(key, 0) + 1
                 examples = counts.setdefault(key, [])
-                examples += [each] if len(examples) < _EXAMPLES else []
+                examples += [each] if len(examples) < most else []
             if time.monotonic() > ends:
                 whole = False
                 break

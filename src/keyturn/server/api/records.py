@@ -16,9 +16,9 @@ from starlette.responses import FileResponse
 from ...core.errors import NotAllowed
 from ...inbox.insights import InsightsReport
 from ...wire import said
-from ...wire.records import AuditPage, Suggestions, Verified
+from ...wire.records import AuditPage, ReadsPage, Suggestions, Verified
 from ..reading_logs import SEARCH_SECONDS, reading_logs
-from .paging import Limit, Name, Newest, plain
+from .paging import Limit, Name, Newest, Place, plain
 from .routes import Here, Routes, answer, taken
 
 routes = Routes("records")
@@ -61,6 +61,19 @@ async def search_audit(
             after=after, limit=limit, newest=newest, seconds=SEARCH_SECONDS, **more
         )
     return answer(AuditPage(found.entries, found.next, found.late))
+
+
+@routes.add("GET", "/audit/reads", scope="read", gives=ReadsPage, errors=(503,))
+async def list_reads(
+    here: Here, person: Name = None, request: Name = None, after: Place = 0, limit: Limit = 200
+) -> Any:
+    """Return who read the arguments of calls, the oldest first, where the directory has that put on record."""
+    here.sight.must_see_all()
+    plain(person, request)
+    async with reading_logs(here.request.app.state, "the record of reads", "keyturn audit reads"):
+        found = await here.app.audit.reads(person=person, request=request)
+    more = after + limit
+    return answer(ReadsPage(found[after:more], more if more < len(found) else None))
 
 
 @routes.add("GET", "/audit/verify", scope="read", gives=Verified, errors=(503,))

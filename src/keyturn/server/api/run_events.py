@@ -8,12 +8,13 @@ from collections.abc import AsyncGenerator
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import Header
+from fastapi import Header, Query
 
 from ...core.codec import Log
 from ...core.errors import UserError
 from ...core.states import OVER
 from ...engine.run.open_run import chain_of
+from ...inbox.event_words import Teller
 from ...journal.base import Store
 from ...wire.seen import RunLine
 from .paging import IdPath
@@ -25,11 +26,15 @@ routes = Routes("events")
 _PLACE = re.compile(r"[0-9]{1,9}")
 _ENDED = (*OVER, "failed", "erased")
 
+Words = Annotated[bool, Query(description="Each event has its `words`, rows for people.")]
+Follow = Annotated[bool, Query(description="False: the stream ends after the lines that are there now.")]
 LastId = Annotated[str | None, Header(alias="last-event-id", max_length=64)]
 
 
 @routes.add("GET", "/runs/{run}/events", scope="read", gives=RunLine, errors=(404,), media="text/event-stream")
-async def stream_run(here: Here, run: IdPath, last_event_id: LastId = None) -> Any:
+async def stream_run(
+    here: Here, run: IdPath, last_event_id: LastId = None, words: Words = False, follow: Follow = True
+) -> Any:
     """Stream the lines of a run, those after `Last-Event-ID` or all, until it is over.
 
     Each event is one line; its id is the line's place, its data what became true, with secrets redacted.
@@ -39,7 +44,8 @@ async def stream_run(here: Here, run: IdPath, last_event_id: LastId = None) -> A
     await here.sight.reads_log(run)
     places = here.request.app.state.places
     places.check(here.visitor.id)
-    lines = nothing() if row.status == "erased" else run_lines(here.app.journal, run, after)
+    teller = Teller() if words else None
+    lines = nothing() if row.status == "erased" else run_lines(here.app.journal, run, after, teller, follow=follow)
     return EventStream(lines, ended=here.live.ended, places=places, person=here.visitor.id, still=here.anew)
 
 
@@ -57,14 +63,21 @@ async def nothing() -> AsyncGenerator[bytes]:
         yield body
 
 
-async def run_lines(journal: Store, run: str, after: int) -> AsyncGenerator[bytes]:
-    """Yield the lines after a place as events; each line is verified, those before it too."""
+async def run_lines(
+    journal: Store, run: str, after: int, teller: Teller | None = None, *, follow: bool = True
+) -> AsyncGenerator[bytes]:
+    """Yield the lines after a place as events; each line is verified, those before it too.
+
+    With a teller, each event of a line has its words for people.
+    """
     log = Log(chain=chain_of(journal, run))
+    last = None if follow else len(await journal.read(run)) - 1
     async with contextlib.aclosing(journal.watch(run)) as lines:
         async for line in lines:
             [step] = log.extend([line])
             place = len(log) - 1
+            told = None if teller is None else [list(teller.rows(log.run, each)) for each in step.events]
             if place > after:
-                yield event(msgspec.json.encode(shown_line(place, log.run, step)), id=str(place))
-            if log.run.status in _ENDED:
+                yield event(msgspec.json.encode(shown_line(place, log.run, step, told)), id=str(place))
+            if log.run.status in _ENDED or place == last:
                 return

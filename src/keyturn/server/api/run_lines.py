@@ -6,7 +6,7 @@ and what an agent was asked may quote it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -23,9 +23,12 @@ from ...wire.seen import RunLine
 Shown = dict[str, Any]
 
 
-def shown_line(line: int, run: Run, step: ev.Step) -> RunLine:
-    """Show one line; `run` is the run after it."""
-    return RunLine(line, moment(max(step.at, 0)), [_shown(run, event) for event in step.events])
+def shown_line(line: int, run: Run, step: ev.Step, words: Sequence[list[str]] | None = None) -> RunLine:
+    """Show one line; `run` is the run after it, and `words` are rows for people of each event."""
+    events = [_shown(run, event) for event in step.events]
+    if words is not None:
+        events = [event | {"words": told} for event, told in zip(events, words, strict=True)]
+    return RunLine(line, moment(max(step.at, 0)), events)
 
 
 def _shown(run: Run, event: ev.AnyEvent) -> Shown:

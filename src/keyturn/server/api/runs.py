@@ -9,9 +9,10 @@ from fastapi.encoders import jsonable_encoder
 
 from ...core.errors import NotAllowed
 from ...core.people import Decider
+from ...inbox.stopped import story_of
 from ...journal.rows import Query
 from ...wire import said
-from ...wire.seen import Done, RunNamed, RunPage, RunResult, RunSeen
+from ...wire.seen import Done, RunNamed, RunPage, RunResult, RunSeen, RunStory
 from ..visible_pages import visible_page
 from .once import name_of_start
 from .paging import After, IdPath, Limit, Name, Newest, after_of, key_of, plain
@@ -70,6 +71,13 @@ async def get_run(here: Here, run: IdPath, wait: Wait = 0) -> Any:
         if row.status not in _STILL:
             break
     return answer(RunSeen.of(row))
+
+
+@routes.add("GET", "/runs/{run}/story", scope="read", gives=RunStory, errors=(404,))
+async def get_story(here: Here, run: IdPath) -> Any:
+    """Return how a run stands, by its log where its row was altered, and the traceback of what stopped it."""
+    story = await story_of(here.app.journal, await here.sight.run(run))
+    return answer(RunStory(RunSeen.of(story.row), story.traceback))
 
 
 @routes.add("GET", "/runs/{run}/result", scope=("read", "run"), gives=RunResult, errors=(404,))

@@ -5,16 +5,16 @@ Who decides is the person of the token. An edit is tried at the server, by the c
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from typing import Any
 
-from ..core.errors import NotAllowed, UserError
-from ..directory.login import Login
-from ..inbox.words_before import NOTHING_SAID, Context
-from ..journal.rows import ALL, GrantRow, Query, RequestRow
-from ..proofs import scheme as scheme_named
-from ..proofs.base import PublicKey
+from ...core.errors import Conflict, NotAllowed
+from ...directory.login import Login
+from ...inbox.words_before import NOTHING_SAID, Context
+from ...journal.rows import ALL, GrantRow, Query, RequestRow
+from ...proofs import scheme as scheme_named
+from ...proofs.base import PublicKey
+from ..printing import print_labelled
 
 
 class RemotePeople:
@@ -65,9 +65,17 @@ class RemoteInbox:
         """Return the server's time."""
         return int(self.client.now())
 
-    async def context(self, _row: RequestRow) -> Context:
-        """Return nothing: what was said before a call is in the log of its run, and the server's page shows it."""
-        return NOTHING_SAID
+    async def context(self, row: RequestRow) -> Context:
+        """Return what was said before a call, with how it presses; nothing where the token is not good for "read"."""
+        try:
+            told = await self._inbox.detail(row.id)
+        except NotAllowed as error:
+            print_labelled("what was said before is not shown", str(error))
+            return NOTHING_SAID
+        seen = told.request.row
+        if (seen.id, seen.digest, seen.revision) != (row.id, row.digest, row.revision):
+            raise Conflict("the request is no longer the one that was shown; look at it again")
+        return told.context.context
 
     async def alike(self, request: str, *, by: Any = None, **_shown: Any) -> Sequence[RequestRow]:
         """Return the open requests of the same tool with the same arguments."""
@@ -75,10 +83,10 @@ class RemoteInbox:
         return found
 
     async def grants(self, query: Query = ALL) -> Sequence[GrantRow]:
-        """Return standing decisions of a run."""
+        """Return standing decisions."""
         after = None if query.after is None else f"{query.after[0]}.{query.after[1]}"
-        found = await self._inbox.grants(run=query.run, limit=min(query.limit, 500), after=after)
-        return [GrantRow(each.id, each.run, each.tool, each.agent, revoked=each.revoked) for each in found]
+        found = await self._inbox.grants(run=query.run, state=query.state, limit=query.limit, after=after)
+        return [each.row for each in found]
 
     def __getattr__(self, word: str) -> Any:
         """Return a word of the inbox, said by the person of the token."""
@@ -88,14 +96,3 @@ class RemoteInbox:
             return await said(*args, **words)
 
         return saying
-
-
-@asynccontextmanager
-async def remote_inbox(url: str, token: str) -> AsyncGenerator[RemoteInbox]:
-    """Open the inbox of a server."""
-    try:
-        from ..client import AsyncClient
-    except ImportError as error:
-        raise UserError(str(error)) from None
-    async with AsyncClient(url, token) as client:
-        yield RemoteInbox(client)

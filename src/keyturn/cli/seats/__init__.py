@@ -1,0 +1,1 @@
+"""Where a command works: at a journal, or at a server; commands ask a `Seat`, and do not know which it is."""

@@ -1,0 +1,164 @@
+"""Say what commands ask of wherever they work, for one person: runs, people, the record, policies, and an inbox.
+
+What is told is the same structs at a journal and at a server, so that a command prints the same of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+from ...audit.decisions.entries import AuditEntry
+from ...core.people import Proof
+from ...directory.reads import Read
+from ...inbox.insights import InsightsReport
+from ...inbox.stopped import Story
+from ...inbox.suggestions import Suggestion
+from ...journal.rows import Query, RequestRow, RunRow
+from ...proofs.base import PublicKey
+from ...wire.people import DelegationSeen, KeySeen, PersonSeen, TokenSeen
+from ...wire.records import ReplayReport
+
+#: What signs a challenge.
+Signing = Callable[[bytes], Proof]
+
+
+class Start(NamedTuple):
+    """Says what a run begins with."""
+
+    agent: str
+    input: str
+    requester: str | None = None
+    session: str | None = None
+
+
+class Outcome(NamedTuple):
+    """Holds what a run came to: its row, its answer where it finished, what waits, and whether it goes on."""
+
+    row: RunRow
+    output: Any = None
+    waiting: Sequence[RequestRow] = ()
+    goes_on: bool = False
+
+
+class Line(NamedTuple):
+    """Holds one event of a run as it is told to people: when, its name, and rows of words that are escaped."""
+
+    at: datetime
+    event: str
+    words: Sequence[str]
+
+
+class Book(NamedTuple):
+    """Holds who is who, as far as it is shown; None stands for what is not shown to whoever asks."""
+
+    people: Sequence[PersonSeen]
+    tokens: Sequence[TokenSeen] | None
+    keys: Sequence[KeySeen]
+    delegations: Sequence[DelegationSeen]
+    place: int
+
+
+class Runs(Protocol):
+    """Finds, starts, follows and steers runs."""
+
+    @property
+    def mover(self) -> str:
+        """Return who moves a run that was only started, in escaped words."""
+        ...
+
+    async def runs(self, query: Query) -> Sequence[RunRow]:
+        """Return the rows of a query."""
+        ...
+
+    async def story(self, row: RunRow) -> Story:
+        """Return how a run stands, and where it failed."""
+        ...
+
+    async def start(self, start: Start) -> RunRow:
+        """Record that a run starts."""
+        ...
+
+    async def carry(self, start: Start, seconds: float | None) -> Outcome:
+        """Start a run, and return what it came to once it is over, waits for people, or has had its time."""
+        ...
+
+    async def steer(self, word: str, run: str, *given: Any) -> str:
+        """Send a run a message, cancel it for a reason, or fork it at a line; return the id of the run."""
+        ...
+
+    def lines(self, run: str, *, follow: bool) -> AsyncGenerator[Line]:
+        """Yield what happened in a run, and with `follow` what happens until it ends."""
+        ...
+
+
+class People(Protocol):
+    """Tells who is who, and changes it as whoever asks."""
+
+    async def book(self) -> Book:
+        """Return who is who now."""
+        ...
+
+    async def log(self) -> Sequence[dict[str, Any]]:
+        """Return every change there was, oldest first."""
+        ...
+
+    async def settings(self, person: str) -> dict[str, Any]:
+        """Return the settings of a person, or of everybody for ""."""
+        ...
+
+    async def change(self, word: str, *given: Any, **more: Any) -> Any:
+        """Say a word of `keyturn.directory.People` that changes it; return a secret where it made one."""
+        ...
+
+    async def enrol(self, key: PublicKey, text: str, sign: Signing) -> KeySeen:
+        """Enrol an own key of whoever asks, who signs with it."""
+        ...
+
+    async def confirm(self, key: str, sign: Signing | None) -> KeySeen:
+        """Confirm that a key is its owner's."""
+        ...
+
+
+class Insights(Protocol):
+    """Tells how people decide."""
+
+    async def report(self, *, days: int = 30) -> InsightsReport:
+        """Return what was counted in so many days."""
+        ...
+
+    async def suggestions(self, *, tool: str | None = None) -> Sequence[Suggestion]:
+        """Return rules that would have let run what people approved unchanged."""
+        ...
+
+
+class Record(Protocol):
+    """Searches who decided what, and who read what."""
+
+    async def search(self, *, after: str | None, limit: int, **terms: Any) -> Sequence[AuditEntry]:
+        """Return decisions, the oldest run first."""
+        ...
+
+    async def reads(self, *, person: str | None, request: str | None) -> Sequence[Read]:
+        """Return who read the arguments of calls."""
+        ...
+
+
+class Policies(Protocol):
+    """Tries policies on past calls."""
+
+    async def replayed(self, policy: str | None, since: str | None, examples: int) -> ReplayReport:
+        """Return what a policy would have said, the text of its file; None for the one in shadow mode."""
+        ...
+
+
+class Seat(NamedTuple):
+    """Holds what a command may ask; `inbox` has the words of `keyturn.inbox.desk.Inbox`."""
+
+    inbox: Any
+    runs: Runs
+    people: People
+    insights: Insights
+    record: Record
+    policies: Policies

@@ -1,0 +1,96 @@
+"""Open what a command works on: a server if one is meant, else an app's journal, else a journal; and do the work there.
+
+What is named on the command line goes before what the environment says, and two places that are named are refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any, LiteralString
+
+from ...core.errors import UserError
+from ...inbox.desk import Inbox
+from ...journal import open_journal
+from ..loading import found
+from ..printing import must_be_there
+from ..with_journal import SERVER, TENANT, TOKEN, Told, close, run_command, token_of, url_of
+from .base import Seat
+from .journal import at_journal
+from .server import at_server
+
+Work = Callable[[Seat], Awaitable[Told | int]]
+
+
+def run_at(arguments: argparse.Namespace, name: LiteralString, work: Work) -> int:
+    """Do the work where it is meant, and print what it says; return 1 where that cannot be done."""
+    return run_command(arguments, name, lambda: seated(arguments, work))
+
+
+def run_with_inbox(
+    arguments: argparse.Namespace, name: LiteralString, work: Callable[[Inbox], Awaitable[Told | int]]
+) -> int:
+    """Do the work with the inbox of where it is meant."""
+    return run_at(arguments, name, lambda seat: work(seat.inbox))
+
+
+async def seated(arguments: argparse.Namespace, work: Callable[[Seat], Awaitable[Any]]) -> Any:
+    """Open what is meant, do the work with it, and close it."""
+    url = server_of(arguments)
+    if url is not None:
+        return await _at_server(url, arguments, work)
+    if not hasattr(arguments, "by") and getattr(arguments, "token_file", None) is not None:
+        raise UserError("--token-file is for a server here: name it with --server, or leave the file out")
+    if getattr(arguments, "app", None) is not None:
+        return await _at_app(arguments, work)
+    if not hasattr(arguments, "journal"):
+        raise UserError("say where: the app as module:name, or a server with --server URL")
+    return await _at_journal(arguments, lambda store: work(at_journal(store, arguments)))
+
+
+def server_of(arguments: argparse.Namespace) -> str | None:
+    """Return the URL of the server that is meant; None where it is a journal, or an app, which goes first if named."""
+    given: str | None = getattr(arguments, "server", None)
+    named = [name for name in ("journal", "url", "app") if getattr(arguments, name, None)]
+    if given is not None and not given.strip():
+        raise UserError("--server names no server: give its URL, or leave it out")
+    if given is not None and named:
+        raise UserError(f"a server and {'an app' if named == ['app'] else 'a journal'} are named: leave out one")
+    if given is None and (named or not hasattr(arguments, "server")):
+        return None
+    return given or os.environ.get(SERVER) or None
+
+
+async def _at_server(url: str, arguments: argparse.Namespace, work: Callable[[Seat], Awaitable[Any]]) -> Any:
+    token = token_of(arguments)
+    if token is None:
+        raise UserError(f"a server knows you by your token: set {TOKEN}, or name its file with --token-file")
+    if getattr(arguments, "tenant", TENANT) != TENANT:
+        raise UserError("a server knows the tenant by your token: leave out --tenant")
+    async with at_server(url, token, arguments) as seat:
+        return await work(seat)
+
+
+async def _at_app(arguments: argparse.Namespace, work: Callable[[Seat], Awaitable[Any]]) -> Any:
+    """Work with an app's agents, on its own journal, or on another one if one is named."""
+    app = found(arguments.app)
+    try:
+        if getattr(arguments, "journal", None) is not None:
+            return await _at_journal(arguments, lambda store: work(at_journal(store, arguments, app)))
+        whole: Any = app.journal
+        tenant = getattr(arguments, "tenant", TENANT)
+        return await work(at_journal(whole if tenant == TENANT else whole.of(tenant), arguments, app))
+    finally:
+        await app.stop()
+        await close(app.journal)
+
+
+async def _at_journal(arguments: argparse.Namespace, work: Callable[[Any], Awaitable[Any]]) -> Any:
+    url = url_of(arguments)
+    must_be_there(url)
+    whole: Any = open_journal(url)
+    try:
+        return await work(whole.of(arguments.tenant))
+    finally:
+        await close(whole)

@@ -1,0 +1,165 @@
+"""Sign a word with the person's own ssh key, at the terminal that the screen leaves for as long.
+
+What is signed is made here, of the request that was on the screen and of what the person says of it, by the same
+function as `keyturn approve --sign`: neither a journal's row nor a server's word is signed for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterable
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from textual.app import App, ComposeResult, SuspendNotSupported
+from textual.binding import Binding, BindingType
+
+from ..core.digest import canonical
+from ..core.errors import KeyturnError, UserError
+from ..core.people import Proof
+from ..core.records import Word
+from ..directory.state import Key
+from ..inbox.shown_request import ShownRequest
+from ..proofs.ssh_signing import key_among, sign_with_ssh
+from ..screens.asking import Dialog, sentence
+from ..screens.drawing import Row, labelled, ours
+from ..screens.rows import Rows
+from ..tools.base import plain_preview
+from ..wire.people import KeySeen
+
+T = TypeVar("T")
+# The words of the inbox that count only signed, where the terms want that.
+_SIGNED = ("approve", "reject", "ask_back", "answer", "resolve")
+_SAID = ("edit", "seen", "message", "note", "break_glass")
+
+
+def is_signed(word: str) -> bool:
+    """Return whether a word of the inbox takes a signature, where the terms of the request do."""
+    return word in _SIGNED
+
+
+def signed_words(word: str, given: tuple[Any, ...], more: dict[str, Any]) -> tuple[Word, dict[str, Any]]:
+    """Return the verdict that is signed, and what goes with it.
+
+    >>> signed_words("approve", (), {"note": "fine", "edit": None})
+    ('approve', {'note': 'fine'})
+    >>> signed_words("resolve", ("ran", "ok"), {})
+    ('ran', {'output': 'ok'})
+    """
+    said = {name: more[name] for name in _SAID if more.get(name) is not None}
+    if word == "approve":
+        if "edit" not in said:
+            said.pop("seen", None)
+        return ("edit" if "edit" in said else "approve"), said
+    if word == "reject":
+        return "reject", said
+    if word == "ask_back":
+        return "reject", said | {"message": given[0], "asks_back": True}
+    if word == "answer":
+        return "answer", said | {"output": given[0]}
+    return given[0], said | ({"output": given[1]} if given[0] == "ran" else {})
+
+
+def own_key(person: str, keys: Iterable[Key | KeySeen], named: str) -> Path:
+    """Return the file of the ssh key that a person signs with, or raise `UserError` with the remedy."""
+    if named:
+        return Path(named)
+    counting = [key for key in keys if key.counts and key.person == person]
+    known = {key.id for key in counting if key.scheme == "ssh"}
+    if not known and counting:
+        raise UserError("your passkey signs in a browser, on the page of this request")
+    if not known:
+        raise UserError(f"{person!r} has no ssh key that counts: keyturn people enrol-key ~/.ssh/id_ed25519.pub")
+    found = key_among(known)
+    if found is None:
+        raise UserError(f"no key of {person!r} is in ~/.ssh: open the inbox with --sign KEYFILE")
+    return found
+
+
+class SignDialog(Dialog[bool]):
+    """Shows what is about to be signed, and with which key."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "sign", "Sign it")]
+
+    def __init__(self, request: ShownRequest, verdict: str, key: Path) -> None:
+        super().__init__()
+        self._request = request
+        self._verdict = verdict
+        self._key = key
+
+    def parts(self) -> ComposeResult:
+        """Make the rows that say it."""
+        yield sentence("title", "Sign it")
+        yield Rows(self._rows)
+        yield sentence("waits", "Enter signs it  Escape leaves")
+
+    def _rows(self, width: int) -> Iterable[Row]:
+        asked = self._request.item.request
+        yield from labelled("heading", "call", self._request.item.qualified_name or "", width)
+        yield from labelled("heading", "you say", self._verdict, width)
+        if self._request.edit is not None:
+            yield from labelled("heading", "with these arguments", canonical(self._request.arguments), width)
+        elif asked.preview != plain_preview(asked.params):  # the digest is of the arguments, whatever was drawn
+            yield from labelled("heading", "for these arguments", canonical(asked.params), width)
+        if asked.secrets:
+            yield from ours("note", "Its secrets are not shown.", width)
+        yield from labelled("heading", "digest", asked.digest, width)
+        yield from labelled("heading", "key", str(self._key), width)
+
+    def action_sign(self) -> None:
+        """Sign it."""
+        self.dismiss(True)
+
+
+def sign_off_screen(app: App[Any], challenge: bytes, key: Path) -> Proof:
+    """Sign a challenge while the screen is away, so that ssh-keygen can ask for a passphrase or a touch."""
+
+    def signed() -> Proof:
+        with _unbroken():
+            return sign_with_ssh(challenge, key)
+
+    return _away(app, signed)
+
+
+def _away(app: App[Any], doing: Callable[[], T]) -> T:
+    made: list[T] = []
+    failed: list[KeyturnError] = []
+    try:
+        with app.suspend():  # it comes back only if nothing is raised in here
+            try:
+                made.append(doing())
+            except KeyturnError as error:
+                failed.append(error)
+                _wait(str(error))
+    except SuspendNotSupported:  # nobody has a terminal here
+        return doing()
+    if failed:
+        raise failed[0]
+    return made[0]
+
+
+def _wait(why: str) -> None:
+    """Let a person read what ssh-keygen said before the screen is back."""
+    if sys.stdin.isatty():
+        with contextlib.suppress(EOFError, KeyboardInterrupt):
+            input(f"Nothing was signed. {why!a} Enter goes back. ")
+
+
+@contextlib.contextmanager
+def _unbroken() -> Generator[None]:
+    """Let Ctrl-C end ssh-keygen alone: the inbox stays."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, _heard)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _heard(_signal: int, _frame: object) -> None:
+    """Do nothing: ssh-keygen hears Ctrl-C itself."""
