@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 JOBS   ?= 2
+# Test processes: more than there are cores, since many tests wait for browsers, terminals and processes they started.
+WORKERS ?= 4
 ARGS   ?=
 
 BIN   := $(VENV)/bin
@@ -81,7 +83,7 @@ demo: $(VENV)/.runtime ## Serve an office whose agents wait for you: a server, a
 # other (worksteal), so that what a file starts for its tests is started in one worker only.
 test: $(VENV)/.ready $(VENV)/.system ## Run the checks, then every test
 	@$(MAKE) --no-print-directory -j $(JOBS) types lint imports
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q --durations=10 $(ARGS) || { \
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q --durations=10 $(ARGS) || { \
 	  echo "Some failed. Tests that drive a real terminal feel a busy machine: those once more, alone:" >&2; \
 	  $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none $(ARGS); }
 
