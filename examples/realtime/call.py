@@ -15,7 +15,7 @@ from keyturn.render.layout import preview_lines
 
 PIECE = 48_000  # a second of sound: more at once is no microphone
 LETTERS = 4_000
-LONGEST = 60_000.0  # milliseconds that a page may say it played at once
+LONGEST = 60_000.0  # milliseconds that a page may say it played
 
 Voice = tuple[str, int]
 
@@ -170,11 +170,9 @@ class LiveCall:
 
     def _played(self, said: dict[str, Any]) -> None:
         """Count what the page played of the voice that it was sent last."""
-        item, part, ms = _text(said, "item"), said.get("part"), said.get("ms")
-        if type(part) is not int or type(ms) not in (int, float) or not 0 <= ms <= LONGEST:
-            raise BadMessage("what was played is told by its item, its part and its milliseconds")
+        item, part, ms = _text(said, "item"), _number(said, "part"), _number(said, "ms")
         if (item, part) == self._voice:
-            self._tracker.on_play_ms(item, part, ms)
+            self._tracker.on_play_ms(item, int(part), ms)
 
     def _shown(self, said: dict[str, Any]) -> ToolApprovalItem:
         """Return what this page was shown; its digest says that it still shows that."""
@@ -198,6 +196,13 @@ def _text(said: dict[str, Any], name: str, *, empty: bool = False) -> str:
     value = said.get(name, "")
     if not isinstance(value, str) or len(value) > LETTERS or not (value or empty):
         raise BadMessage(f"{name} is a text of at most {LETTERS} letters")
+    return value
+
+
+def _number(said: dict[str, Any], name: str) -> float:
+    value = said.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST:
+        raise BadMessage(f"{name} is a number from 0 to {LONGEST:.0f}")
     return value
 
 
