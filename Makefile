@@ -28,7 +28,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports shape format kinds previews pictures probes site package bench bench-peers sweep mutants pace pile recovery first-decision simulate crash race rot forge signatures deep-peers leaks audit-trial published lock clean distclean
+.PHONY: help setup demo test check lint types imports compiled shape format kinds previews pictures probes site package bench bench-peers sweep mutants pace pile recovery first-decision simulate crash race rot forge signatures deep-peers leaks audit-trial published lock clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,7 +82,7 @@ demo: $(VENV)/.runtime ## Serve an office whose agents wait for you: a server, a
 # The checks run beside one another; those of `shape` are among the tests. A worker takes one half of the tests after the
 # other (worksteal), so that what a file starts for its tests is started in one worker only.
 test: $(VENV)/.ready $(VENV)/.system ## Run the checks, then every test
-	@$(MAKE) --no-print-directory -j $(JOBS) types lint imports
+	@$(MAKE) --no-print-directory -j $(JOBS) types lint imports compiled
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q --durations=10 $(ARGS) || { \
 	  echo "Some failed. Tests that drive a real terminal feel a busy machine: those once more, alone:" >&2; \
 	  $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none $(ARGS); }
@@ -98,6 +98,10 @@ types: $(VENV)/.ready
 
 imports: $(VENV)/.ready
 	@$(BIN)/lint-imports --no-logo
+
+# Compiles every test once, in place of once in each process that runs some of them.
+compiled: $(VENV)/.ready
+	@$(BIN)/python -m pytest --collect-only -q >/dev/null || true
 
 shape: $(VENV)/.ready
 	@$(BIN)/python -m pytest -q tests/test_shape.py tests/test_architecture.py tests/test_exports.py

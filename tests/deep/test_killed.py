@@ -19,7 +19,7 @@ from tests.needs import missing
 
 ROOT = Path(__file__).resolve().parents[2]
 # Tries every nth point; a prime, so that it meets other points in each scenario.
-SOME = {"alone": 11, "at_once": 13, "delegated": 17}
+SOME = {"alone": 19, "at_once": 23, "delegated": 29}
 AT_LENGTH = 1000
 
 
@@ -40,4 +40,4 @@ def killed(scenario: str, backend: str, every: int) -> int:
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_kill_loses_and_doubles_nothing(scenario: str, backend: str, sweep_size: int) -> None:
-    assert killed(scenario, backend, 1 if sweep_size >= AT_LENGTH else SOME[scenario]) >= 4
+    assert killed(scenario, backend, 1 if sweep_size >= AT_LENGTH else SOME[scenario]) >= 2

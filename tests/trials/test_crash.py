@@ -41,14 +41,14 @@ def postgres() -> None:
 @pytest.fixture(scope="module")
 def sqlite_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     out = tmp_path_factory.mktemp("sqlite") / "out.json"
-    return tried(out, "--kills", "60", "--seed", "7", "--kinds", "sqlite", "--ways", "plain,app")["rows"]
+    return tried(out, "--kills", "36", "--seed", "7", "--kinds", "sqlite", "--ways", "plain,app")["rows"]
 
 
 @pytest.fixture(scope="module")
 def postgres_rows(postgres: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     out = tmp_path_factory.mktemp("postgres") / "out.json"
     return tried(
-        out, "--kills", "20", "--seed", "7", "--kinds", "postgresql", "--ways", "together", "--chapters", SOME
+        out, "--kills", "14", "--seed", "7", "--kinds", "postgresql", "--ways", "together", "--chapters", SOME
     )["rows"]
 
 
@@ -61,19 +61,19 @@ def kept(rows: dict[str, Any], *words: str) -> int:
 
 
 def test_a6_killed_at_writes_and_syncs(sqlite_rows: dict[str, Any]) -> None:
-    assert kept(sqlite_rows, "write", "sync") > 35
+    assert kept(sqlite_rows, "write", "sync") > 20
 
 
 def test_a6_the_power_is_lost(sqlite_rows: dict[str, Any]) -> None:
-    assert kept(sqlite_rows, "power") >= 6
+    assert kept(sqlite_rows, "power") >= 3
 
 
 def test_a9_a10_a11_the_disk_is_full_or_fails(sqlite_rows: dict[str, Any]) -> None:
-    assert kept(sqlite_rows, "full", "EIO") >= 10
+    assert kept(sqlite_rows, "full", "EIO") >= 6
 
 
 def test_a7_killed_at_messages(postgres_rows: dict[str, Any]) -> None:
-    assert kept(postgres_rows, "kill") >= 18
+    assert kept(postgres_rows, "kill") >= 12
 
 
 def test_a8_the_answer_to_a_commit_is_lost_or_the_commit_comes_late(postgres_rows: dict[str, Any]) -> None:
@@ -98,7 +98,7 @@ def test_a1_to_a4_killed_around_an_effect(tmp_path: Path, way: str) -> None:
 def test_a_session_is_killed_and_taken_up_by_its_run(tmp_path: Path) -> None:
     """Wherever it was: nothing runs twice or without a word, and each connection hears of each result once."""
     chosen = ["--kinds", "sqlite: kill", "--ways", "plain,streamed", "--chapters", "realtime"]
-    assert kept(tried(tmp_path / "out.json", "--kills", "14", "--seed", "7", *chosen)["rows"], "kill") >= 14
+    assert kept(tried(tmp_path / "out.json", "--kills", "8", "--seed", "7", *chosen)["rows"], "kill") >= 8
 
 
 def test_a_commit_that_comes_late_is_no_conflict(postgres: None, tmp_path: Path) -> None:
