@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from keyturn import Inbox, RunState
+from keyturn.core.call_ids import ROOT
 from keyturn.realtime import RealtimeAgent, RealtimeRunner, RealtimeSession
 from tests.corpus.stories import FREE, PAY
 from tests.realtime.own_model import TalkingModel, quiet
@@ -75,10 +76,21 @@ async def to_the_end(journal: Any, given: str | RunState[Any]) -> dict[str, Any]
     shown = {"told": heard(session), "agent": session.current_agent.name}
     for item in session.pending_approvals:
         await session.approve_tool_call(item, by="ada")
-    await until(lambda: not session.opened().run.calls)
+    await until(lambda: not session.opened().run.calls and _results(session) <= _told(model).keys())
     await quiet(session)
-    items = [event.message["other_data"]["item"] for event in model.sent if "other_data" in str(event)]
-    outputs = {item["call_id"]: item["output"] for item in items if item["type"] == "function_call_output"}
-    shown["outputs"] = dict(sorted((outputs | dict(model.outputs())).items()))
+    shown["outputs"] = dict(sorted(_told(model).items()))
     await session.close()
     return shown
+
+
+def _results(session: RealtimeSession) -> set[str]:
+    """Return the calls that have a result in the run."""
+    items: list[Any] = session.opened().run.frames[ROOT].items
+    return {item["call_id"] for item in items if item.get("type") == "function_call_output"}
+
+
+def _told(model: TalkingModel) -> dict[str, Any]:
+    """Return the results that a model was told, as it was connected or later."""
+    items = [event.message["other_data"]["item"] for event in model.sent if "other_data" in str(event)]
+    outputs = {item["call_id"]: item["output"] for item in items if item["type"] == "function_call_output"}
+    return outputs | dict(model.outputs())

@@ -11,6 +11,7 @@ from textual.widgets import Input
 
 from keyturn.core.errors import NotAllowed, StorageError
 from keyturn.directory.login import Login
+from keyturn.inbox_screen.journal_seat import JournalSeat
 from keyturn.inbox_screen.screen import _ended_by
 from keyturn.journal.rows import RequestRow
 from tests.inbox_screen.playing_inbox import desk
@@ -218,3 +219,20 @@ async def test_whoever_is_let_in_no_more_is_shown_nothing(monkeypatch: Any) -> N
         await at.until(lambda: at.screen.view.detail is None)
         assert not at.screen.list.entries
         assert at.screen.is_running
+
+
+async def test_leaving_while_it_looks_is_no_error(monkeypatch: Any) -> None:
+    asked, answered = asyncio.Event(), asyncio.Event()
+    lists = JournalSeat.lists
+
+    async def slow(*given: Any) -> Any:
+        asked.set()
+        await answered.wait()
+        return await lists(*given)
+
+    async with desk("notices") as at:
+        monkeypatch.setattr(JournalSeat, "lists", slow)
+        looking = asyncio.ensure_future(at.screen.look(renew=True))
+        await asked.wait()
+    answered.set()
+    await looking

@@ -207,7 +207,7 @@ def looking_of(row: RequestRow, person: str, now: int) -> Looking | None:
     if takes is None:
         return None
     since = next((in_ms(each.at) for each in row.request.looked if each.by == person), None)
-    return Looking(takes, takes if since is None else max(0, since + takes - now), since is not None)
+    return Looking(takes, takes if since is None else min(takes, max(0, since + takes - now)), since is not None)
 
 
 class Fact(NamedTuple):

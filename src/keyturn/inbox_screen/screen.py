@@ -129,6 +129,8 @@ class InboxApp(DecidingApp):
     def _is_away(self, error: Exception) -> None:
         """Say why nothing new is shown; whoever is let in no more is shown nothing."""
         self._away = str(error)
+        if not self.is_running:  # somebody left meanwhile, and its widgets are gone
+            return
         if isinstance(error, NotAllowed):
             self.list.show([])
             self.view.show(None)
@@ -147,6 +149,8 @@ class InboxApp(DecidingApp):
             self._listed = await self.seat.lists(self.chosen)
             self._ahead = await self.seat.now() - int(time.monotonic() * 1000)
             self._away = ""
+            if not self.is_running:
+                return
             now, shown = self.now(), set(self.list.ids)
             made = {row.id: row_of(row, now) for row in self._listed.rows}
             if renew or not shown:
@@ -155,6 +159,8 @@ class InboxApp(DecidingApp):
                 self.list.show(list(made.values()))
             else:
                 self._gone |= await self._ended([name for name in shown if name not in made])
+                if not self.is_running:
+                    return
                 self._fresh = len(made.keys() - shown)
                 self.list.renew(made, self._gone)
             self._draw_top()
@@ -180,9 +186,10 @@ class InboxApp(DecidingApp):
         try:
             detail = await self.seat.reads(name, before)
         except KeyturnError as error:
-            view.say("It cannot be shown", str(error))
+            if self.is_running:
+                view.say("It cannot be shown", str(error))
             return
-        if name != self.list.at:
+        if not self.is_running or name != self.list.at:
             return
         if before is None or before.asking != detail.asking:
             self.run_worker(self._watched(detail), group="looked")
