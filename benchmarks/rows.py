@@ -35,6 +35,7 @@ def watch(key: str, title: str, workload: str, figure: str, **params: int) -> Ro
     return Row(key, title, workload, figure, params=params, watched=True)
 
 
+PAGE = {"n": 100_000, "kind": 3}
 DECIDING = {"n": 200, "people": 50}
 
 ROWS = (
@@ -76,6 +77,8 @@ ROWS = (
     Row("api", "a request of the API above a bare FastAPI route, us of CPU", "server", "us", params={"n": 200}),
     Row("api-decide", "decide to resumed run over HTTP, p99, ms", "server", "ms", 250, 60, {"n": 100, "kind": 1}),
     Row("api-watch", "a decision shown to 500 streams, ms", "server", "ms", 1000, 300, {"n": 500, "kind": 2}),
+    Row("page", "the inbox's page over 100,000 open requests, p99, ms", "server", "ms", 100, 50, PAGE),
+    Row("page-kb", "that page and all that a browser loads for it, KB", "server", "first_kb", 60, 40, PAGE),
     Row("insights", "insights over 100,000 decisions, ms CPU", "inbox", "insights_ms", 1000, 500, {"decided": 100_000}),
     Row("quorum", "a word of a quorum with roles, times one without", "deciding", "times", 2, 1.5, DECIDING),
     watch("quorum-ms", "that word, ms CPU", "deciding", "terms_ms", **DECIDING),

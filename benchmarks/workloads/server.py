@@ -2,30 +2,33 @@
 
 `kind` 0 measures microseconds of CPU of one request that a token makes, beside a bare FastAPI route in the same process
 (`bare_us`). 1 measures milliseconds from a decision's request to the end of its run, p99. 2 measures in how many
-milliseconds a decision is shown to `n` streams, the last of them.
+milliseconds a decision is shown to `n` streams, the last of them. 3 measures milliseconds of the inbox's page over `n`
+open requests, p99, and its KB with all that a browser loads for it the first time.
 """
 
 import asyncio
+import re
 import socket
+import tempfile
 import time
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from ..sampling import median_seconds
 from ..script import require
 from ..subjects import Subject
-
-KINDS = ("request", "decide", "watch")
+from .inbox import NOW, fill
 
 
 def measure(subject: Subject, n: int, kind: int = 0) -> dict[str, Any]:
     """The figures of one kind."""
     if subject.name != "keyturn":
         return {"missing": "it has no server"}
-    return asyncio.run((_request, _decide, _watch)[kind](n))
+    return asyncio.run((_request, _decide, _watch, _page)[kind](n))
 
 
-def _app() -> Any:
+def _app(journal: Any = "memory://") -> Any:
     from keyturn import Agent, App, function_tool
     from keyturn.testing import ScriptedModel, function_call
 
@@ -37,7 +40,7 @@ def _app() -> Any:
         over = any(item.get("type") == "function_call_output" for item in request.input)
         return "Done." if over else [function_call("pay", {"to": "ann"})]
 
-    return App([Agent("desk", model=ScriptedModel(says), tools=[pay])], "memory://")
+    return App([Agent("desk", model=ScriptedModel(says), tools=[pay])], journal)
 
 
 async def _tokens(app: Any) -> tuple[str, str]:
@@ -143,6 +146,33 @@ async def _watch(n: int) -> dict[str, float]:
         for _, writer in lines:
             writer.close()
     return {"ms": spent}
+
+
+async def _page(n: int) -> dict[str, float]:
+    import httpx2
+
+    from keyturn.journal.sqlite import SQLiteJournal
+    from keyturn.server.visitor import COOKIE
+
+    with tempfile.TemporaryDirectory() as folder:
+        journal = SQLiteJournal(Path(folder) / "runs.db", clock=lambda: NOW)
+        await fill(journal, n, 0)
+        app = _app(journal)
+        await _tokens(app)
+        session = await app.people.begin_session("ada", "password", lasts="1d")
+        times = list[float]()
+        async with _served(app) as url, httpx2.AsyncClient(base_url=url, cookies={COOKIE: session}) as http:
+            await http.get("/")  # the templates are compiled once
+            for _ in range(100):
+                begun = time.perf_counter()
+                page = await http.get("/")
+                times.append((time.perf_counter() - begun) * 1e3)
+                require(page.status_code == 200 and "tool_" in page.text, "a page with requests on it")
+            size = page.num_bytes_downloaded
+            for path in set(re.findall(r'(?:src|href)="(/static/[^"]+)"', page.text)):
+                size += (await http.get(path)).num_bytes_downloaded
+        await journal.close()
+    return {"ms": sorted(times)[-2], "kb": page.num_bytes_downloaded / 1e3, "first_kb": size / 1e3}
 
 
 async def _stream(url: str, token: str) -> Any:

@@ -24,7 +24,7 @@ from .places import StreamPlaces
 from .settings import ServerSettings
 from .visitor import Visitor
 from .web import routes as pages
-from .web.files import Files
+from .web.files import static_files
 from .web.form import Barred, barred
 from .web.pages import Elsewhere, bare_page, elsewhere, here, page
 
@@ -79,7 +79,7 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
     api.add_exception_handler(TooMany, too_many)
     api.add_exception_handler(Elsewhere, elsewhere)
     api.add_exception_handler(Barred, barred)
-    api.mount("/static", Files())
+    api.mount("/static", static_files())
     return api
 
 

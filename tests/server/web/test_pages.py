@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import AsyncGenerator
 from typing import Any, NamedTuple
 
@@ -367,3 +368,19 @@ async def test_a_list_of_runs_reads_a_page_and_not_all() -> None:
                 else ""
             )
         assert seen == {run.id for run in started}
+
+
+async def test_a_first_visit_takes_little_and_only_what_is_no_secret_is_compressed(office: Office) -> None:
+    """Who measures how well a page compresses learns of what is on it, so only the files are."""
+    ada = office.as_("ada")
+    page = await ada.see("/")
+    assert "content-encoding" not in page.headers
+    loaded = page.num_bytes_downloaded
+    for path in set(re.findall(r'(?:src|href)="(/static/[^"]+)"', page.text)):
+        file = await ada.see(path)
+        assert file.headers["cache-control"] == "public, max-age=31536000, immutable"
+        assert file.headers.get("content-encoding") == ("gzip" if path.endswith((".js", ".css")) else None), path
+        loaded += file.num_bytes_downloaded
+    assert loaded < 60_000
+    plain = await ada.see(path, **{"accept-encoding": "identity"})
+    assert "content-encoding" not in plain.headers

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
+from starlette.types import ASGIApp, Scope
 
 from .pages import STATIC
 
@@ -22,3 +23,8 @@ class Files(StaticFiles):
         if made.status_code == 200:
             made.headers["cache-control"] = "public, max-age=31536000, immutable"
         return made
+
+
+def static_files() -> ASGIApp:
+    """Return what serves the files, compressed for whoever takes that; pages are not, since they hold secrets."""
+    return GZipMiddleware(Files(), minimum_size=500)
