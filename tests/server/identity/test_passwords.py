@@ -230,7 +230,8 @@ async def test_who_guesses_at_ids_is_held_up_and_others_at_that_address_are_not(
     bob, ada, stranger = door.browser(), door.browser(), door.browser()
     await bob.log_in()
     answers = [await bob.get(f"/requests/{number:032x}") for number in range(70)]
-    assert [answer.status_code for answer in answers].count(429) == 10
+    refused = [answer.status_code for answer in answers].count(429)
+    assert 8 <= refused <= 10, "sixty a minute, and a slow machine is into the next minute by a request or two"
     assert answers[-1].headers["retry-after"]
     assert (await bob.get("/account")).status_code == 429
     await ada.log_in("ada")
