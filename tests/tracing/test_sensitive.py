@@ -10,7 +10,8 @@ from keyturn.models.scripted.model import ScriptedModel, function_call
 from tests.playing import Run, approved
 from tests.tracing.watching import Seen, of
 
-WORDS = ("hunter2", "ada", "let me in", "Be a doorman", "welcome", "she is in")
+# No word that the hexadecimal ids of spans could have in them.
+WORDS = ("hunter2", "lovelace", "let me in", "Be a doorman", "welcome", "she is in")
 
 
 def doorman() -> Agent[Any]:
@@ -19,7 +20,7 @@ def doorman() -> Agent[Any]:
         """Log in."""
         return "she is in"
 
-    call = function_call("login", {"user": "ada", "password": "hunter2"}, call_id="c1")
+    call = function_call("login", {"user": "lovelace", "password": "hunter2"}, call_id="c1")
     return Agent("Door", instructions="Be a doorman", model=ScriptedModel([[call], "welcome"]), tools=[login])
 
 
@@ -41,10 +42,10 @@ async def test_what_is_told_is_in_the_form_of_the_conventions_and_holds_no_secre
     await play(run, seen, trace_include_sensitive_data=True)
     assert "hunter2" not in seen.text()
     tool = of(seen.one("execute_tool login"))
-    assert json.loads(tool["gen_ai.tool.call.arguments"]) == {"user": "ada", "password": "[redacted]"}
+    assert json.loads(tool["gen_ai.tool.call.arguments"]) == {"user": "lovelace", "password": "[redacted]"}
     assert tool["gen_ai.tool.call.result"] == "she is in"
     first, second = (of(span) for span in seen.spans if span.name.startswith("chat"))
-    shown = {"user": "ada", "password": "[redacted]"}
+    shown = {"user": "lovelace", "password": "[redacted]"}
     call = {"type": "tool_call", "id": "c1", "name": "login", "arguments": shown}
     assert json.loads(first["gen_ai.system_instructions"]) == [{"type": "text", "content": "Be a doorman"}]
     assert json.loads(first["gen_ai.output.messages"]) == [

@@ -166,7 +166,7 @@ def token_of(arguments: argparse.Namespace) -> str | None:
 
 def run_with_journal(arguments: argparse.Namespace, name: LiteralString, work: Work, *, new: bool = False) -> int:
     """Open the journal, do the work and print what it says; return 1 where that cannot be done."""
-    return run_command(arguments, name, lambda: _with_store(arguments, work, new=new))
+    return run_command(arguments, name, lambda: with_store(arguments, work, new=new))
 
 
 def run_command(arguments: argparse.Namespace, name: LiteralString, begun: Callable[[], Awaitable[Told | int]]) -> int:
@@ -198,7 +198,8 @@ def print_json(data: Any, indent: int | None = None) -> None:
     print(json.dumps(msgspec.to_builtins(data, enc_hook=_plain), indent=indent))
 
 
-async def _with_store(arguments: argparse.Namespace, work: Work, *, new: bool = False) -> Told | int:
+async def with_store(arguments: argparse.Namespace, work: Callable[[Any], Awaitable[Any]], *, new: bool = False) -> Any:
+    """Open the journal of a command, made where `new` says so, do the work with the tenant's store, and close it."""
     url = url_of(arguments, new=new)
     if not new:
         must_be_there(url)

@@ -12,10 +12,8 @@ from typing import Any, LiteralString
 
 from ...core.errors import UserError
 from ...inbox.desk import Inbox
-from ...journal import open_journal
 from ..loading import found
-from ..printing import must_be_there
-from ..with_journal import SERVER, TENANT, TOKEN, Told, close, run_command, token_of, url_of
+from ..with_journal import SERVER, TENANT, TOKEN, Told, close, run_command, token_of, with_store
 from .base import Seat
 from .journal import at_journal
 from .server import at_server
@@ -46,7 +44,7 @@ async def seated(arguments: argparse.Namespace, work: Callable[[Seat], Awaitable
         return await _at_app(arguments, work)
     if not hasattr(arguments, "journal"):
         raise UserError("say where: the app as module:name, or a server with --server URL")
-    return await _at_journal(arguments, lambda store: work(at_journal(store, arguments)))
+    return await with_store(arguments, lambda store: work(at_journal(store, arguments)))
 
 
 def server_of(arguments: argparse.Namespace) -> str | None:
@@ -77,20 +75,10 @@ async def _at_app(arguments: argparse.Namespace, work: Callable[[Seat], Awaitabl
     app = found(arguments.app)
     try:
         if getattr(arguments, "journal", None) is not None:
-            return await _at_journal(arguments, lambda store: work(at_journal(store, arguments, app)))
+            return await with_store(arguments, lambda store: work(at_journal(store, arguments, app)))
         whole: Any = app.journal
         tenant = getattr(arguments, "tenant", TENANT)
         return await work(at_journal(whole if tenant == TENANT else whole.of(tenant), arguments, app))
     finally:
         await app.stop()
         await close(app.journal)
-
-
-async def _at_journal(arguments: argparse.Namespace, work: Callable[[Any], Awaitable[Any]]) -> Any:
-    url = url_of(arguments)
-    must_be_there(url)
-    whole: Any = open_journal(url)
-    try:
-        return await work(whole.of(arguments.tenant))
-    finally:
-        await close(whole)
