@@ -15,7 +15,9 @@ from ..demo_voice import Voice
 from . import tools
 from .processes import WorkerProcess
 
-_PATIENCE = 40.0
+# A worker that was killed while it held a run keeps it from others for a minute; it gets so long to let go of all first.
+_PATIENCE = 100.0
+_REST = 1.0
 _OVER = ("finished", "failed", "cancelled")
 
 
@@ -25,6 +27,7 @@ async def decide_once(app: App, worker: WorkerProcess, voice: Voice, people: lis
     rows = {row.tool: row for row in await app.inbox.list()}
     _show(voice, list(rows.values()), await app.inbox.now())
     voice.rule("people decide")
+    await asyncio.sleep(_REST)
     killed = await worker.kill()
     voice.note("killed", "kill -9 {}, the worker: nobody moves a run now, and everybody can decide", killed)
     voice.say()
