@@ -15,7 +15,7 @@ from ..demo_voice import Voice
 from . import tools
 from .processes import WorkerProcess
 
-# A worker that was killed while it held a run keeps it from others for a minute; it gets so long to let go of all first.
+# A worker that is killed while it holds a run keeps it from others for a minute; so it first has time to let go.
 _PATIENCE = 100.0
 _REST = 1.0
 _OVER = ("finished", "failed", "cancelled")
