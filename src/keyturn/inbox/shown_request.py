@@ -18,7 +18,7 @@ from typing import Any, LiteralString, cast
 import msgspec
 
 from ..core.errors import BadJson
-from ..core.preview import REDACTED, Diff, Preview, redact, unredacted
+from ..core.preview import REDACTED, Block, Diff, Preview, Text, redact, unredacted
 from ..core.strict import parse
 from ..engine.views.items import ToolApprovalItem
 from ..journal.rows import RequestRow
@@ -47,6 +47,7 @@ class ShownRequest:
         self.edit: dict[str, Any] | None = None
         self.seen_whole = False
         self._edited: Preview | None = None
+        self._typed = frozenset[str]()
 
     @property
     def editable(self) -> bool:
@@ -102,8 +103,16 @@ class ShownRequest:
 
     @property
     def changed(self) -> bool:
-        """Return whether other arguments would run than those that were proposed."""
-        return self.edit is not None and self.edit != self._true()
+        """Return whether other arguments would run than those that were proposed; a typed secret counts as another.
+
+        Whether it is the same is told to nobody: the answer would say whether a guess is right.
+        """
+        return self.edit is not None and (self.types_secret or self._redacted(self.edit) != self._redacted(self._true()))
+
+    @property
+    def types_secret(self) -> bool:
+        """Return whether the change holds a secret that was typed, where a mark would leave it as it is."""
+        return bool(self._typed)
 
     @property
     def complete(self) -> bool:
@@ -221,6 +230,7 @@ class ShownRequest:
         """Take back a change: the arguments are those of before, or the model's own."""
         self.edit = edit
         self._edited = None
+        self._typed = self._typed if edit else frozenset()
         self.seen_whole = False
 
     def take(self, wanted: Any) -> None:
@@ -231,6 +241,12 @@ class ShownRequest:
         self.edit = self._in_order(made)
         self._edited = None
         self.seen_whole = False
+        self._note_typed(wanted)
+
+    def _note_typed(self, wanted: Any) -> None:
+        """Note which arguments of a change hold a secret that was typed."""
+        hidden: Any = self._redacted(wanted)
+        self._typed |= {name for name, value in cast("dict[str, Any]", wanted).items() if hidden[name] != value}
 
     def difference(self) -> Preview:
         """Return the arguments that were changed, before and after; a text line by line."""
@@ -239,10 +255,11 @@ class ShownRequest:
         changed = [name for name in {**before, **after} if _one(before, name) != _one(after, name)]
         texts = [name for name in changed if is_text(before.get(name)) or is_text(after.get(name))]
         old, new = ("".join(_one(side, name) for name in changed if name not in texts) for side in (before, after))
-        blocks = [Diff(old, new, label="your change")] if old != new else []
+        blocks: list[Block] = [Diff(old, new, label="your change")] if old != new else []
         for name in texts:
             sides = (_text(side.get(name)) for side in (before, after))
             blocks.append(Diff(*sides, label=f"your change to {shown_name(name)}"))
+        blocks += [Text(f"{shown_name(name)} holds a secret that you typed", "your change") for name in sorted(self._typed)]
         return Preview(tuple(blocks))
 
     def _in_order(self, given: dict[str, Any]) -> dict[str, Any]:

@@ -207,8 +207,10 @@ read_only, over, reason, approval, stop, review
 def _check_reached(rules: tuple[Rule, ...]) -> None:
     """Refuse a limit below a rule that takes all of its calls, since it would never be looked at."""
     for number, rule in enumerate(rules, 1):
+        if rule.over is None:
+            continue
         hidden = next((above for above, other in enumerate(rules[: number - 1], 1) if _covers(other, rule)), None)
-        if rule.over is not None and hidden is not None:
+        if hidden is not None:
             raise UserError(f"rule {hidden} decides all calls that the limit of rule {number} is about; put it below")
 
 

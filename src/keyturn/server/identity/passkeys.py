@@ -226,7 +226,8 @@ async def decide(request: Request) -> Response:
 async def _said(entrance: Entrance, visitor: Visitor, body: dict[str, Any]) -> dict[str, Any]:
     """Return the words of a decision, the same to be signed and to be recorded, about a request that they see."""
     said = _words(body)
-    await (await Sight.of(entrance.app, visitor)).request(said["request"])
+    sight = await Sight.of(entrance.app, visitor)
+    sight.must_decide((await sight.request(said["request"])).request)
     if said["verdict"] == "edit" and "fields" in body:
         said |= await _edit(await entrance.app.inbox.item(said["request"], by=visitor.login), body)
     return said
