@@ -24,6 +24,10 @@ from .preview import redact
 from .reading import CannotTell, odd_path
 
 Where = Mapping[str, Any]
+#: How many arguments a predicate names at most: each is looked for among all that a call has.
+MOST_NAMES = 200
+#: How long such a name is at most: what is joined by its dots is looked for in every way.
+LONGEST_NAME = 500
 _WORDS = {
     "eq": ("is equal", "is not equal"),
     "ne": ("differs", "does not differ"),
@@ -197,7 +201,11 @@ one_of, matches, under
         return
     if not isinstance(given, Mapping):
         raise UserError("a predicate maps the names of arguments to what they must be")
+    if len(cast("Mapping[object, Any]", given)) > MOST_NAMES:
+        raise UserError(f"a predicate names {MOST_NAMES} arguments at most, and this one {len(given)}")
     for name, condition in cast("Mapping[object, Any]", given).items():
+        if isinstance(name, str) and len(name) > LONGEST_NAME:
+            raise UserError(f"the name of an argument has {LONGEST_NAME} characters at most in a predicate")
         if not isinstance(name, str) or not all(name.split(".")):
             raise UserError(f"{name!r} is not the name of an argument; a dot goes into an object, as in 'to.country'")
         if isinstance(condition, Mapping) and not condition:
