@@ -25,7 +25,7 @@ from ..journal.rows import RequestRow
 from ..render.arguments import is_text, shown_name
 from ..render.layout import LayoutLine
 from ..render.one_row import fits_a_line, is_plain
-from ..tools.base import InvalidArguments, not_blank, plain_preview
+from ..tools.base import InvalidArguments, as_typed, not_blank, plain_preview
 from .edit_preview import EditPreview, lines_of
 
 _UNKNOWN = "an argument that no tool knows"
@@ -201,8 +201,21 @@ class ShownRequest:
     def put(self, name: str, typed: str) -> None:
         """Take another value of one argument, typed as `present` shows it, or raise what the tool has against it."""
         now = self.true_arguments
-        value: Any = typed if isinstance(now.get(name), str) else parse(typed)
+        value: Any = typed if isinstance(now.get(name), str) else self._read(name, typed)
         self.take({**self._redacted(now), name: value})
+
+    def _read(self, name: str, typed: str) -> Any:
+        """Return what was typed as JSON; as a text where it is none and the tool's schema takes a text there."""
+        try:
+            return parse(typed)
+        except BadJson:
+            tool = self.item.tool
+            told: Any = None if tool is None else tool.spec().get("schema")
+            schema: Any = cast("dict[str, Any]", told or {}).get("properties", {}).get(name) or {}
+            kinds = [schema, *schema.get("anyOf", ())]
+            if any("string" in (each.get("type"), *(each.get("type") or ())) for each in kinds):
+                return typed
+            raise
 
     def put_all(self, typed: Mapping[str, str]) -> None:
         """Take other values of arguments, all or none of them, or raise what the tool has against one."""
@@ -237,7 +250,7 @@ class ShownRequest:
         """Take other arguments, or raise what the tool has against them; a mark stands for the secret it hides."""
         now = self.true_arguments
         shown = self._redacted(now)
-        made = self.item.tool.edit(unredacted(wanted, shown, now)).params
+        made = as_typed(self.item.tool, unredacted(wanted, shown, now)).params
         self.edit = self._in_order(made)
         self._edited = None
         self.seen_whole = False
