@@ -47,7 +47,7 @@ class ShownRequest:
         self.edit: dict[str, Any] | None = None
         self.seen_whole = False
         self._edited: Preview | None = None
-        self._typed = frozenset[str]()
+        self._typed: frozenset[str] = frozenset()
 
     @property
     def editable(self) -> bool:
@@ -243,7 +243,7 @@ class ShownRequest:
         """Take back a change: the arguments are those of before, or the model's own."""
         self.edit = edit
         self._edited = None
-        self._typed = self._typed if edit else frozenset()
+        self._typed = self._typed if edit else frozenset[str]()
         self.seen_whole = False
 
     def take(self, wanted: Any) -> None:
@@ -272,7 +272,8 @@ class ShownRequest:
         for name in texts:
             sides = (_text(side.get(name)) for side in (before, after))
             blocks.append(Diff(*sides, label=f"your change to {shown_name(name)}"))
-        blocks += [Text(f"{shown_name(name)} holds a secret that you typed", "your change") for name in sorted(self._typed)]
+        typed = "holds a secret that you typed"
+        blocks += [Text(f"{shown_name(name)} {typed}", "your change") for name in sorted(self._typed)]
         return Preview(tuple(blocks))
 
     def _in_order(self, given: dict[str, Any]) -> dict[str, Any]:

@@ -281,7 +281,7 @@ def as_typed(tool: Tool, wanted: Any) -> Prepared:
 
 def _retyped(wanted: Any, made: Any, place: str) -> Iterator[tuple[str, str, str]]:
     """Yield where a value became one of another JSON type; a missing one was filled in, which is no such place."""
-    given, takes = (_JSON.get(type(each), "an object") for each in (wanted, made))
+    given, takes = _json_type(wanted), _json_type(made)
     if place and given != takes:
         yield place, given, takes
     elif isinstance(wanted, dict) and isinstance(made, dict):
@@ -289,12 +289,17 @@ def _retyped(wanted: Any, made: Any, place: str) -> Iterator[tuple[str, str, str
         for name, value in cast("dict[str, Any]", wanted).items():
             if name in members:
                 yield from _retyped(value, members[name], f"{place}.{name}" if place else name)
-    elif isinstance(wanted, list) and isinstance(made, list) and len(cast("list[Any]", wanted)) == len(made):
-        for number, (value, member) in enumerate(zip(cast("list[Any]", wanted), made, strict=True), 1):
+    elif isinstance(wanted, list) and isinstance(made, list):
+        several, those = cast("list[Any]", wanted), cast("list[Any]", made)
+        for number, (value, member) in enumerate(zip(several, those, strict=False), 1):
             yield from _retyped(value, member, f"{place}[{number}]")
 
 
-_JSON: dict[type, str] = {
+def _json_type(value: object) -> str:
+    return _JSON.get(type(value), "an object")
+
+
+_JSON: dict[type[object], str] = {
     type(None): "null", bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list"
 }  # fmt: skip
 

@@ -32,6 +32,7 @@ from .blocks import Block, blocks_of
 from .form import Judging, Reading, form_of
 from .inbox import detail_of, told, words_of
 from .pages import Here, failure, page
+from .payload import Payload, check_seen, drawn_payload, payload_of
 
 router = APIRouter(include_in_schema=False)
 SHAPE_LIMIT = 200
@@ -60,6 +61,11 @@ class Change(NamedTuple):
     would: list[Block]
     mark: str = ""
     wrong: str = ""
+
+    @property
+    def payload(self) -> Payload:
+        """Return what would run as it is drawn."""
+        return drawn_payload(self.would)
 
 
 @router.get("/requests/{name}/edit")
@@ -121,6 +127,7 @@ async def approve_edit(request: HttpRequest, at: Judging, name: str) -> Response
             raise UserError(made.wrong or "nothing is changed; approve the call as it is")
         if form.get("looked") != made.mark:
             raise Conflict("what it would do is drawn differently now than what you were shown: look at it again")
+        check_seen(made.payload, form)
         await at.app.inbox.approve(name, by=at.visitor.login, edit=made.edit, seen=shown.seen(), **words_of(form))
     except KeyturnError as error:
         return await _edited_again(at, name, shown, made, error)
@@ -206,6 +213,7 @@ async def give_grant(request: HttpRequest, at: Judging, name: str) -> Response:
         check_compared(made, secrets)
         if not holds(made.where, without_secrets(shown.true_arguments, secrets)):
             raise UserError("this grant does not cover the call itself")
+        check_seen(payload_of(row.request), form)
         made = replace(made, scope=cast("Scope", form.get("scope", "run")))
         await at.app.inbox.approve(name, by=at.visitor.login, grant=made, **words_of(form))
     except KeyturnError as error:
@@ -273,6 +281,7 @@ async def decide_alike(request: HttpRequest, at: Reading, name: str) -> Response
         if not rows:
             raise UserError("tick those that you mean")
         if form.get("verdict") == "approve":
+            check_seen(payload_of(row.request), form)
             done = await at.app.inbox.approve_all(rows, by=at.visitor.login, note=form.get("note") or None)
         elif form.get("verdict") == "reject":
             words = {"message": form.get("message") or None, "note": form.get("note") or None}
