@@ -29,8 +29,8 @@ from .engine.execution import Execution
 from .engine.result import RunResult
 from .engine.run.log_cache import log_in
 from .engine.run.open_run import clock_ms, wrapped
-from .engine.session.owner import own_session
 from .engine.runner import DEFAULT_MAX_TURNS, play_of
+from .engine.session.owner import own_session
 from .engine.states.context_data import Maker, check_returns
 from .engine.states.fork import forked
 from .engine.states.loading import ContextOptions, found, waiting_tools

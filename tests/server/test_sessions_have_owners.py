@@ -1,8 +1,9 @@
-"""B4: a session is its first requester's: nobody else reads what was said in it, or runs under what was granted in it."""
+"""B4: a session is its first requester's: nobody else reads it, or runs under what was granted in it."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -47,7 +48,7 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(journal: Any = "memory://", **config: Any) -> Any:
+async def desk(journal: Any = "memory://", **config: Any) -> AsyncGenerator[tuple[Desk, Any]]:
     made = Desk(journal, **config)
     async with made.app as app:
         people = app.people
@@ -55,7 +56,9 @@ async def desk(journal: Any = "memory://", **config: Any) -> Any:
         for person in ("cyd", "eve"):
             await people.add(person, by="ada")
         await people.add("bot", kind="machine", by="ada")
-        tokens = {name: await people.issue_token(name, ["run", "read"], by="ada") for name in ("ada", "cyd", "eve", "bot")}
+        tokens = {
+            name: await people.issue_token(name, ["run", "read"], by="ada") for name in ("ada", "cyd", "eve", "bot")
+        }
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app.asgi()), base_url=HOST) as http:
 
             async def start(who: str, session: str, text: str = "Go.", **more: Any) -> Any:
@@ -98,11 +101,11 @@ async def test_what_was_granted_in_a_session_is_good_for_its_owner_alone() -> No
 
 
 async def test_of_two_who_come_to_a_new_session_at_once_one_owns_it() -> None:
-    async with desk() as (at, start):
+    async with desk() as (_at, start):
         made = await asyncio.gather(*(start(who, "s1") for who in ("cyd", "eve") * 4))
         statuses = [each.status_code for each in made]
         assert sorted(statuses) in ([200] * 4 + [404] * 4,)
-        assert len({status for status in statuses[::2]}) == 1
+        assert len(set(statuses[::2])) == 1
 
 
 async def test_a_session_from_before_is_taken_by_the_program_or_an_administrator_and_by_nobody_else() -> None:

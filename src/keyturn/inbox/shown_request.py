@@ -107,7 +107,9 @@ class ShownRequest:
 
         Whether it is the same is told to nobody: the answer would say whether a guess is right.
         """
-        return self.edit is not None and (self.types_secret or self._redacted(self.edit) != self._redacted(self._true()))
+        return self.edit is not None and (
+            self.types_secret or self._redacted(self.edit) != self._redacted(self._true())
+        )
 
     @property
     def types_secret(self) -> bool:

@@ -49,7 +49,7 @@ def _reaches_on(log: Log, at: int) -> bool:
 
 
 def _counts_on(log: Log, at: int) -> bool:
-    """Return whether other runs still need a log: it counts for a limit, without a window for ever, or names an owner."""
+    """Return whether other runs still need a log: one that counts for a limit, or names the owner of a session."""
     if OWNED in log.run.about:  # whose a session is holds as long as the session, of which no journal knows the end
         return True
     if LIMIT not in log.run.about:

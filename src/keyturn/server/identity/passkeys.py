@@ -23,9 +23,9 @@ from ...proofs.base import Asked, PublicKey, Site
 from ...proofs.passkey import assertion_options, proof_of, registration_options, site_of
 from ..forms import own_path
 from ..visibility import Sight
+from ..visitor import Visitor
 from ..web.blocks import blocks_of
 from ..web.payload import GUARDED, check_seen, drawn_payload, payload_of
-from ..visitor import Visitor
 from . import tickets
 from .attempts import ADDRESS
 from .bodies import body_of, by_script, text_of

@@ -110,7 +110,9 @@ async def replay_page(request: HttpRequest, at: Overseeing) -> Response:
         if text.strip().endswith(".toml") and "\n" not in text.strip():
             raise UserError("paste the text of the file, not its name: no file of the server is read here")
         if len(text) > PASTED:
-            raise UserError(f"{len(text)} characters were pasted, and {PASTED} are the most here: use keyturn policy test")
+            raise UserError(
+                f"{len(text)} characters were pasted, and {PASTED} are the most here: use keyturn policy test"
+            )
         made = await asyncio.to_thread(Policy.from_toml, text + "\n")
         async with request.app.state.busy:
             found = await _replayed(at, made, since)

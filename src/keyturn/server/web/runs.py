@@ -13,8 +13,8 @@ from ...core.codec import Log
 from ...core.errors import KeyturnError, UserError
 from ...core.states import OVER
 from ...engine.driving.quota_logs import AGENT as COUNTS
-from ...engine.session.owner import AGENT as OWNERS
 from ...engine.run.log_cache import log_in
+from ...engine.session.owner import AGENT as OWNERS
 from ...inbox.asking import ListRow, row_of
 from ...journal.rows import Query, RequestRow, RunRow
 from ...render.escape import clip
