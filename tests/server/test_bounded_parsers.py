@@ -16,7 +16,7 @@ from starlette.datastructures import QueryParams
 from starlette.requests import cookie_parser
 
 from keyturn import Policy
-from keyturn.channels.slack_replies import SlackRefused, _clicks  # pyright: ignore[reportPrivateUsage]
+from keyturn.channels.slack_replies import SlackRefused, clicks_in
 from keyturn.core.errors import BadJson, KeyturnError, UserError
 from keyturn.core.pattern import check_pattern
 from keyturn.core.policy import milliseconds
@@ -29,7 +29,7 @@ from keyturn.proofs.ssh import dearmored
 from keyturn.server.api.once import key_of
 from keyturn.server.api.refusing import Refusal
 from keyturn.server.forms import own_path
-from keyturn.server.guard import _own_cookies  # pyright: ignore[reportPrivateUsage]
+from keyturn.server.guard import own_cookies
 from keyturn.server.web.form import Form
 from tests.server.programs import program
 from tests.steps import calls
@@ -56,7 +56,7 @@ def _form(text: str) -> object:
 
 
 def _cookies(text: str) -> object:
-    [(_, value)] = _own_cookies([(b"cookie", text.encode())])
+    [(_, value)] = own_cookies([(b"cookie", text.encode())])
     return cookie_parser(value.decode())
 
 
@@ -113,8 +113,8 @@ WORST: list[tuple[str, Read, Callable[[int], str]]] = [
     ("a cookie", _cookies, lambda n: ";" * n),
     ("a cookie of quotes", _cookies, lambda n: 'a="' + "\\" * n + '"'),
     ("a path to go on to", own_path, lambda n: "/" + "%25" * (n // 3)),
-    ("a click of Slack's", lambda t: _clicks(t.encode()), lambda n: "payload=" + "%5B" * (n // 3)),
-    ("clicks of many fields", lambda t: _clicks(t.encode()), lambda n: "a=1&" * (n // 4)),
+    ("a click of Slack's", lambda t: clicks_in(t.encode()), lambda n: "payload=" + "%5B" * (n // 3)),
+    ("clicks of many fields", lambda t: clicks_in(t.encode()), lambda n: "a=1&" * (n // 4)),
     ("an idempotency key", lambda t: key_of(_headers(t)), lambda n: "a" * n),
     ("a field of a form", _form, lambda n: "\0" * n),
 ]
@@ -160,8 +160,8 @@ def test_a_policy_is_bounded_before_it_is_parsed() -> None:
 def test_a_cookie_that_takes_quadratic_time_to_unquote_is_left_out() -> None:
     """C code takes that time, so that no step is counted."""
     given = [(b"host", b"h"), (b"Cookie", b'a="' + b"\\" * 30_000 + b'"; keyturn=kt_1; b=2')]
-    assert _own_cookies(given) == [(b"host", b"h"), (b"Cookie", b" keyturn=kt_1; b=2")]
-    assert _own_cookies(given[:1]) == given[:1]
+    assert own_cookies(given) == [(b"host", b"h"), (b"Cookie", b" keyturn=kt_1; b=2")]
+    assert own_cookies(given[:1]) == given[:1]
 
 
 async def test_a_nested_policy_over_http_is_refused_with_its_place_and_no_traceback(caplog: Any) -> None:

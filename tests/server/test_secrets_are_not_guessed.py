@@ -51,6 +51,10 @@ def _grant(where: Body) -> Body:
     return lambda guess: {"digest": "f" * 64, "grant": {"where": where(guess)}}
 
 
+def _edit(guess: str) -> Given:
+    return {"user": "ann", "password": guess}
+
+
 WHERE: list[Body] = [
     lambda guess: {"password": guess},
     lambda guess: {"password": {"matches": f"{guess}.*"}},
@@ -59,7 +63,6 @@ WHERE: list[Body] = [
     lambda guess: {"Password": guess},
     lambda guess: {"user": "ann", "password.x": guess},
 ]
-EDIT: Body = lambda guess: {"user": "ann", "password": guess}  # noqa: E731
 NOTHING: list[Body] = []
 
 # What a route of the API takes that is compared with a call: bodies, each made of a guess.
@@ -77,7 +80,7 @@ BODIES: dict[str, list[Body]] = {
     "POST /requests/{request}/wake": [lambda guess: {"digest": guess}],
     "POST /requests/{request}/approve": [
         *map(_grant, WHERE),
-        lambda guess: {"digest": "f" * 64, "edit": EDIT(guess)},
+        lambda guess: {"digest": "f" * 64, "edit": _edit(guess)},
         lambda guess: {"revision": 1, "grant": {"where": {"password": guess}}},
     ],
     "POST /requests/{request}/reject": [lambda guess: {"digest": "f" * 64, "message": guess}],
@@ -85,8 +88,8 @@ BODIES: dict[str, list[Body]] = {
     "POST /requests/{request}/answer": [lambda guess: {"digest": "f" * 64, "output": guess}],
     "POST /requests/{request}/resolve": [lambda guess: {"digest": "f" * 64, "outcome": "ran", "output": guess}],
     "POST /requests/{request}/withdraw": [lambda guess: {"digest": guess}],
-    "POST /requests/{request}/preview_edit": [lambda guess: {"revision": 1, "edit": EDIT(guess)}],
-    "POST /requests/{request}/to_sign": [lambda guess: {"digest": "f" * 64, "verdict": "edit", "edit": EDIT(guess)}],
+    "POST /requests/{request}/preview_edit": [lambda guess: {"revision": 1, "edit": _edit(guess)}],
+    "POST /requests/{request}/to_sign": [lambda guess: {"digest": "f" * 64, "verdict": "edit", "edit": _edit(guess)}],
     "POST /approve_all": [lambda guess: {"requests": [{"id": guess, "digest": guess}]}],
     "POST /reject_all": [lambda guess: {"requests": [{"id": guess, "digest": guess}], "message": guess}],
     "POST /runs/{run}/grants/{grant}/revoke": NOTHING,

@@ -25,7 +25,9 @@ _BEGINS = re.compile(r"\"\"\"|'''|[\"'#]")
 _MARK = re.compile(r"[.=,\n\[\]{}]")
 _DIGITS = re.compile(r"[0-9][0-9_]{400}")
 #: How much a policy may hold: characters, names in a row with dots between them, and brackets inside of each other.
-LONGEST, PARTS, DEPTH = 1 << 20, 8, 16
+LONGEST = 1 << 20
+PARTS = 8
+DEPTH = 16
 
 
 class Misplaced(UserError):
@@ -128,7 +130,8 @@ def _checked(text: str, name: str) -> str:
     if len(text) > LONGEST:
         raise UserError(_at(name, None, f"a policy has {LONGEST} characters at most, and this one {len(text)}"))
     plain = _without_texts(text)
-    line, parts, depth = 1, 1, 0
+    line = parts = 1
+    depth = 0
     for found in _MARK.finditer(_TEXT.sub("", plain)):
         mark = found[0]
         line += mark == "\n"

@@ -61,7 +61,7 @@ class Guard:
         refused = self.refusal(scope)
         if refused is not None:
             return await _refuse(send, *refused)
-        scope["headers"] = _own_cookies(scope["headers"])
+        scope["headers"] = own_cookies(scope["headers"])
         await self._app(scope, _bounded(receive, self._settings), self._with_headers(send))
         return None
 
@@ -125,7 +125,7 @@ class _Headers:
         return ",".join(self.all(name))
 
 
-def _own_cookies(given: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def own_cookies(given: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Leave out cookies with quotes or backslashes: none of ours has any, and unquoting them takes quadratic time."""
     return [(name, _unquoted(value) if name.lower() == b"cookie" else value) for name, value in given]
 
