@@ -295,6 +295,7 @@ class HandOff(RunCommand, frozen=True):
     item: Item
     agent: str
     view: list[list[int] | Item] | None = None
+    reports: list[Report] = []
 
 
 class SwitchAgent(RunCommand, frozen=True):
@@ -322,13 +323,17 @@ class GuardFrame(RunCommand, frozen=True):
 
 
 class JudgeFrame(RunCommand, frozen=True):
-    """Record whether a frame has its final answer; `item` is a nested frame's result for its caller."""
+    """Record whether a frame has its final answer; `item` is a nested frame's result for its caller.
+
+    `judged` is what guardrails said of that result, as `reports` is of the answer.
+    """
 
     frame: str
     final: bool
     output: Any = None
     item: Item | None = None
     reports: list[Report] = []
+    judged: list[Report] = []
 
 
 class CloseFrame(RunCommand, frozen=True):
@@ -337,6 +342,7 @@ class CloseFrame(RunCommand, frozen=True):
     frame: str
     error: str
     item: Item
+    judged: list[Report] = []
 
 
 class CloseRun(RunCommand, frozen=True):
