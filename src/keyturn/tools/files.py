@@ -24,6 +24,7 @@ from .filesystem.text_edit import edit_fault
 from .filesystem.workspace import Workspace
 from .function_tool import FunctionTool
 from .functions.bound import BoundFunction, default_tool_error_function
+from .functions.path_arguments import with_paths
 from .patches.change_preview import basis_shown, preview_of
 from .patches.workspace_editor import check_basis
 
@@ -63,13 +64,15 @@ class FileTool(FunctionTool):
         self._identity = {"root": files.root}
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
-        """Parse the arguments; a path that is refused whatever the disk holds asks nobody."""
+        """Parse the arguments, with the path as it will be opened; one that is refused in any case asks nobody."""
         prepared = super().prepare(item)
+        params = prepared.params
         try:
-            self.refuse(prepared.params)
+            self.refuse(params)
+            directory = not (self.looks or self.name == "read_file")
+            return with_paths(prepared, {"path": self.files.canonical(params["path"], directory=directory)})
         except ToolProblem as error:
             raise InvalidArguments(f"The arguments of {self.name} are invalid: {error}") from None
-        return prepared
 
     def refuse(self, params: Mapping[str, Any]) -> None:
         """Refuse what can be refused without a look at the disk."""

@@ -14,6 +14,7 @@ from ..core.items import Item
 from ..core.preview import Preview
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool
 from .functions.options import IsEnabled, check_options
+from .functions.path_arguments import plain_path
 from .processes.bubblewrap import SandboxUnavailable
 from .shell_calls import (
     LocalShellActionRequest,
@@ -117,7 +118,14 @@ class LocalShellTool(Tool):
         for text in (*command, *named, *named.values(), *filter(None, places)):
             check_text(self.name, text)
         frozen = {"command": command, **{key: around.get(key) for key in _AROUND}, "env": named}
+        if frozen["working_directory"]:
+            frozen["working_directory"] = self._place(frozen["working_directory"])
         return Prepared(canonical(frozen))
+
+    def _place(self, directory: str) -> str:
+        """Return the directory in its one spelling; an executor that has a root says which one below it is meant."""
+        place: Any = getattr(self.executor, "place", None)
+        return place(directory) if callable(place) else plain_path(directory)
 
     def subject(self, params: Any) -> LocalShellActionRequest:
         """Return what a `needs_approval` callable is given: an action with `.command`."""

@@ -85,6 +85,10 @@ class Backend(abc.ABC):
             inside = "."
         return parts_of(inside, directory=directory)
 
+    def canonical(self, path: str, *, directory: bool = False) -> str:
+        """Return the one spelling of a path, from the root of the backend, or raise `PathRefused`."""
+        return "/" + "/".join(self.parts(path, directory=directory))
+
     def changeable(self, path: str) -> Parts:
         """Return the names of a path to a file that may be changed, as far as the path itself can say."""
         return self.parts(path)

@@ -78,6 +78,14 @@ class Workspace:
         """Split a path into names, or raise `PathRefused`."""
         return parts_of(path, directory=directory)
 
+    def canonical(self, path: str, *, directory: bool = False) -> str:
+        """Return the one spelling of a path, or raise `PathRefused`.
+
+        >>> Workspace(".").canonical("./src//app.py")
+        'src/app.py'
+        """
+        return "/".join(self.parts(path, directory=directory)) or "."
+
     def look(self, path: str) -> File | None:
         """Read a file as it is now, None where there is none."""
         parts = parts_of(path)
