@@ -8,8 +8,8 @@ import pytest
 from mcp.server import MCPServer
 
 from keyturn import Agent, MCPServerStdio, RunConfig, RunHooks, ToolMissing
-from keyturn.models.scripted.model import function_call
 from keyturn.deep import create_deep_agent
+from keyturn.models.scripted.model import function_call
 from keyturn.testing import ScriptedModel, approve_all
 from keyturn.testing.suites.tool_case import script
 from tests.mcp.conftest import Inside, calling, liar
@@ -230,9 +230,8 @@ async def test_what_any_rule_let_run_is_compared_with_the_newest_listing(where: 
             asks = function_call("inner", {"input": "x"}, call_id="o")
             tool = inner.as_tool("inner", "Says.", run_config=RunConfig())
             agent = Agent("outer", model=ScriptedModel([[asks], "done"]), tools=[tool])
-            result = await play(
-                agent, streamed=streamed, policy=lambda call, _c: None if call.tool == "inner" or judges() else None
-            )
+            policy: Any = lambda seen, _context: "allow" if seen.tool == "inner" or not judges() else "ask"  # noqa: E731
+            result = await play(agent, streamed=streamed, policy=policy)
             read = str(inner.model.calls[-1].input)  # type: ignore[union-attr]
     assert called == []
     assert "its server changed its description" in read

@@ -17,7 +17,7 @@ from ..core.preview import Preview, Text
 from .backends.backend import Backend
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool, ToolProblem
 from .context import RunContextWrapper, ToolContext
-from .filesystem.problems import shown
+from .filesystem.problems import PathRefused, shown
 from .filesystem.search import Found, SearchQuery, printable
 from .filesystem.staging import Change
 from .filesystem.text_edit import edit_fault
@@ -118,6 +118,15 @@ class ChangingTool(FileTool):
         if why is not None:
             raise ToolProblem(why)
 
+    def edit(self, params: Any) -> Prepared:
+        """Validate edited arguments; a path at which no file can be, as the files are, is refused to its editor."""
+        prepared = super().edit(params)
+        try:
+            self.files.fits(prepared.params["path"])
+        except PathRefused as error:
+            raise InvalidArguments(f"The arguments of {self.name} are invalid: {error}") from None
+        return prepared
+
     async def preview(self, params: Any) -> Preview:  # type: ignore[override]  # a tool that looks may be awaited
         """Show the file as it is and as it would be."""
         return await asyncio.to_thread(self._shown, params)
@@ -126,6 +135,7 @@ class ChangingTool(FileTool):
         try:
             change = self._planned(params)
             self.files.check(change)
+            self.files.fits(change.path)
             return preview_of([change])
         except ToolProblem as error:
             plain = super().preview(params)

@@ -138,7 +138,7 @@ class Backend(abc.ABC):
         with self.alone():
             for change in changes:
                 self.check(change)
-                self._fits(self.parts(change.path))
+                self.fits(change.path)
                 if digest_of(self.look(change.path)) != digest_of(change.before):
                     raise FileChanged(
                         f"{shown(change.path)} was changed since it was looked at, so nothing was changed. "
@@ -147,8 +147,9 @@ class Backend(abc.ABC):
             for change in changes:
                 self.put(self.parts(change.path), change.after)
 
-    def _fits(self, parts: Parts) -> None:
-        """Refuse a file in the place of a directory, and a directory in that of a file."""
+    def fits(self, path: str) -> None:
+        """Refuse a path where a file is in the place of a directory, or a directory in that of the file."""
+        parts = self.parts(path)
         path = "/".join(parts)
         above = {"/".join(parts[:depth]) for depth in range(1, len(parts))}
         for name in self.names():

@@ -184,6 +184,15 @@ class Workspace:
                 raise PathRefused(f"The path {shown(path)} is refused: what is in {name!r} may be read, not changed.")
         return parts
 
+    def fits(self, path: str) -> None:
+        """Refuse a path where a file is in the place of a directory, a directory in that of the file, or a link."""
+        parts = parts_of(path)
+        try:
+            with self.jail.file(parts):
+                pass
+        except FileMissing:
+            pass
+
     def entries(self, path: str = ".") -> list[Entry]:
         """List a directory, by name."""
         with self.jail.directory(parts_of(path, directory=True)) as here, os.scandir(here) as found:
