@@ -249,12 +249,13 @@ class StartCall(RunCommand, frozen=True):
 
 
 class VoidCall(RunCommand, frozen=True):
-    """Propose a call anew because what was shown is not what would run."""
+    """Propose a call anew because what was shown is not what would run, or its tool takes other `terms` now."""
 
     call: str
     proposal: Proposal
     why: str
     tools: dict[str, Any] = {}
+    terms: Approval | None = None
 
 
 class NeedInput(RunCommand, frozen=True):

@@ -143,6 +143,8 @@ def _void_call(run: Run, c: cm.VoidCall) -> Events:
     check_proposal(c.proposal, shown.raw)
     if shown.acted:
         yield from lost_before(shown, c.why)
+        if c.terms is not None and c.terms != shown.terms:
+            yield ev.CallAskedAgain(c.call, "terms", run.now, c.terms)
         return
     yield ev.CallVoided(c.call, c.proposal, c.why, c.tools)
     call = run.calls.get(c.call)

@@ -44,7 +44,7 @@ from ..run.frame_settings import FrameSettings
 from ..states.context_data import context_now
 from ..user_errors import as_user_error, raised_by
 from .around_tool import judged, rejected_by_input, tool_hooks
-from .before_start import before_start, terms_of, unsigned
+from .before_start import OUTGROWN, before_start, outgrown, terms_of, unsigned
 from .borrowing import borrow_for_call
 from .handoff_view import filtered_view
 from .nested_frames import open_frame
@@ -87,6 +87,9 @@ async def _run(drive: Drive, call: Call) -> None:
     if "tool" in first:
         await ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
         return
+    if "terms" in first:
+        await ask_anew(drive, scope, call, tool, OUTGROWN)
+        return
     if "proof" in first and (why := await unsigned(drive, call, terms_of(call, tool))):
         await ask_anew(drive, scope, call, tool, why)
         return
@@ -118,6 +121,9 @@ async def _start(
     if now != call.proposal.tool:  # it changed while others had their word
         await ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
         return
+    if outgrown(drive.run, call, tool):
+        await ask_anew(drive, scope, call, tool, OUTGROWN)
+        return
     if why := await unsigned(drive, call, terms_of(call, tool)):  # a key may have been revoked
         await ask_anew(drive, scope, call, tool, why)
         return
@@ -127,9 +133,10 @@ async def _start(
 
 
 async def ask_anew(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, why: str) -> None:
-    """Void the approval and propose the call anew, since what would run is not what was shown."""
+    """Void the approval and propose the call anew, since what would run, or on what terms, is not what was shown."""
+    terms = tool.approval if why == OUTGROWN else None
     spec = {tool_digest(tool, call.raw): tool_spec(tool, call.raw)}
-    await drive.commit(cm.VoidCall(call.id, revised(scope, tool, call), why, spec))
+    await drive.commit(cm.VoidCall(call.id, revised(scope, tool, call), why, spec, terms))
 
 
 async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: Any) -> None:

@@ -11,7 +11,7 @@ from ...tools.base import Tool
 from ..driving.drive import Drive
 from ..facts.values import jsonable
 from .around_tool import judged
-from .before_start import terms_of, unsigned
+from .before_start import outgrown, terms_of, unsigned
 from .result_words import Result, item_of, worded
 
 _NOT_APPROVED = "Tool execution was not approved."
@@ -49,10 +49,12 @@ async def settle(drive: Drive, call_id: str) -> None:
 
 
 async def _unheard(drive: Drive, call: Call, tool: Tool | None) -> str:
-    """Return what the model is told where a person's own result had to be signed and is not; "" where it counts."""
+    """Return what the model is told of a person's own result that does not count: unsigned, or on outdated terms."""
     decision = call.decision
     if call.state not in _SAID or decision is None or decision.via != "person":
         return ""
+    if call.state == "answered" and not call.begun and tool is not None and outgrown(drive.run, call, tool):
+        return "A result was given in the tool's place on other terms than its tool takes now; it does not count."
     why = await unsigned(drive, call, terms_of(call, tool))
     return why and "A result was given in the tool's place that is not signed as it must be; it does not count."
 
