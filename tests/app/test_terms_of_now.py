@@ -20,7 +20,7 @@ BEA = Decider("bea", roles=("board",), strength="authenticated")
 BOB = Decider("bob", roles=("board",), strength="authenticated")
 FINANCE = Approval(role="finance")
 
-#: What is stricter than finance alone: the terms of the next deployment, and who lets the call run then.
+#: What is stricter than finance alone: the terms of the next deployment, and who lets the call run then, if anybody.
 STRICTER: dict[str, tuple[Approval, list[Decider]]] = {
     "another role": (Approval(role="board"), [BEA]),
     "several of another role": (Approval(role="board", quorum=2), [BEA, BOB]),
@@ -28,7 +28,7 @@ STRICTER: dict[str, tuple[Approval, list[Decider]]] = {
     "named people": (Approval(users=["bea"]), [BEA]),
     "somebody else than the requester": (Approval(role="board", not_requester=True), [BEA]),
     "a reason": (Approval(role="finance", reason="required"), [ANN]),
-    "a look": (Approval(role="finance", min_look="1ms"), [ANN]),
+    "a look": (Approval(role="finance", min_look="1h"), []),
 }
 
 
@@ -64,8 +64,9 @@ async def test_stricter_terms_hold_for_what_waits(stricter: str) -> None:
         again = await the_request(app)
         assert (effects, again.revision > first.revision) == ([], True)
         assert "other terms now" in again.reason
+        if not deciders:
+            return
         for decider in deciders:
-            await app.inbox.looked(await the_request(app), by=decider)
             await app.inbox.approve(await the_request(app), by=decider, note="as agreed")
         assert (await run.result(20)).final_output == "done"
     assert effects == [("pay", "ada", 5)]

@@ -64,7 +64,9 @@ def outgrown(run: Run, call: Call, tool: Tool) -> bool:
     if own is None or own in (call.proposal.terms, call.terms) or call.state == "supplied":
         return False
     if call.decision is None and not call.by.startswith(BY_GRANT):
-        return call.state == "asked"  # else a policy, or a callable of the tool, let it run: its word is not on these terms
+        return (
+            call.state == "asked"
+        )  # else a policy, or a callable of the tool, let it run: its word is not on these terms
     return not asked_otherwise(call) and not meets_now(run, call, own)
 
 
