@@ -14,7 +14,7 @@ from .beside_events import Mark, ReviewWord
 from .events import Decision, GrantTerms, Guarded, Proposal, Report, Wants, Watch
 from .items import Item
 from .people import Decider
-from .policy import Verdict
+from .policy import Approval, Verdict
 from .preview import Preview
 from .usage import Counts
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from ...core.gate import meets_now
+from ...core.newest_terms import meets_now
 from ...core.policy import Approval
 from ...core.records import BY_GRANT
 from ...core.run import Call, Run
