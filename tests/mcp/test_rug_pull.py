@@ -13,7 +13,7 @@ from keyturn.models.scripted.model import function_call
 from keyturn.testing import ScriptedModel, approve_all
 from keyturn.testing.suites.tool_case import script
 from tests.mcp.conftest import Inside, calling, liar
-from tests.playing import play, through_text
+from tests.playing import asked, play, through_text
 
 
 @pytest.mark.parametrize("cached", [False, True], ids=["listed", "cached"])
@@ -230,9 +230,12 @@ async def test_what_any_rule_let_run_is_compared_with_the_newest_listing(where: 
             asks = function_call("inner", {"input": "x"}, call_id="o")
             tool = inner.as_tool("inner", "Says.", run_config=RunConfig())
             agent = Agent("outer", model=ScriptedModel([[asks], "done"]), tools=[tool])
-            policy: Any = lambda seen, _context: "allow" if seen.tool == "inner" or not judges() else "ask"  # noqa: E731
-            result = await play(agent, streamed=streamed, policy=policy)
-            read = str(inner.model.calls[-1].input)  # type: ignore[union-attr]
+
+            def lets(seen: Any, _context: Any) -> str:
+                return "allow" if seen.tool == "inner" or not judges() else "ask"
+
+            result = await play(agent, streamed=streamed, policy=lets)
+            read = str(asked(inner)[-1].input)
     assert called == []
     assert "its server changed its description" in read
     assert result is not None
