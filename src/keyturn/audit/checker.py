@@ -122,6 +122,11 @@ def _check_log(taken: _Taken, outside: Outside, report: CheckReport) -> _Read | 
             report.add(fault.invariant, taken.run, position, fault.what)
             outside.unread(taken.run)
             return None
+    fault = read.end()
+    if fault is not None:
+        report.add(fault.invariant, taken.run, len(taken.lines), fault.what)
+        outside.unread(taken.run)
+        return None
     outside.compare_effects(read.automaton, report)
     if read.stuck():
         report.add("I6", taken.run, len(taken.lines) - 1, "the run is open, and there is nothing that could move it")
@@ -154,6 +159,14 @@ class _Read:
         self.started_at = step.at if self.run.seq == 1 else self.started_at
         for event in step.events:
             outside.heard(self.automaton, event)
+        return None
+
+    def end(self) -> Broken | None:
+        """Return what is wrong with a log that ends here."""
+        try:
+            self.automaton.whole()
+        except Broken as broken:
+            return broken
         return None
 
     def stuck(self) -> bool:
