@@ -198,5 +198,3 @@ async def test_never_again_holds_in_a_fork_too(streamed: bool) -> None:
     assert (await desk.go_on(fork.id, streamed)).final_output == "done"
     assert paid == []
     assert await desk.kept() == []
-
-

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..core import events as ev
 from ..core.people import Decider
 from .calls import WAITING, AuditedCall, Broken, need
-from .deciders import behind_glass, outside, two_steps
 from .crossing import Crossing
+from .deciders import behind_glass, outside, two_steps
 from .grants import GRANT
 
 _LONGEST_MS = 31 * 24 * 3_600_000

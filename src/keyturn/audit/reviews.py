@@ -35,8 +35,8 @@ class AuditedReview:
 class Reviews(Counting):
     """Tracks the reviews of one run; `due_review` is the one that the next event must ask for.
 
-    `bound_to` is the run to which decisions are bound: another one in the lines that a fork copied. Of these nobody here
-    can say whether a call is of the sample, and `may_be_drawn` is the one of which the next event may say so.
+    `bound_to` is the run to which decisions are bound: another one in the lines that a fork copied. Whether a call of
+    these is of the sample cannot be said here, and `may_be_drawn` is the one of which the next event may say so.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,9 @@ class Reviews(Counting):
         asked = (event.call, event.why, event.deciders)
         copied = due is None and self.may_be_drawn == event.call and event.why == "sample"
         self.may_be_drawn = ""
-        need(copied or due == asked, "I8", f"others were asked about call {event.call} for another reason than there was")
+        need(
+            copied or due == asked, "I8", f"others were asked about call {event.call} for another reason than there was"
+        )
         call = copy(self.at(event.call))
         before = self.reviews.get(event.call)
         revision = 1 if before is None else before.revision + 1

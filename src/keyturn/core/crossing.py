@@ -87,7 +87,7 @@ def was_restored(run: Run, event: ev.RunRestored) -> None:
 
 
 def was_forked(run: Run, event: ev.RunForked) -> None:
-    """Bind what is decided from here on to another run; what was to be reviewed or told elsewhere stays with the first."""
+    """Bind what is decided from here on to another run; what is to be reviewed, or told to counts, stays behind."""
     run.copied_from = "" if event.run == run.id else event.run
     run.reviews = {name: review for name, review in run.reviews.items() if review.said is not None}
     run.owed = {}

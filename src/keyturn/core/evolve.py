@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from . import events as ev
 from . import crossing, lending, noting, queueing, quota
+from . import events as ev
 from .moves import ask_before_acting, drop_below, let_run, move, open_calls, read_in, troubled
 from .noting import unmarked
 from .policy import BY_BREAKER

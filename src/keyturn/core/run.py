@@ -309,7 +309,9 @@ def call_digest(run: Run, call: Call) -> str:
     """Return the digest that an approval of this call is bound to."""
     text = call.text
     basis = None if call.preview is None else call.preview.basis
-    bound = bound_words(run.copied_from or run.id, call.id, call.agent, call.proposal.tool, canonical_of(text), basis, call.asks)
+    bound = bound_words(
+        run.copied_from or run.id, call.id, call.agent, call.proposal.tool, canonical_of(text), basis, call.asks
+    )
     if call.renewed:  # nor on the same asking of the same copy, when that is brought back a second time
         bound.append(canonical(call.renewed))
     if call.need is not None:

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from ..core.people import Decider, Proof, Strength, barred, reads_as
+from ..core.lookalikes import looks_as
+from ..core.people import Decider, Proof, Strength, barred
 from ..core.policy import Approval
 from . import events as ev
 
@@ -234,7 +235,7 @@ def fold(entries: Iterable[ev.Entry], directory: Directory | None = None) -> Dir
 
 def _person_added(d: Directory, e: ev.PersonAdded, entry: ev.Entry) -> None:
     d.people[e.person] = Person(e.person, e.name, e.kind, entry.at)
-    d.alike[reads_as(e.person)] = e.person
+    d.alike[looks_as(e.person)] = e.person
 
 
 def _person_removed(d: Directory, e: ev.PersonRemoved, entry: ev.Entry) -> None:

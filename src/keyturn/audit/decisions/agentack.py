@@ -19,8 +19,9 @@ from ...core import events as ev
 from ...core.call_ids import is_below
 from ...core.digest import canonical
 from ..calls import AuditedCall, Broken, request_name
-from ..deciders import agree, objection, quorum, takes_people, whose_word
+from ..deciders import agree, objection, quorum, takes_people
 from ..grants import GRANT
+from ..voices import heard
 from .calls import CallBook
 
 #: The policy with which a trace is to be checked: everything that runs takes an approval of its own.
@@ -251,8 +252,8 @@ class Trace:
         if objection(call.terms, made.decider, self._book.requester, made.proof):
             return False
         agreeing = {by: vote for by, vote in call.votes.items() if agree(vote, made)} | {made.by or "": made}
-        voices = {whose_word(vote) for vote in agreeing.values()}
-        return wait == "asking" or len(voices) >= quorum(call.terms, made.verdict)
+        voices = heard(vote.decider for vote in agreeing.values())
+        return wait == "asking" or voices >= quorum(call.terms, made.verdict)
 
     def _granted(self, call: AuditedCall, name: str) -> bool:
         """Return whether a grant is there, is about the call's tool and approves it, and has not run out."""
