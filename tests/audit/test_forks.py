@@ -224,3 +224,40 @@ def test_a_restore_and_a_fork_ask_anew_by_one_rule() -> None:
     fork = copied(half()).call()
     for call in (here, fork):
         assert (call.votes, call.confirmed, call.looks, call.asks, call.revoked) == ({}, None, {}, 1, True)
+
+
+def test_counts_of_several_runs_are_told_once_of_what_a_fork_copied() -> None:
+    watch = ev.Watch("5e1f", 1_000, ("rejected",))
+    pen = asked(tool("c0", ""), tool("c1", "ask"))
+    pen(cm.Screen(CALL, Verdict("ask"), watched=(watch,)))
+    pen.decide("reject", by=ANN)
+    assert len(pen.run.owed) == 1
+    fork = copied(pen)
+    assert fork.run.owed == {}
+    assert fault(fork.log.steps, fork.run.id) == ""
+
+
+def test_a_drill_and_a_call_of_a_model_that_talks_on_are_forked_by_the_same_rule() -> None:
+    for more in ({"drill": 9_000_000}, {"barrier": False}):
+        pen = asked(tool("c0", "ask", terms=Approval(role="ops", min_look="5s")), **more)
+        shown = call_digest(pen.run, pen.call())
+        pen(cm.Look(CALL, shown, ANN), cm.MarkCall(CALL, shown, "snooze", BOB, pen.now + 9_000))
+        fork = copied(pen)
+        assert (fork.call().looks, fork.call().snoozes, fork.call().asks) == ({}, {}, 1)
+        assert fault(fork.log.steps, fork.run.id) == ""
+
+
+def test_a_former_fork_can_be_forked() -> None:
+    """Earlier versions bound what they copied to the fork, which was right for what is over."""
+    pen = asked(tool("c0", "ask"), tool("c1", "ask"))
+    pen.decide("reject", by=ANN)
+    began = pen.log.steps[0].events[0]
+    assert isinstance(began, ev.RunStarted)
+    first = replace(began, run="5e1f", about={"forked_from": {"run": "run", "at": 3}})
+    former = Pen(Log([ev.Step(0, [first, *pen.log.steps[0].events[1:]]), pen.log.steps[1]]))
+    former.decide("reject", by=ANN)
+    former.end()
+    assert fault(former.log.steps, "5e1f") == ""
+    fork = copied(former)
+    assert (fork.run.about["forked_from"], fork.call("r/1.1").asks) == ({"run": "5e1f", "at": 4}, 1)
+    assert fault(fork.log.steps, fork.run.id) == ""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, App, Inbox, MemoryJournal, NotAllowed, Runner, RunState, UserError
+from keyturn import Agent, App, Inbox, MemoryJournal, MemorySession, NotAllowed, RunConfig, Runner, RunState, UserError
 from keyturn.audit.checker import check
 from keyturn.journal.rows import Query
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
@@ -62,11 +62,11 @@ class Desk:
     async def forks(self, run: str, count: int = 3) -> list[Any]:
         return [await self.request((await self.app.fork(run)).id) for _ in range(count)]
 
-    async def go_on(self, run: str, streamed: bool = False) -> Any:
+    async def go_on(self, run: str, streamed: bool = False, **options: Any) -> Any:
         state = await RunState.load(self.journal, run, self.agent)
         if not streamed:
-            return await Runner.run(self.agent, state)
-        result = Runner.run_streamed(self.agent, state)
+            return await Runner.run(self.agent, state, **options)
+        result = Runner.run_streamed(self.agent, state, **options)
         async for _ in result.stream_events():
             pass
         return result
@@ -75,11 +75,11 @@ class Desk:
         return [found.what for found in (await check(self.journal)).violations]
 
 
-async def nobody_has(desk: Desk, row: Any) -> None:
+async def nobody_has(desk: Desk, row: Any, **options: Any) -> None:
     """A request of a fork shows nobody's vote, confirmation, look or mark."""
     shown = row.request
     assert (shown.votes, shown.confirmed, shown.looked, shown.claim, shown.snoozed) == ((), None, (), None, ())
-    await desk.go_on(row.run)
+    await desk.go_on(row.run, **options)
     assert paid == []
 
 
@@ -197,4 +197,64 @@ async def test_never_again_holds_in_a_fork_too(streamed: bool) -> None:
     assert [each.revoked for each in await desk.inbox.grants(Query(run=fork.id))] == [False]
     assert (await desk.go_on(fork.id, streamed)).final_output == "done"
     assert paid == []
+    assert await desk.kept() == []
+
+
+async def test_a_fork_of_a_run_that_waits_on_its_session_has_nobodys_vote() -> None:
+    desk = Desk(quorum=2)
+    kept = dict[str, MemorySession]()
+    queue = RunConfig(paused_session="queue")
+
+    def session(name: str) -> MemorySession:
+        return kept.setdefault(name, MemorySession(name))
+
+    app = App([desk.agent], desk.journal, worker=False, sessions=session, run_config=queue)
+    first, second = [await app.start("clerk", "go", session_id="s", requester=REQUESTER) for _ in range(2)]
+    await desk.go_on(first.id, session=kept["s"])
+    row = await desk.inbox.approve(await desk.request(first.id), by=ANN)
+    for origin in (first, second):
+        fork = await app.fork(origin.id)
+        assert await desk.kept() == []
+        if origin is first:
+            await nobody_has(desk, await desk.request(fork.id), session=kept["s"])
+    assert (await desk.inbox.get(row.id)).request.votes != (), "the first keeps its own"
+
+
+async def test_two_copies_of_a_state_share_no_word() -> None:
+    desk = Desk(confirm=True, role="ops")
+    row = await desk.waiting()
+    text = (await RunState.load(desk.journal, row.run, desk.agent)).to_string()
+    one, other = [await RunState.from_string(desk.agent, text) for _ in range(2)]
+    one.add_input("Be quick.")
+    assert other.undelivered.empty
+    with pytest.raises(NotAllowed):  # a name on a state proves nothing
+        other.approve(other.get_interruptions()[0], by="eve")
+    result = await Runner.run(desk.agent, other, journal=desk.journal)
+    assert [item.request.confirmed for item in result.interruptions] == [None]
+    assert paid == []
+
+
+async def test_a_conversation_that_is_continued_brings_no_vote_along() -> None:
+    desk = Desk(quorum=2)
+    row = await desk.inbox.approve(await desk.waiting(), by=ANN)
+    state = await RunState.load(desk.journal, row.run, desk.agent)
+    paused = await Runner.run(desk.agent, state)
+    await desk.inbox.cancel(row.run, by=ANN, why="begin again")
+    again = await Runner.run(desk.agent, paused.to_input_list(), journal=desk.journal)
+    assert (again.final_output, again.interruptions) == ("done", []), "its model reads that the call was not executed"
+    twin = await desk.app.start("clerk", "go", requester=REQUESTER)
+    await desk.go_on(twin.id)
+    await nobody_has(desk, await desk.request(twin.id))
+    assert await desk.kept() == []
+
+
+async def test_many_alike_are_decided_each_for_itself() -> None:
+    desk = Desk(quorum=2)
+    row = await desk.inbox.approve(await desk.waiting(), by=ANN)
+    await desk.forks(row.run, 2)
+    alike = await desk.inbox.alike(row)
+    outcomes = await desk.inbox.approve_all(alike, by=BOB)
+    assert sorted(each.state for each in await desk.inbox.list()) == ["open", "open"]
+    assert len(outcomes) == len(alike)
+    assert (await desk.inbox.get(row.id)).state == "approve"
     assert await desk.kept() == []
