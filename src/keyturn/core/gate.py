@@ -365,7 +365,8 @@ def _agreeing(run: Run, call: Call, decision: ev.Decision) -> dict[str, ev.Decis
         alike = (vote.verdict, vote.args, vote.basis) == (decision.verdict, decision.args, decision.basis)
         return alike and same(vote.output, decision.output)
 
-    fresh = {by: vote for by, vote in call.votes.items() if limit is None or run.now <= vote.at + limit}
+    own = {by: vote for by, vote in call.votes.items() if vote.digest == decision.digest}
+    fresh = {by: vote for by, vote in own.items() if limit is None or run.now <= vote.at + limit}
     return {by: vote for by, vote in fresh.items() if agrees(vote)}
 
 
