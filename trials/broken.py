@@ -52,7 +52,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "digest without the run",
         "I4 a decision of another run is none of this one",
-        Edit(call_digest, "run.copied_from or run.id, call.id,", "'', '',"),
+        Edit(call_digest, "bound_words(named, call.id,", "bound_words('', '',"),
         Edit(state.RunState._pending, "(shown.run, shown.digest) != (run_id, digest)", "shown.digest != digest"),
     ),
     mutant(

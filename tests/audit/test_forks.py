@@ -62,6 +62,13 @@ def bound_to(digest: str) -> Change:
     return change
 
 
+def renamed(pen: Pen) -> ev.Step:
+    """The first line of a log, as a fork of it would copy it."""
+    began, *more = pen.log.steps[0].events
+    assert isinstance(began, ev.RunStarted)
+    return ev.Step(0, [replace(began, run="fork", copied_from="run"), *more])
+
+
 def half() -> Pen:
     """A call that takes two people, of whom one has voted."""
     pen = on(quorum=2)
@@ -123,9 +130,7 @@ def test_what_waits_in_a_fork_asks_anew_and_what_was_let_run_is_not_in_it() -> N
     approved = asked(tool("c0", "ask"), tool("c1", "ask"))
     approved.decide("approve")
     for pen in (approved, half()):
-        began = pen.log.steps[0].events
-        first = ev.Step(0, [replace(began[0], run="fork", copied_from="run"), *began[1:]])  # type: ignore[arg-type]
-        forged = [first, *pen.log.steps[1:], ev.Step(1, [ev.RunForked("fork", "run", len(pen.log))])]
+        forged = [renamed(pen), *pen.log.steps[1:], ev.Step(1, [ev.RunForked("fork", "run", len(pen.log))])]
         assert fault(forged, "fork") == "I1"
 
 
@@ -185,11 +190,9 @@ def test_an_agent_that_began_on_an_approval_begins_on_it_once() -> None:
     pen(reply(tool("c0", "ask"), frame=CALL))
     fork = copied(pen)
     assert (fork.state(), list(fork.run.calls)) == ("asked", [CALL])
-    began = pen.log.steps[0].events
-    first = ev.Step(0, [replace(began[0], run="fork", copied_from="run"), *began[1:]])  # type: ignore[arg-type]
     inner = f"{CALL}/1.0"
     tail = ev.Step(0, [ev.CallAskedAgain(inner, "forked", 0), ev.RunForked("fork", "run", len(pen.log))])
-    assert fault([first, *pen.log.steps[1:], tail], "fork") == "I1"
+    assert fault([renamed(pen), *pen.log.steps[1:], tail], "fork") == "I1"
     unasked = copied(nested(tool("c0", "ask")))
     assert unasked.state(inner) == "asked"
     assert fault(unasked.log.steps, unasked.run.id) == ""

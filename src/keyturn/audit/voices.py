@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ..core.lookalikes import TWINS
 from ..core.people import Decider
@@ -55,23 +55,24 @@ def heard(people: Iterable[Decider | None]) -> int:
     for_whom = defaultdict[str, set[str]](set)
     for who in people:
         for_whom["" if who is None else reads(who.id)].add("" if who is None else reads(who.acting_for or who.id))
-    spoken = dict[str, str]()  # by speaker
-    count = 0
-    for speaker in for_whom:
-        came_from, waiting = {speaker: ("", "")}, [speaker]
-        while waiting:
-            at = waiting.pop()
-            taken = {place: by for by, place in spoken.items()}
-            free = sorted(for_whom[at] - taken.keys())
-            if free:
-                count += 1
-                _shift(spoken, came_from, at, free[0])
-                break
-            for place in for_whom[at]:
-                if taken[place] not in came_from:
-                    came_from[taken[place]] = (at, place)
-                    waiting.append(taken[place])
-    return count
+    spoken = dict[str, str]()
+    return sum(_is_heard(speaker, for_whom, spoken) for speaker in for_whom)
+
+
+def _is_heard(speaker: str, for_whom: Mapping[str, set[str]], spoken: dict[str, str]) -> bool:
+    """Find whom one more speaks for; others may speak for somebody else then. `spoken` is by speaker."""
+    came_from, waiting = {speaker: ("", "")}, [speaker]
+    while waiting:
+        at = waiting.pop()
+        taken = {place: by for by, place in spoken.items()}
+        free = sorted(for_whom[at] - taken.keys())
+        if free:
+            _shift(spoken, came_from, at, free[0])
+            return True
+        for place in [place for place in for_whom[at] if taken[place] not in came_from]:
+            came_from[taken[place]] = (at, place)
+            waiting.append(taken[place])
+    return False
 
 
 def one_voice(one: Decider | None, other: Decider | None) -> bool:
