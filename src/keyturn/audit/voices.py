@@ -60,7 +60,7 @@ def heard(people: Iterable[Decider | None]) -> int:
 
 
 def _is_heard(speaker: str, for_whom: Mapping[str, set[str]], spoken: dict[str, str]) -> bool:
-    """Find whom one more speaks for; others may speak for somebody else then. `spoken` is by speaker."""
+    """Find whom one more speaks for, though others may speak for somebody else then."""
     came_from, waiting = {speaker: ("", "")}, [speaker]
     while waiting:
         at = waiting.pop()
