@@ -91,7 +91,9 @@ def quorum() -> Cast:
 
 def expiry() -> Cast:
     """A request that runs out is asked again, or goes to others; what was said before counts for nothing."""
-    terms = Approval(users=["bob", "eve"], quorum=2, expires="2s", on_expiry="escalate", escalate_to=["ann", "role:chief"])
+    terms = Approval(
+        users=["bob", "eve"], quorum=2, expires="2s", on_expiry="escalate", escalate_to=["ann", "role:chief"]
+    )
     again = Approval(role="pay", expires="1s", on_expiry="ask_again", max_asks=2, execute_by="1s")
     script = ((pays("a", terms), pays("b", again, item=1)),)
     second = "r/1.1"
@@ -127,17 +129,25 @@ def grant() -> Cast:
 
 
 def doubt() -> Cast:
-    """Calls whose process died: one that asks people, one that may repeat, one whose tool can tell."""
-    script = ((pays("a", Approval(role="pay", execute_by="2s")), pays("b", gate="allow", recover="retry", item=1),
-               pays("c", gate="allow", recover="probe", item=2)),)  # fmt: skip
+    """A call whose process died, whose tool may know what became of it, and whose approval goes stale."""
+    script = ((pays("a", Approval(role="pay", execute_by="2s"), recover="probe"),),)
+    acts = [*worker((ALLOW,), script), time_passes(), simple("the run is cancelled", CANCEL)]
+    acts += [lose(), finish(failed=True), say(ANN, "approve"), say(ANN, "edit"), say(ANN, "reject"), say(MAL, "retry")]
+    acts += [probe(), probe(found="ran"), withdraw(ANN), say(ANN, "retry"), say(BOB, "retry"), void()]
+    acts += [say(ANN, "retry", how=Say(back=1)), say(BOB, "ran"), say(BOB, "did_not_run"), start(tool="t2")]
+    return Cast("doubt", "a call that was started and lost", beginning(), tuple(acts), 3 * UNIT, asks=4)
+
+
+def several() -> Cast:
+    """Three calls of one reply: one that asks, one that may repeat, one of which nobody knows what became."""
+    script = ((pays("a", Approval(role="pay")), pays("b", gate="allow", recover="retry", item=1),
+               pays("c", gate="allow", item=2, last=True)),)  # fmt: skip
     calls = ("r/1.0", "r/1.1", "r/1.2")
-    acts = [*worker((ALLOW,), script, calls), time_passes(), simple("the run is cancelled", CANCEL)]
+    acts = [*worker((ALLOW,), script, calls), simple("the run is cancelled", CANCEL)]
     acts += [act for call in calls for act in (lose(call), finish(call, failed=True))]
-    acts += [say(ANN, "approve"), say(ANN, "reject"), say(MAL, "retry"), probe(), probe("r/1.2")]
-    acts += [probe("r/1.2", "ran"), withdraw(ANN), withdraw(ANN, "r/1.2")]
-    acts += [say(who, "retry", call) for who in (ANN, BOB) for call in (CALL, "r/1.2")]
-    acts += [say(ANN, "retry", how=Say(back=1)), say(BOB, "ran"), say(BOB, "did_not_run"), say(ANN, "ran", "r/1.2")]
-    return Cast("doubt", "calls that were started and lost, retried and resolved", beginning(), tuple(acts), 3 * UNIT)
+    acts += [say(ANN, "approve"), say(ANN, "reject"), probe("r/1.2"), withdraw(ANN)]
+    acts += [say(who, verdict, "r/1.2") for who in (ANN, NED) for verdict in ("retry", "ran")]
+    return Cast("several", "three calls of one reply, started and lost", beginning(), tuple(acts), UNIT)
 
 
 def question() -> Cast:
@@ -149,7 +159,9 @@ def question() -> Cast:
     acts += [say(who, verdict) for who in (ANN, EVE, ZOE) for verdict in ("approve", "answer", "reject")]
     acts += [say(ANN, "answer", how=Say(back=1)), say(ANN, "approve", how=Say(back=1)), say(ANN, "retry"), void()]
     acts += [say(ANN, "ran"), finish(failed=True), start(tool="t2")]
-    return Cast("question", "a tool that asks, and a tool that changes", beginning((2, 0, 0, 0)), tuple(acts), 3 * UNIT)
+    return Cast(
+        "question", "a tool that asks, and a tool that changes", beginning((2, 0, 0, 0)), tuple(acts), 3 * UNIT, asks=3
+    )
 
 
 def policy() -> Cast:
@@ -183,7 +195,7 @@ def steps() -> Cast:
 def restore() -> Cast:
     """A store that is copied, lost and brought back, twice; what ran after the copy is on no record."""
     terms = Approval(role="pay", quorum=2, execute_by="3s")
-    script = ((pays("a", terms),), (pays("b", Approval(role="pay")),))
+    script = ((pays("a", terms, recover="probe"),), (pays("b", Approval(role="pay")),))
     calls = ("r/1.0", "r/2.0")
     acts = [*worker((ALLOW,), script, calls), copy_store(), restore_store(), settle_store(), go_on()]
     acts += [say(who, "approve", call) for who in (ANN, BOB) for call in calls]
@@ -202,7 +214,9 @@ def drill() -> Cast:
     acts += [say(who, verdict) for who in (ANN, BOB, EVE, MAL) for verdict in ("approve", "reject", "edit", "answer")]
     acts += [say(ANN, "approve", how=Say(grants="g1")), withdraw(ANN), simple("the run is cancelled", CANCEL)]
     acts += [copy_store(), restore_store(), settle_store(), go_on()]
-    return Cast("drill", "a drill, of which nothing runs", beginning((0, 0, 1, 1), BEGUN + 4 * UNIT), tuple(acts), 5 * UNIT)
+    return Cast(
+        "drill", "a drill, of which nothing runs", beginning((0, 0, 1, 1), BEGUN + 4 * UNIT), tuple(acts), 5 * UNIT
+    )
 
 
 def fork() -> Cast:
@@ -231,5 +245,5 @@ def _forked(name: str, what: str, terms: Approval, more: tuple[Act, ...]) -> Cas
 
 CASTS: dict[str, Callable[[], Cast]] = {
     made.__name__: made
-    for made in (quorum, expiry, grant, doubt, question, policy, steps, restore, drill, fork, fork_steps)
+    for made in (quorum, expiry, grant, doubt, several, question, policy, steps, restore, drill, fork, fork_steps)
 }

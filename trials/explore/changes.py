@@ -1,8 +1,7 @@
-"""What happens to a world without a command: time passes, a policy is replaced, a run is forked, a store is restored."""
+"""What happens to a world without a command: time passes, policies change, runs are forked, stores are restored."""
 
 from __future__ import annotations
 
-import itertools
 from unittest import mock
 
 from msgspec.structs import replace
@@ -51,8 +50,8 @@ def fork_run() -> Act:
         left, last = spend(world, FORKS), world.still[0]
         if left is None or last is None:
             return None
-        names = (f"fork-{number}" for number in itertools.count(len(world.runs)))
-        with mock.patch.object(fork, "new_id", lambda: next(names)), mock.patch.object(fork, "new_salt", str):
+        name = f"fork-{len(world.runs)}"
+        with mock.patch.object(fork, "new_id", return_value=name), mock.patch.object(fork, "new_salt", str):
             try:
                 made = fork.forked(Log(list(world.logs[0])), None, world.clock)
             except KeyturnError:

@@ -51,7 +51,8 @@ def heard(book: Book, events: list[ev.AnyEvent], done: Done) -> Book:
     """Return what is known after a step; raise `Broken` for a promise that it breaks."""
     for event in events:
         book = _HEARS[type(event)](book, event, done)
-    names = {type(event) for event in events}
+    names = [type(event) for event in events]
+    need(names.count(ev.GrantUsed) == sum(map(_granted, events)), "I1", "a standing decision was not counted as used")
     for event in events:
         if isinstance(event, ev.ApprovalWithdrawn):
             stands = book.calls[event.call].place == "ready"
@@ -59,6 +60,12 @@ def heard(book: Book, events: list[ev.AnyEvent], done: Done) -> Book:
         if isinstance(event, ev.CallDecided) and event.decision.broke_glass:
             need(ev.ReviewAsked in names, "I8", "the glass was broken, and nobody is asked to review it")
     return book
+
+
+def _granted(event: ev.AnyEvent) -> bool:
+    if isinstance(event, ev.CallDecided):
+        return event.decision.via == "grant"
+    return isinstance(event, ev.CallScreened) and event.by.startswith("grant:") and event.action == "allow"
 
 
 def _replied(book: Book, event: ev.ReplyRecorded, done: Done) -> Book:
@@ -144,10 +151,11 @@ def _decided(book: Book, event: ev.CallDecided, done: Done) -> Book:
     if told.place == "question" and told.elsewhere:
         after = "dead"  # its tool is not called again
     if after == "ready":
-        let = "grant" if made.via == "grant" else _LETS[made.verdict]
-        told = changed(told, let=let, let_at=at, judged=False, demand=None, free=made.via == "person")
+        told = changed(told, let_at=at, judged=False, demand=None, free=made.via == "person")
         if made.via == "probe":
             told = changed(told, acted=False, truly=False)
+        else:
+            told = changed(told, let="grant" if made.via == "grant" else _LETS[made.verdict])
     return book.put(made.call, changed(told, place=after, args=made.args or told.args))
 
 
@@ -185,7 +193,8 @@ def _by_clock(book: Book, told: Told, made: ev.Decision, done: Done) -> tuple[Bo
 
 def _by_probe(book: Book, told: Told, made: ev.Decision, done: Done) -> tuple[Book, Told, int]:
     need(told.place == "doubt" and told.probes, "I2", f"{made.call} was decided by a check that its tool has not")
-    need(not told.truly or told.acted, "I2", f"{made.call} was let run again by a check, after a restore")
+    stands = told.let or made.verdict != "retry"
+    need(stands, "I1", f"{made.call} was let run again by a check, and what had let it run before stands no more")
     return book, told, told.let_at
 
 
@@ -265,7 +274,8 @@ def _lost(book: Book, event: ev.CallLost, done: Done) -> Book:
     if event.again:
         need(told.repeats, "I2", f"{event.call} is to start again by itself, and its tool cannot be repeated")
         return book.put(event.call, changed(told, place="ready"))
-    return book.put(event.call, _asked(told, done.now, "doubt", doubted=True, free=False))
+    let = told.let if told.place == "started" else ""
+    return book.put(event.call, _asked(told, done.now, "doubt", doubted=True, free=False, let=let))
 
 
 def _given(book: Book, event: ev.GrantGiven, done: Done) -> Book:
@@ -287,7 +297,9 @@ def _used(book: Book, event: ev.GrantUsed, done: Done) -> Book:
     need(held.tool == told.tool, "I1", f"{event.call} used a standing decision about another tool")
     if held.verdict == "approve" and told.terms is not None:
         one = may(told.terms, held.giver) and told.terms.quorum == 1 and not told.terms.confirm
-        need(one, "I1", f"{event.call} was let run by a standing decision of {held.giver}, who may not let it run alone")
+        need(
+            one, "I1", f"{event.call} was let run by a standing decision of {held.giver}, who may not let it run alone"
+        )
         need(told.terms.min_look is None, "I1", f"{event.call} takes a look, and a standing decision let it run")
     return book.grant(event.grant, replace(held, used=held.used + 1))
 
@@ -306,8 +318,9 @@ def _looked(book: Book, event: ev.CallLooked, done: Done) -> Book:
 def _restored(book: Book, event: ev.RunRestored, done: Done) -> Book:
     for name, told in book.calls.items():
         need(told.place not in ("ready", "started"), "I2", f"after a restore {name} is {told.place}, and may have run")
-        if told.place in WAITS and told.words:
-            book = book.put(name, changed(told, words=(), asking=told.asking + 1))
+        if told.place in WAITS:
+            asking = told.asking + bool(told.words)
+            book = book.put(name, changed(told, words=(), cleared=(), let="", asking=asking))
     for name, held in book.grants.items():
         if held.verdict == "approve":
             book = book.grant(name, None)

@@ -23,7 +23,6 @@ from .moves import Cast, Spares, happen
 from .seen import Seen
 from .world import World
 
-
 SAMPLE = 64  # one state in so many is read back from its log
 FAR = 1 << 40
 
@@ -107,7 +106,10 @@ class Walk:
         cast, walked = self.cast, self.walked
         world = self.path.world(state)
         spares = Spares(world)
-        for number, act in enumerate(cast.acts):
+        for place in range(len(cast.acts)):
+            # Each begins elsewhere, so that every act is among those after which nothing may have changed.
+            number = (state + place) % len(cast.acts)
+            act = cast.acts[number]
             try:
                 after = happen(cast, world, act, spares)
             except Broken as broken:
