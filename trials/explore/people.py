@@ -27,7 +27,7 @@ DEE = Decider("dee", ("pay",), "authenticated", acting_for="ann")
 EVE = Decider(REQUESTER, ("pay",), "authenticated")
 MAL = Decider("mal", ("sales",), "authenticated")
 NED = Decider("ned", ("pay",))
-ZOE = Decider("zoe", ("chief",), "authenticated")
+ZOE = Decider("zoe", ("chief", "pay"), "authenticated")
 
 FACTS: dict[str, Facts] = {
     "ann": Facts(frozenset({"pay"}), "ann"),
@@ -36,7 +36,7 @@ FACTS: dict[str, Facts] = {
     "eve": Facts(frozenset({"pay"}), "eve", requester=True),
     "mal": Facts(frozenset({"sales"}), "mal"),
     "ned": Facts(frozenset(), "ned", known=False),
-    "zoe": Facts(frozenset({"chief"}), "zoe"),
+    "zoe": Facts(frozenset({"chief", "pay"}), "zoe"),
 }
 
 WHO: dict[str, str] = {
