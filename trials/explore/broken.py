@@ -77,7 +77,7 @@ SHOWN: list[Shows] = [
     _new("policy", "a standing rejection is passed over", "I1",
          Edit(gate.screened, 'if grant.verdict == "reject":', "if False:")),
     _new("policy", "fewer than the newest policy asks for are enough", "I7",
-         Edit(gate._meets, "return known and reasoned", "return True or known and reasoned")),
+         Edit(gate.meets, "return known and reasoned", "return True or known and reasoned")),
     _new("steps", "a look of any length is enough", "I1", Edit(looking.unlooked, "if left <= 0:", "if True:")),
     _new("steps", "a look outlives its asking", "I1", Edit(noting.unmarked, "call.looks = {}", "pass")),
     _new("steps", "a confirmation outlives its asking", "I1",
