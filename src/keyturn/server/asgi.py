@@ -13,11 +13,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from ..app import App
+from ..core.errors import UserError
 from .api.v1 import api_of
-from .guard import Guard
+from .guard import Guard, TooLong, TooSlow
 from .identity import routes as entering
-from .identity.entrance import Entrance, too_many
-from .limits import Limiter, Limits, TooMany
+from .identity.entrance import Entrance, too_many, too_much
+from .limiter import Limiter
+from .limits import Limits, TooMany
 from .live import Live
 from .opening import Opening
 from .places import StreamPlaces
@@ -42,8 +44,8 @@ def serve(app: App, settings: ServerSettings | None = None) -> Guard:
 
 
 def limited(api: FastAPI) -> ASGIApp:
-    """Return the routes of an app behind the limits on how often one address asks."""
-    return Limiter(api, api.state.settings, api.state.limits)
+    """Return the routes of an app behind the limits on how often somebody asks."""
+    return Limiter(api, api.state.app, api.state.settings, api.state.limits)
 
 
 def face(app: App, settings: ServerSettings) -> FastAPI:
@@ -77,6 +79,9 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
     api.include_router(entering.router)
     api.include_router(pages.router)
     api.add_exception_handler(TooMany, too_many)
+    api.add_exception_handler(TooLong, too_much)
+    api.add_exception_handler(TooSlow, too_much)
+    api.add_exception_handler(UserError, too_much)
     api.add_exception_handler(Elsewhere, elsewhere)
     api.add_exception_handler(Barred, barred)
     api.mount("/static", static_files())

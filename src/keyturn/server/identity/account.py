@@ -164,7 +164,7 @@ async def set_password(request: Request) -> Response:
         recent = await fresh(entrance, visitor)
         proven = recent and await _proof(entrance, visitor) != "password"
         if hashed and not proven:
-            attempts.count(entrance, request, visitor.id)
+            attempts.count_own(entrance, visitor.id)
             if not await entrance.passwords.fits(hashed, text_in(form, "current")):
                 raise NotAllowed("that is not your password as it is now")
         elif not recent:
