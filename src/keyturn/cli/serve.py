@@ -95,9 +95,9 @@ def _proxies(given: list[str], *, proxied: bool) -> tuple[str, ...]:
         raise UserError("--proxy none says that no proxy names clients: leave out the other networks, or leave it out")
     if proxied and not named:
         raise UserError(
-            "people reach it by https through a proxy, and no proxy is named: all of them would share one address, and "
-            "its limits. Name the proxy by address or network, --proxy 10.0.0.5, so that its X-Forwarded-For is believed, "
-            "or say --proxy none where it sends no such header"
+            "people reach it by https through a proxy, and no proxy is named: all of them would share one address and "
+            "its limits. Name the proxy by address or network, --proxy 10.0.0.5, so that its X-Forwarded-For is "
+            "believed, or say --proxy none where it sends no such header"
         )
     return tuple(named)
 

@@ -13,8 +13,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from ..app import App
-from ..core.errors import UserError
 from .api.v1 import api_of
+from .forms import FormRefused
 from .guard import Guard, TooLong, TooSlow
 from .identity import routes as entering
 from .identity.entrance import Entrance, too_many, too_much
@@ -81,7 +81,7 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
     api.add_exception_handler(TooMany, too_many)
     api.add_exception_handler(TooLong, too_much)
     api.add_exception_handler(TooSlow, too_much)
-    api.add_exception_handler(UserError, too_much)
+    api.add_exception_handler(FormRefused, too_much)
     api.add_exception_handler(Elsewhere, elsewhere)
     api.add_exception_handler(Barred, barred)
     api.mount("/static", static_files())

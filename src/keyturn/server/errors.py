@@ -18,6 +18,7 @@ from ..core.errors import (
     UserError,
 )
 from ..core.people import ProofRefused
+from ..directory.bounds import LimitReached
 from .reading_logs import TookTooLong
 
 
@@ -40,6 +41,7 @@ _STATUS: tuple[tuple[type[Exception], int, str], ...] = (
     (ProofRefused, 403, "proof"),
     (NotAllowed, 403, "not_allowed"),
     (BadJson, 422, "bad_json"),
+    (LimitReached, 422, "limit"),
     (UserError, 422, "bad_request"),
     (TookTooLong, 503, "too_long"),
     (StorageError, 503, "storage"),

@@ -8,11 +8,19 @@ from urllib.parse import parse_qsl, unquote
 from starlette.datastructures import FormData
 from starlette.requests import Request
 
-from ..core.errors import NotAllowed, UserError
+from ..core.errors import KeyturnError, NotAllowed
 from .visitor import Visitor
 
 FIELD = "form_mark"
 _MOST_FIELDS = 400
+
+
+class FormRefused(KeyturnError):
+    """Raised for a form that no page of ours sends; it was not read.
+
+    >>> issubclass(FormRefused, KeyturnError)
+    True
+    """
 
 
 async def form_of(request: Request) -> FormData:
@@ -22,9 +30,9 @@ async def form_of(request: Request) -> FormData:
     if not body:
         return FormData()
     if kind != "application/x-www-form-urlencoded":
-        raise UserError("a form is sent as application/x-www-form-urlencoded")
+        raise FormRefused("a form is sent as application/x-www-form-urlencoded")
     if body.count(b"&") >= _MOST_FIELDS:
-        raise UserError(f"a form has at most {_MOST_FIELDS} fields")
+        raise FormRefused(f"a form has at most {_MOST_FIELDS} fields")
     return FormData(parse_qsl(body.decode("latin-1"), keep_blank_values=True))
 
 

@@ -16,6 +16,7 @@ from ...core.policy import milliseconds
 from ...proofs.base import Site
 from ..address import client_of, network_of
 from ..errors import refused
+from ..forms import FormRefused
 from ..guard import TooLong, TooSlow
 from ..limits import Limits, TooMany
 from ..settings import ServerSettings
@@ -160,7 +161,7 @@ async def too_much(_request: Request, error: Exception) -> Response:
 _BODIES: tuple[tuple[type[Exception], int, str], ...] = (
     (TooLong, 413, "too_long"),
     (TooSlow, 408, "too_slow"),
-    (UserError, 422, "bad_request"),
+    (FormRefused, 400, "refused"),
 )
 _BROWSERS = (("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
 _SYSTEMS = (("Android", "Android"), ("iPhone", "iPhone"), ("iPad", "iPad"), ("Windows", "Windows"), ("Mac OS", "Mac"))
