@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -23,6 +22,7 @@ from .limits import Limits, TooMany
 from .live import Live
 from .opening import Opening
 from .places import StreamPlaces
+from .reading_logs import LogReaders
 from .settings import ServerSettings
 from .visitor import Visitor
 from .web import routes as pages
@@ -73,9 +73,9 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
     api.state.live = live
     api.state.limits = Limits()
     api.state.places = StreamPlaces()
-    api.state.busy = asyncio.Semaphore(1)
     api.state.entrance = Entrance(app, settings, api.state.limits, _drawn)
-    api.mount("/v1", api_of(app, settings, live, api.state.limits))
+    api.state.readers = LogReaders()
+    api.mount("/v1", api_of(app, settings, live, api.state.limits, api.state.readers))
     api.include_router(entering.router)
     api.include_router(pages.router)
     api.add_exception_handler(TooMany, too_many)

@@ -19,7 +19,7 @@ from ..core.errors import (
 )
 from ..core.people import ProofRefused
 from ..directory.bounds import LimitReached
-from .reading_logs import TookTooLong
+from .reading_logs import AtWork, TookTooLong
 
 
 class Refused(NamedTuple):
@@ -44,6 +44,7 @@ _STATUS: tuple[tuple[type[Exception], int, str], ...] = (
     (LimitReached, 422, "limit"),
     (UserError, 422, "bad_request"),
     (TookTooLong, 503, "too_long"),
+    (AtWork, 429, "too_many"),
     (StorageError, 503, "storage"),
     (KeyturnError, 400, "refused"),
 )
