@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from urllib.parse import parse_qsl, unquote
 
-from starlette.datastructures import FormData
+from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 
 from ..core.errors import KeyturnError, NotAllowed
@@ -33,7 +33,8 @@ async def form_of(request: Request) -> FormData:
         raise FormRefused("a form is sent as application/x-www-form-urlencoded")
     if body.count(b"&") >= _MOST_FIELDS:
         raise FormRefused(f"a form has at most {_MOST_FIELDS} fields")
-    return FormData(parse_qsl(body.decode("latin-1"), keep_blank_values=True))
+    fields: list[tuple[str, str | UploadFile]] = [*parse_qsl(body.decode("latin-1"), keep_blank_values=True)]
+    return FormData(fields)
 
 
 def text_in(form: FormData, name: str) -> str:
