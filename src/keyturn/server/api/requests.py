@@ -179,15 +179,20 @@ async def get_form(here: Here, request: IdPath) -> Any:
 
 
 @routes.add("GET", "/requests/{request}/alike", scope="read", gives=RequestPage, errors=(404,))
-async def list_alike(here: Here, request: IdPath) -> Any:
-    """Return the open requests of the same tool with the same arguments, of whatever run."""
+async def list_alike(here: Here, request: IdPath, after: After = None) -> Any:
+    """Return the open requests of the same tool with the same arguments, of whatever run.
+
+    So many requests of the tool are looked through for one page; a page may be short, or empty, though others follow.
+    """
     row = await here.sight.request(request)
     if row.state != "open":
         return answer(RequestPage([], None, ""))
-    found = [each for each in await here.app.inbox.alike(row) if here.sight.sees(each)]
+    page, more = await here.app.inbox.alike_page(row, Query(after=after_of(after)))
+    found = [each for each in page if here.sight.sees(each)]
     await here.sight.reads("list", found)
     shown = [RequestSeen.of(each) for each in found]
-    return answer(RequestPage(shown, None, hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:32]))
+    token = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:32]
+    return answer(RequestPage(shown, key_of(*more) if more else None, token))
 
 
 @routes.add("POST", "/requests/{request}/look", scope="decide", takes=said.Shown, gives=Done, errors=(404, 409))
