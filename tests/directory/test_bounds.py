@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from keyturn import MemoryJournal
-from keyturn.directory import bounds
+from keyturn.core.people import Decider
+from keyturn.directory import bounds, decide
 from keyturn.directory.bounds import LimitReached
-from keyturn.directory.events import KeyEnrolled
+from keyturn.directory.events import Entry, KeyEnrolled
+from keyturn.directory.fold import fold
 from keyturn.directory.login import Login
 from keyturn.directory.people import People
 from tests.channels.telling import clocked
@@ -39,24 +41,15 @@ async def _until_refused(add: Callable[[int], Awaitable[Any]], most: int) -> int
 
 async def test_what_one_person_has_at_the_same_time_has_an_end_of_each_kind() -> None:
     people = await _office()
-    enrolled: list[int] = []
-
-    async def key(number: int) -> None:
-        from keyturn.directory import decide
-
-        made = KeyEnrolled(f"k{number}", "bob", "ssh", "p")
-        await people._change("bob", lambda now, _at: decide.enrol_key(now, "bob", made))  # pyright: ignore[reportPrivateUsage]
-        enrolled.append(number)
 
     adds: dict[str, Callable[[int], Awaitable[Any]]] = {
         "settings": lambda n: people.set(f"s{n}", "x", person="bob", by="bob"),
         "tokens": lambda _n: people.issue_token("bob", by="bob"),
-        "keys": key,
         "delegations": lambda _n: people.delegate("bob", "cyd", lasts="1h"),
         "addresses": lambda n: people.set_address("bob", f"c{n}", "x", by="bob"),
         "links": lambda _n: people.make_link("bob", by="ada"),
     }
-    assert adds.keys() == bounds.MOST.keys()
+    assert adds.keys() == bounds.MOST.keys() - {"keys"}
     for what, add in adds.items():
         assert await _until_refused(add, bounds.MOST[what]) == bounds.MOST[what], what
     await people.set("s1", None, person="bob", by="bob")
@@ -64,6 +57,18 @@ async def test_what_one_person_has_at_the_same_time_has_an_end_of_each_kind() ->
     [token, *_] = await people.tokens("bob")
     await people.revoke_token(token.id, by="bob")
     await people.issue_token("bob", by="bob")
+
+
+async def test_how_many_keys_a_person_has_is_bounded_and_one_that_is_revoked_is_none() -> None:
+    directory = await (await _office()).directory()
+    for number in range(bounds.MOST["keys"]):
+        made = decide.enrol_key(directory, "bob", KeyEnrolled(f"k{number}", "bob", "ssh", "p"))
+        directory = fold([Entry(1, Decider("bob"), made)], directory)
+    more = KeyEnrolled("more", "bob", "ssh", "p")
+    with pytest.raises(LimitReached):
+        decide.enrol_key(directory, "bob", more)
+    directory = fold([Entry(1, Decider("bob"), decide.revoke_key(directory, "bob", "k1"))], directory)
+    assert decide.enrol_key(directory, "bob", more) == [more]
 
 
 async def test_all_settings_together_have_a_size_and_what_makes_it_less_is_taken() -> None:

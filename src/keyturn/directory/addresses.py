@@ -1,4 +1,7 @@
-"""Check at which addresses people are told: whose an address is, and how it is confirmed. Pure, as `decide.py` is."""
+"""Check at which addresses people are told: whose an address is, and how it is confirmed.
+
+Pure, as `decide.py` is.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,9 @@ MOST: dict[str, int] = {
     "links": 20,
 }
 #: How many characters of JSON one setting has, all settings of one person, and those of everybody.
-ONE_SETTING, OWN_SETTINGS, ALL_SETTINGS = 65_536, 131_072, 1_048_576
+ONE_SETTING = 65_536
+OWN_SETTINGS = 131_072
+ALL_SETTINGS = 1_048_576
 MOST_FOR_ALL = 500
 #: How long an address is: a browser's subscription is the longest.
 LONGEST_ADDRESS = 1_000

@@ -185,8 +185,10 @@ class AddressSet(DirectoryEvent, frozen=True):
 
 
 class AddressConfirmed(DirectoryEvent, frozen=True):
-    """The address of a person on a channel is theirs: they repeated the code that was sent there, or an administrator
-    confirmed it."""
+    """The address of a person on a channel was confirmed as theirs.
+
+    They repeated the code that was sent there, or an administrator says so.
+    """
 
     person: str
     channel: str

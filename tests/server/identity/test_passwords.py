@@ -192,6 +192,11 @@ async def test_the_event_loop_goes_on_and_few_are_compared_at_once() -> None:
     assert not await passwords.fits("nonsense", PASSWORD)
     results = await asyncio.gather(*(passwords.fits(hashed, "x") for _ in range(60)), return_exceptions=True)
     assert sum(isinstance(result, TooMany) for result in results) == 20
+    strangers = [asyncio.create_task(passwords.fits(hashed, "x")) for _ in range(45)]
+    await asyncio.sleep(0)
+    assert await passwords.fits(hashed, PASSWORD, known=True), "strangers from ever so many addresses leave room"
+    refused = await asyncio.gather(*strangers, return_exceptions=True)
+    assert sum(isinstance(result, TooMany) for result in refused) == 5
 
 
 @pytest.mark.parametrize(

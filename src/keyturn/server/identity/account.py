@@ -170,7 +170,7 @@ async def set_password(request: Request) -> Response:
         proven = recent and await _proof(entrance, visitor) != "password"
         if hashed and not proven:
             attempts.count_own(entrance, visitor.id)
-            if not await entrance.passwords.fits(hashed, text_in(form, "current")):
+            if not await entrance.passwords.fits(hashed, text_in(form, "current"), known=True):
                 raise NotAllowed("that is not your password as it is now")
         elif not recent:
             raise NotAllowed("log in once more for this: it was too long ago")

@@ -42,16 +42,17 @@ def stop(entrance: Entrance, request: Request) -> None:
         entrance.limits.stop(ADDRESS, entrance.address(request))
 
 
-def count(entrance: Entrance, request: Request, person: str) -> None:
-    """Count an attempt before anything is compared, or raise `TooMany`."""
+def count(entrance: Entrance, request: Request, person: str) -> bool:
+    """Count an attempt before anything is compared, or raise `TooMany`; return whether the browser is known."""
     browser = _known(request, person)
     if browser:  # strangers behind the same address do not use up what it has
         entrance.limits.spend(BROWSER, person, browser)
-        return
+        return True
     who = entrance.address(request)
     entrance.limits.spend(ADDRESS, who)
     entrance.limits.spend(PAIR, person, who)
     entrance.limits.spend(PERSON, person)
+    return False
 
 
 def count_own(entrance: Entrance, person: str) -> None:

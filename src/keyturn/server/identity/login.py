@@ -60,9 +60,9 @@ async def log_in(request: Request) -> Response:
         attempts.stop(entrance, request)
         form = await form_of(request)
         name, next = text_in(form, "name").strip(), own_path(text_in(form, "next"))
-        attempts.count(entrance, request, name)
+        known = attempts.count(entrance, request, name)
         hashed = await entrance.people.password_of(name)
-        if not await entrance.passwords.fits(hashed, text_in(form, "password")):
+        if not await entrance.passwords.fits(hashed, text_in(form, "password"), known=known):
             return await _login_page(request, next, _WRONG, name, 403)
         attempts.forgive(entrance, request, name)
         token = await entrance.begin(request, name, "password")
