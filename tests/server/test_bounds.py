@@ -8,12 +8,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from limits import RateLimitItemPerHour
 
 from keyturn import App, MemoryJournal
 from keyturn.audit.service import Audit
 from keyturn.journal import memory_rows
 from keyturn.journal.rows import Changes, Query, RequestRow, RunRow
 from keyturn.server import reading_logs
+from keyturn.server.api import routes
 from keyturn.server.web import audit as web_audit
 from tests.audit.test_search import store_of_decisions
 from tests.server.programs import program
@@ -118,6 +120,22 @@ async def test_searches_hold_up_no_administrator_and_nobody_queues_two(
         going.set()
         assert (await bens).status_code == 200
         assert (await at.ask("GET", "/audit", "ben")).status_code == 200
+
+
+async def test_what_a_person_notes_beside_requests_has_an_end_and_deciding_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each note is a line of a run's log, and claiming and letting go could be repeated for ever."""
+    monkeypatch.setattr(routes, "MARKS", RateLimitItemPerHour(1, namespace="person"))
+    async with program() as at:
+        row = await at.waiting()
+        for number, word in enumerate(("look", "take", "let_go", "snooze", "wake")):
+            body = {"digest": row["digest"]} | ({"lasts": "1h"} if word == "snooze" else {})
+            assert (await at.ask("POST", f"/requests/{row['id']}/{word}", json=body)).status_code == (
+                429 if number else 200
+            )
+        done = await at.ask("POST", f"/requests/{row['id']}/approve", json={"digest": row["digest"]})
+        assert done.status_code == 200
 
 
 async def test_the_time_of_a_reading_begins_when_its_turn_comes(monkeypatch: pytest.MonkeyPatch) -> None:

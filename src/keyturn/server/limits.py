@@ -12,7 +12,7 @@ import json
 import secrets
 import time
 
-from limits import RateLimitItem, RateLimitItemPerMinute, parse
+from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute, parse
 from limits.storage import MemoryStorage
 from limits.strategies import SlidingWindowCounterRateLimiter
 
@@ -23,6 +23,8 @@ _BUCKETS = 1 << 16
 CHANGES = parse("600 per minute")
 BY_PERSON = RateLimitItemPerMinute(600, namespace="person")
 MISSES = RateLimitItemPerMinute(60, namespace="person")
+#: What one person notes beside requests, such as looks, claims and what they put off: each is a line of a run's log.
+MARKS = RateLimitItemPerHour(2_000, namespace="person")
 
 
 class TooMany(Exception):

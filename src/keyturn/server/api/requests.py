@@ -198,6 +198,7 @@ async def list_alike(here: Here, request: IdPath, after: After = None) -> Any:
 @routes.add("POST", "/requests/{request}/look", scope="decide", takes=said.Shown, gives=Done, errors=(404, 409))
 async def look_at(here: Here, request: IdPath, body: Annotated[said.Shown, taken(said.Shown)]) -> Any:
     """Note that you have a request on the screen, as it was shown: terms may want that before you approve."""
+    here.marks()
     await here.sight.request(request)
     await here.app.inbox.looked(request, by=here.visitor.login, **named(body))
     return answer(Done())
@@ -216,6 +217,7 @@ async def review_request(here: Here, request: IdPath, body: Annotated[said.Revie
 @routes.add("POST", "/requests/{request}/take", scope="decide", takes=said.Until, gives=RequestSeen, errors=(404, 409))
 async def take_request(here: Here, request: IdPath, body: Annotated[said.Until, taken(said.Until)]) -> Any:
     """Say that you are on it, for 15 minutes unless you say until when."""
+    here.marks()
     await here.sight.request(request)
     row = await here.app.inbox.take(request, by=here.visitor.login, until=body.until, lasts=body.lasts, **named(body))
     return answer(RequestSeen.of(row))
@@ -226,6 +228,7 @@ async def take_request(here: Here, request: IdPath, body: Annotated[said.Until, 
 )
 async def let_go(here: Here, request: IdPath, body: Annotated[said.Shown, taken(said.Shown)]) -> Any:
     """Say that you are not on it any more."""
+    here.marks()
     await here.sight.request(request)
     return answer(RequestSeen.of(await here.app.inbox.let_go(request, by=here.visitor.login, **named(body))))
 
@@ -235,6 +238,7 @@ async def let_go(here: Here, request: IdPath, body: Annotated[said.Shown, taken(
 )
 async def snooze_request(here: Here, request: IdPath, body: Annotated[said.Until, taken(said.Until)]) -> Any:
     """Put a request off, for yourself alone."""
+    here.marks()
     await here.sight.request(request)
     row = await here.app.inbox.snooze(request, by=here.visitor.login, until=body.until, lasts=body.lasts, **named(body))
     return answer(RequestSeen.of(row))
@@ -243,6 +247,7 @@ async def snooze_request(here: Here, request: IdPath, body: Annotated[said.Until
 @routes.add("POST", "/requests/{request}/wake", scope="decide", takes=said.Shown, gives=RequestSeen, errors=(404, 409))
 async def wake_request(here: Here, request: IdPath, body: Annotated[said.Shown, taken(said.Shown)]) -> Any:
     """Have a request back that you put off."""
+    here.marks()
     await here.sight.request(request)
     return answer(RequestSeen.of(await here.app.inbox.wake(request, by=here.visitor.login, **named(body))))
 

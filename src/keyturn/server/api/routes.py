@@ -17,6 +17,7 @@ from starlette.responses import Response
 from ...app import App
 from ...core.errors import NotAllowed
 from ...wire.people import Secret
+from ..limits import MARKS
 from ..live import Live
 from ..settings import ServerSettings
 from ..visibility import Sight
@@ -67,6 +68,10 @@ class Call(NamedTuple):
     live: Live
     request: Request
     scopes: tuple[str, ...]
+
+    def marks(self) -> None:
+        """Count what somebody notes beside a request, or raise `TooMany`."""
+        self.request.app.state.limits.spend(MARKS, self.visitor.id)
 
     async def anew(self) -> Call:
         """Return the same with who asks as they are now, or refuse whoever is let in no more."""
