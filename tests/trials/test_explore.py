@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
+from keyturn.core import events as ev
 from trials.explore.broken import SHOWN
 from trials.explore.canon import of_world
 from trials.explore.casts import CASTS
@@ -46,7 +47,7 @@ def after(name: str, *words: str) -> World:
 
 def test_every_world_keeps_its_promises() -> None:
     for name, cast in CASTS.items():
-        if name.startswith("fork"):  # until a fork carries no votes any more: make explore ARGS="--only fork"
+        if name.startswith("fork") and not hasattr(ev, "RunForked"):  # until a fork carries no votes along
             continue
         walk = Walk(cast()).go(STATES, 99)
         assert not told(walk)
