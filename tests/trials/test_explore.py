@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import count
 
-from keyturn.core import events as ev
 from trials.explore.broken import SHOWN
 from trials.explore.canon import of_world
 from trials.explore.casts import CASTS
@@ -26,6 +25,8 @@ SHORT = (
     "one of two is enough",
     "who acts for somebody is another",
     "in doubt, run again",
+    "a fork carries votes along",
+    "a fork carries looks and confirmations along",
 )
 
 
@@ -47,8 +48,6 @@ def after(name: str, *words: str) -> World:
 
 def test_every_world_keeps_its_promises() -> None:
     for name, cast in CASTS.items():
-        if name.startswith("fork") and not hasattr(ev, "RunForked"):  # until a fork carries no votes along
-            continue
         walk = Walk(cast()).go(STATES, 99)
         assert not told(walk)
         assert walk.states >= STATES or walk.closed, name
