@@ -165,7 +165,15 @@ class Policy:
         >>> len(policy.rules)
         3
         """
-        text, name = text_of(source)
+        return cls.of_text(*text_of(source))
+
+    @classmethod
+    def of_text(cls, text: str, name: str = "") -> Policy:
+        """Load a policy from the text of an operator's file, and name that file in what is refused.
+
+        >>> len(Policy.of_text('[[rules]]\\naction = "ask"').rules)
+        1
+        """
         data, lines = parsed(text, name)
         with placed(lines, name):
             return cls._of(read_policy(data))
