@@ -49,8 +49,12 @@ class PolicyFile:
 
     def check_with(self, check: Callable[[Policy], None]) -> None:
         """Check the rules that hold now, and those of each later version of the file; `check` raises `UserError`."""
-        check(self._policy)
-        self._check = check
+        with self._lock:
+            if self._read is not None and self.error is None:
+                Policy.of_text(self._read, str(self.path), check)
+            else:
+                check(self._policy)
+            self._check = check
 
     @property
     def policy(self) -> Policy:
@@ -68,9 +72,7 @@ class PolicyFile:
                 self._read = text = text_of(self.path)[0]
                 if text == before:  # compared itself: another text may have its time and its size
                     return
-                made = Policy.of_text(text, str(self.path))
-                if self._check is not None:
-                    self._check(made)
+                made = Policy.of_text(text, str(self.path), self._check)
             except UserError as error:
                 self._refused(error)
                 return
