@@ -342,7 +342,7 @@ async def test_a_gate_in_the_middle_of_a_response_lets_a_person_decide_meanwhile
 
 
 async def test_who_listens_to_a_session_edits_copies_and_not_the_record() -> None:
-    """Whichever event or history a listener redacts, the log, other listeners and the next history have what was said."""
+    """Whatever a listener redacts, the log, the other listeners and the next history have what was said."""
 
     class Redacts(RealtimeModelListener):
         async def on_event(self, event: Any) -> None:

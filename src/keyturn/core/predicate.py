@@ -13,8 +13,8 @@ from math import isfinite
 from posixpath import normpath
 from typing import Any, NamedTuple, cast
 
-from .comparisons import OPERATORS as OPERATORS
 from .comparisons import OF_MEMBERS, ORDER, comparisons, every, kind_of
+from .comparisons import OPERATORS as OPERATORS
 from .comparisons import Truth as Truth
 from .digest import canonical
 from .errors import BadJson, UserError
@@ -63,8 +63,8 @@ class Finding(NamedTuple):
 def holds(where: Where | None, params: Any) -> bool:
     """Return whether validated arguments surely satisfy a predicate, for grants and rules that allow; never raise.
 
-    A name with dots goes into objects. A list is compared as a whole, or its members are, with `any` and `all`. `matches` means the whole text, its digits and
-    letters are those of ASCII.
+    A name with dots goes into objects. A list is compared as a whole, or its members are, with `any` and `all`.
+    `matches` means the whole text, its digits and letters are those of ASCII.
 
     >>> holds({"to": "ada", "amount": {"gt": 0, "le": 100}}, {"to": "ada", "amount": 100})
     True

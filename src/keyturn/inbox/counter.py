@@ -32,13 +32,13 @@ from ..engine.states.undelivered import edited
 from ..engine.views.items import ToolApprovalItem
 from ..engine.views.projection import requests_of
 from ..engine.views.rows import rows_in
-from .trail import Mark, trail_of
 from ..journal import opened
 from ..journal.base import Store
 from ..journal.rows import Query, RequestRow
 from .edit_preview import EditPreview
 from .naming import By, Named, Naming, Shown, named, person_of, shown_of
 from .shown_request import ShownRequest
+from .trail import Mark, trail_of
 from .words_before import Context, context_of
 
 NO_SUCH = "there is no such request; list() says which there are"

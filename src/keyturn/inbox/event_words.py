@@ -117,7 +117,9 @@ def _decided(seen: _Seen, event: ev.CallDecided) -> Iterator[str]:
 
 def _voted(seen: _Seen, event: ev.VoteCast) -> Iterator[str]:
     made = event.decision
-    words = f"had a decision that was replaced: {STATES[verdict_of(made)]}" if event.replaced else seen.history.vote(made)
+    words = (
+        f"had a decision that was replaced: {STATES[verdict_of(made)]}" if event.replaced else seen.history.vote(made)
+    )
     yield _decision(seen, made, "is confirmed" if made.confirms else words if event.replaced else f"has {words}")
 
 

@@ -36,8 +36,8 @@ class KnownTool(NamedTuple):
 class Known(NamedTuple):
     """Holds what an app has: its tools, its agents by name and path, and where more may come from.
 
-    `open` are the paths of agents whose servers bring tools that are not known yet, `provided` the tools that a provider
-    runs without asking any rule. With `more_agents`, a callback hands over to agents that only it knows.
+    `open` are the paths of agents whose servers bring tools that are not known yet, `provided` the tools that a
+    provider runs without asking any rule. With `more_agents`, a callback hands over to agents that only it knows.
     """
 
     tools: Sequence[KnownTool]
@@ -138,7 +138,9 @@ class _Linted:
         asked, stated = self._rule.risk, [each.risk for each in self._near if each.risk is not None]
         if asked is None or asked in (*_RISKS, *stated):
             return None
-        return self._say("risk", f"no tool states the risk {asked!r}{_near(asked, [*_RISKS, *stated])}", surely=not self._open)
+        return self._say(
+            "risk", f"no tool states the risk {asked!r}{_near(asked, [*_RISKS, *stated])}", surely=not self._open
+        )
 
     def _arguments(self) -> Iterator[Complaint]:
         for name, condition in (self._rule.where or {}).items():

@@ -16,7 +16,6 @@ from ..engine.views.items import ToolApprovalItem
 from .items import RealtimeItem, own_part
 from .model_events import RealtimeModelAudioEvent, RealtimeModelEvent
 
-
 C = TypeVar("C", bound=type)
 
 
@@ -27,13 +26,13 @@ class _OwnCopy:
         self._held, self._copied = f"_held_{name}", f"_copied_{name}"
 
     def __get__(self, event: Any, _owner: type) -> Any:
-        kept = vars(event)
+        kept: dict[str, Any] = vars(event)
         if self._copied not in kept:
             kept[self._copied] = own_part(kept[self._held])
         return kept[self._copied]
 
     def __set__(self, event: Any, value: Any) -> None:
-        kept = vars(event)
+        kept: dict[str, Any] = vars(event)
         kept[self._held] = value
         kept.pop(self._copied, None)
 
@@ -50,7 +49,8 @@ def _copied(name: str) -> Callable[[C], C]:
 
 def held(event: Any, name: str) -> Any:
     """Return what an event holds under a name, without a copy: it is only looked at."""
-    return vars(event)[f"_held_{name}"]
+    kept: dict[str, Any] = vars(event)
+    return kept[f"_held_{name}"]
 
 
 @dataclass

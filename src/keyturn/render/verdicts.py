@@ -1,7 +1,7 @@
 """Word a verdict: the one table of what became of a call or a request, for pages, terminals, chat, messages and audit.
 
-A decision that asks the agent back is recorded as a rejection, since nothing runs; people are shown the question that it
-is. What is here is ours, and needs no escaping.
+A decision that asks the agent back is recorded as a rejection, since nothing runs; people are shown the question that
+it is. What is here is ours, and needs no escaping.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def asks_more(step: Step, call: str) -> bool:
 
 
 def rechecked(action: str, *, met: bool) -> str:
-    """Return what the policy's recheck of a decision comes to: where it asks again and the decision meets that, nothing.
+    """Return what the policy's recheck of a decision comes to; one that asks again for what was met changes nothing.
 
     >>> rechecked("ask", met=True), rechecked("ask", met=False), rechecked("deny", met=True)
     ('upheld', 'more', 'deny')

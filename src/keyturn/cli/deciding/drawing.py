@@ -153,7 +153,12 @@ def draw_trail(screen: Terminal, trail: Sequence[Mark]) -> None:
 def trail_data(trail: Sequence[Mark]) -> list[dict[str, Any]]:
     """Return what happened to a call as plain data."""
     return [
-        {"at": f"{moment(mark.at):%Y-%m-%dT%H:%M:%SZ}", "what": mark.word, "by": mark.by, "text": mark.text and str(mark.text)}
+        {
+            "at": f"{moment(mark.at):%Y-%m-%dT%H:%M:%SZ}",
+            "what": mark.word,
+            "by": mark.by,
+            "text": mark.text and str(mark.text),
+        }
         for mark in trail
     ]
 
