@@ -26,13 +26,13 @@ class _OwnCopy:
         self._held, self._copied = f"_held_{name}", f"_copied_{name}"
 
     def __get__(self, event: Any, _owner: type) -> Any:
-        kept: dict[str, Any] = vars(event)
+        kept: dict[str, Any] = event.__dict__
         if self._copied not in kept:
             kept[self._copied] = own_part(kept[self._held])
         return kept[self._copied]
 
     def __set__(self, event: Any, value: Any) -> None:
-        kept: dict[str, Any] = vars(event)
+        kept: dict[str, Any] = event.__dict__
         kept[self._held] = value
         kept.pop(self._copied, None)
 
@@ -49,7 +49,7 @@ def _copied(name: str) -> Callable[[C], C]:
 
 def held(event: Any, name: str) -> Any:
     """Return what an event holds under a name, without a copy: it is only looked at."""
-    kept: dict[str, Any] = vars(event)
+    kept: dict[str, Any] = event.__dict__
     return kept[f"_held_{name}"]
 
 
