@@ -6,7 +6,7 @@ One function refuses a policy wherever one is given to an app; the command line 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..agents.agent import Agent
 from ..agents.handoff import handoffs_of
@@ -78,25 +78,38 @@ def known_of(agents: Agents) -> Known:
     for root in agents.values():
         for path, agent in AgentGraph(root).agent_at.items():
             named.append((agent.name, path))
-            handoffs = handoffs_of(agent)
-            more = more or any(handoff.agent is None for handoff in handoffs)
-            offered: list[Any] = [*agent.tools, *handoffs]
-            for source in agent.mcp_servers:
-                known = getattr(source, "known_tools", None)
-                if known is None:
-                    unknown.add(path)
-                else:
-                    offered += known(agent)
-            for tool in offered:
-                if isinstance(tool, Tool):
-                    tools += _known(tool, agent.name, path)
-                    unknown |= {path} if tool.identity else set()
-                else:
-                    provided.add(tool.name)
+            more = more or any(handoff.agent is None for handoff in handoffs_of(agent))
+            offered = _offered(agent)
+            if offered.more:
+                unknown.add(path)
+            provided |= {tool.name for tool in offered.tools if not isinstance(tool, Tool)}
+            tools += [_known(tool, agent.name, path) for tool in offered.tools if _is_one(tool)]
     return Known(tools, named, unknown, provided, more)
 
 
-def _known(tool: Tool, agent: str, path: str) -> Iterator[KnownTool]:
-    """Yield a tool as rules see it; one that is several, such as a server at the provider, has names not known here."""
-    if not tool.identity:
-        yield KnownTool(tool.name, tool.kind, agent, path, tool.argument_schema, tool.risk, tool.read_only)
+class _Offered(NamedTuple):
+    """Holds the tools that an agent is known to have, and whether it may have others."""
+
+    tools: list[Any]
+    more: bool
+
+
+def _offered(agent: Agent[Any]) -> _Offered:
+    """Return the tools of an agent, its handoffs, and what its sources say that they bring; a server is not asked."""
+    tools: list[Any] = [*agent.tools, *handoffs_of(agent)]
+    asked = [getattr(source, "known_tools", None) for source in agent.mcp_servers]
+    for known in asked:
+        tools += [] if known is None else known(agent)
+    several = any(isinstance(tool, Tool) and tool.identity for tool in tools)
+    return _Offered(tools, None in asked or several)
+
+
+def _is_one(tool: Any) -> bool:
+    """Return whether a tool has its own name; one that is several, such as a server at the provider, has others."""
+    return isinstance(tool, Tool) and not tool.identity
+
+
+def _known(tool: Tool, agent: str, path: str) -> KnownTool:
+    """Return a tool as rules see it; a kind whose calls have other arguments than its function says so itself."""
+    schema = getattr(tool, "argument_schema", None) or getattr(tool, "params_json_schema", None)
+    return KnownTool(tool.name, tool.kind, agent, path, schema, tool.risk, tool.read_only)

@@ -82,7 +82,9 @@ class _Linted:
     """Lints one rule."""
 
     def __init__(self, number: int, rule: Rule, known: Known) -> None:
-        self._number, self._rule, self._known = number, rule, known
+        self._number = number
+        self._rule = rule
+        self._known = known
         agents = [path for name, path in known.agents if is_named(rule.agent, name) or is_named(rule.agent, path)]
         self._agents = agents
         self._open = any(path in known.open for path in agents) or known.more_agents

@@ -52,9 +52,14 @@ class Decided(Protocol):
     """What is worded of a decision."""
 
     @property
-    def verdict(self) -> str: ...
+    def verdict(self) -> str:
+        """Return what was decided, in the log's word."""
+        ...
+
     @property
-    def asks_back(self) -> bool: ...
+    def asks_back(self) -> bool:
+        """Return whether it asks the agent a question."""
+        ...
 
 
 def verdict_of(decision: Decided) -> str:

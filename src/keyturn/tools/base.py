@@ -255,11 +255,6 @@ class Tool(abc.ABC):
         """Return what will run after a person changed the arguments to `params`, or raise `InvalidArguments`."""
         return self.prepare({"arguments": canonical(params)})
 
-    @property
-    def argument_schema(self) -> dict[str, Any] | None:
-        """Return the JSON schema of the arguments as policies compare them; None where it is not known."""
-        return getattr(self, "params_json_schema", None)
-
     def subject(self, params: Any) -> Any:
         """Return what a `needs_approval` callable is given; the default is the arguments themselves."""
         return params
