@@ -114,6 +114,6 @@ class CallHistory:
 
 def _shown(text: str, secrets: Collection[str]) -> str:
     try:
-        return json.dumps(redact(parse(text or "{}"), secrets), ensure_ascii=False)
+        return json.dumps(redact(parse(text or "{}"), secrets), ensure_ascii=False, sort_keys=True)
     except BadJson:
         return "" if secrets else text
