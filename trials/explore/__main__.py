@@ -36,11 +36,13 @@ def _row(each: Walked) -> list[str]:
     closed = "yes" if each.closed else "no"
     rate = f"{each.states / max(each.seconds, 0.001):,.0f}"
     counts = [f"{number:,}" for number in (each.states, each.transitions, each.refused, each.depth)]
-    return [each.name, *counts, closed, rate, str(int(bool(each.broke)))]
+    return [each.name, *counts, closed, rate, str(len(each.broke.splitlines()))]
 
 
 def _sum(found: Sequence[Walked]) -> Walked:
-    total = Walked("all", closed=all(each.closed for each in found), broke="".join(each.broke for each in found))
+    total = Walked(
+        "all", closed=all(each.closed for each in found), broke="\n".join(each.broke for each in found if each.broke)
+    )
     for each in found:
         total.states += each.states
         total.transitions += each.transitions
