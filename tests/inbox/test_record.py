@@ -46,7 +46,7 @@ class Record:
         self.journal, self.run, self.request, self.log = journal, run, request, log
 
     @classmethod
-    async def of(cls, *decide: Callable[[Inbox, str], Any], tool: Any = pay, policy: Any = ASKS) -> Record:
+    async def of(cls, *decide: Callable[[Inbox, Any], Any], tool: Any = pay, policy: Any = ASKS) -> Record:
         paid.clear()
         journal, desk = MemoryJournal(), agent(tool)
         await Runner.run(desk, "go", journal=journal, policy=policy)
@@ -98,7 +98,7 @@ class Record:
         return message_of([NoticedRequest(note, row)], Recipient(person="ann", channel="slack"), "default").title
 
 
-def approve(by: Decider, **more: Any) -> Callable[[Inbox, str], Any]:
+def approve(by: Decider, **more: Any) -> Callable[[Inbox, Any], Any]:
     return lambda inbox, name: inbox.approve(name, by=by, **more)
 
 

@@ -148,11 +148,12 @@ def test_every_place_that_holds_rules_is_looked_at(tmp_path: Path) -> None:
     inner = Agent("inner", model=ScriptedModel([]), tools=[pay])
     nested = inner.as_tool("inner", "Ask it.", run_config=RunConfig(policy=wrong))
     reviewer = Reviewer(ScriptedModel([]), "Judge.", rules=wrong)
-    for options in (
+    places: list[dict[str, Any]] = [
         {"agents": [agent()], "run_config": RunConfig(policy=wrong)},
         {"agents": [agent()], "policy": reviewer},
         {"agents": [agent(nested)]},
-    ):
+    ]
+    for options in places:
         with pytest.raises(UserError, match="did you mean 'pay'"):
             App(journal="memory://", **options)
 
