@@ -127,6 +127,7 @@ _AGAIN = {
     "ask_again": "its time ran out",
     "escalate": "its time ran out, and others are asked",
     "restored": "its store was restored from a copy",
+    "forked": "its run is a fork of another",
     "terms": "the policy asks for more",
 }
 
@@ -220,5 +221,6 @@ _WORDS: dict[type[Any], Callable[[_Seen, Any], Iterator[str]]] = {
     ev.RunCancelled: lambda seen, event: iter(
         [f"the run is cancelled{_by(None if event.decider is None else event.decider.id)}{_because(event.why)}"]
     ),
+    ev.RunForked: lambda seen, event: iter([f"the run begins here as a fork of {escape(event.origin, keep='')}"]),
     ev.RunRestored: lambda seen, event: iter([f"the run's store was restored{_because(event.why)}"]),
 }

@@ -165,4 +165,5 @@ _MORE: dict[type[Any], Callable[[Run, Any], Pairs]] = {
     ev.RunFailed: _named("error"),
     ev.RunCancelled: _cancelled,
     ev.RunRestored: _named("why"),
+    ev.RunForked: _named("origin", "at"),
 }
