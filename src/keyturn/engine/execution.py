@@ -28,6 +28,7 @@ from ..core.items import input_items, own_copy
 from ..core.run import Call, Frame, Run
 from ..core.states import READY, TO_SETTLE
 from ..journal.base import Claim, Journal
+from ..user_code import contained
 from .driving.drive import Drive
 from .driving.lease import TTL_MS, under_lease
 from .driving.stop import NO_MORE_ROUNDS
@@ -190,7 +191,8 @@ class Execution:
     async def _told(self) -> RunResult:
         """Move the run; record what stops it before the lease is released, since only the holder may."""
         try:
-            return await self._moved()
+            with contained:
+                return await self._moved()
         except BaseException as error:
             await asyncio.shield(self._stopped(error))
             raise

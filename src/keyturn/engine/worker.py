@@ -13,11 +13,11 @@ from typing import Any
 
 from ..core.errors import Conflict, LogDamaged, StorageError, StoreRestored, ToolSourceDown
 from ..journal.base import RESERVED, Claim, Store
+from ..user_code import contained, original
 from .driving.lease import FROZEN_MS, LATER_MS, TTL_MS
 from .execution import Execution
 from .logger import TRACE, failure_trace, failure_words, tool_data_allowed
 from .run.open_run import claimant
-from .user_errors import original
 
 log = logging.getLogger("keyturn.worker")
 
@@ -131,7 +131,8 @@ class Worker:
 
     async def _move(self, claim: Claim) -> None:
         try:
-            play = await self._take(claim)
+            with contained:
+                play = await self._take(claim)
         except LogDamaged as error:
             self._frozen(error)
             await self._leave(claim, FROZEN_MS)
@@ -148,7 +149,8 @@ class Worker:
         if self._leaving.is_set():
             play.drive.leave()
         try:
-            await play.finish()
+            with contained:
+                await play.finish()
         except Conflict as error:  # it was cancelled, or somebody took it over: theirs is the word
             log.info("run %s: %s", claim.run, error)
         except LogDamaged as error:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
 from ..core.errors import UserError
+from ..user_code import answer_of
 from . import default_provider
 from .base import Model, ModelResponse, close_stream
 from .faults import is_passing
@@ -48,7 +49,7 @@ class FallbackModel(Model):
         failed: list[BaseException] = []
         for model in self.models:
             try:
-                reply = await model.get_response(*args, **kwargs)
+                reply = await answer_of(model.get_response, *args, **kwargs)
             except Exception as error:
                 self._move_on(error, failed, kwargs)
             else:

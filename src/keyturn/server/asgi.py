@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 from ..app import App
 from .api.v1 import api_of
+from .contained import ContainedRequests
 from .guard import Guard
 from .identity import routes as entering
 from .identity.entrance import Entrance, too_many
@@ -66,6 +67,7 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
         openapi_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
+    api.add_middleware(ContainedRequests)
     api.state.app = app
     api.state.settings = settings
     api.state.live = live

@@ -23,8 +23,6 @@ log = logging.getLogger("keyturn.tools")
 
 def log_tool_error(run_id: str, call: Call, tool: Tool, error: BaseException) -> None:
     """Log an exception of a tool once: as a warning with its traceback, or in a line where the tool meant it."""
-    if isinstance(error, GeneratorExit):  # nobody waits for the call any more: it is no failure of the tool
-        return
     cleaned: str | None = getattr(error, WORDS, None)  # it was raised below, where its secrets are known
     keep_words(call, error)
     meant = isinstance(error, ToolProblem | OutcomeUnknown)
