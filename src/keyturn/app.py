@@ -51,6 +51,7 @@ from .lifespan import AppResources, Lifespan
 from .policies.base import PolicyLike
 from .run_handle import RunHandle
 from .server.settings import ServerSettings
+from .user_code import run_callback
 
 OVER = ("finished", "failed", "cancelled", "erased")
 
@@ -390,7 +391,7 @@ class App:
             return None
         if self._sessions is None:
             raise UserError("a session is named by its id; say App(sessions=...) what makes the session of an id")
-        return self._sessions(session_id)
+        return run_callback(self._sessions, session_id)
 
     def _agent(self, name: str) -> Agent[Any]:
         agent = self.agents.get(name)

@@ -20,7 +20,7 @@ from ..core.encodable import in_milliseconds, moment
 from ..core.errors import Conflict, StorageError, UserError
 from ..journal.base import Claim, Store
 from ..journal.rows import Delivery, DeliveryQuery, Dispatch
-from ..user_code import answer_of, contained
+from ..user_code import RaisedByUser, answer_of, class_name, contained
 from .addressing import CALLS_FOR_DECISION, Addressing
 from .base import Channel, ChannelBusy, ChannelRefused, Recipient
 from .messages import NoticedRequest, message_of
@@ -308,5 +308,6 @@ def _counted(other: Delivery) -> dict[str, Any]:
 
 def _words(error: BaseException) -> str:
     """Return why an attempt failed: in our own words, else by its kind alone, since others quote addresses."""
-    words = f": {error}" if isinstance(error, ChannelRefused | ChannelBusy | UserError) else ""
-    return f"{type(error).__name__}{words}"[:300].encode("ascii", "backslashreplace").decode().replace("\0", "?")
+    ours = isinstance(error, ChannelRefused | ChannelBusy | UserError) and not isinstance(error, RaisedByUser)
+    words = f"{class_name(error)}: {error}" if ours else class_name(error)
+    return words[:300].encode("ascii", "backslashreplace").decode().replace("\0", "?")

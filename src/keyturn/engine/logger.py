@@ -47,9 +47,10 @@ def failure_words(error: BaseException) -> str:
     cleaned = getattr(error, WORDS, None)
     if cleaned is not None:
         return _writable(cleaned)
-    name = type(error).__name__
+    raised = original(error)
+    name = type(raised).__name__
     allowed = _ours(error) or tool_data_allowed()
-    said = _writable(_said(error)[:LONGEST]) if allowed else ""
+    said = _writable(_said(raised)[:LONGEST]) if allowed else ""
     return f"{name}: {said}" if said else name
 
 

@@ -16,6 +16,7 @@ from ...core.errors import BadJson
 from ...core.preview import REDACTED, redact
 from ...core.run import Call
 from ...tools.base import OutcomeUnknown, Tool, ToolProblem
+from ...user_code import original
 from ..logger import LONGEST, TRACE, WORDS, tool_data_allowed, traceback_of
 
 log = logging.getLogger("keyturn.tools")
@@ -45,8 +46,9 @@ def keep_words(call: Call, error: BaseException) -> None:
 
 
 def _words(call: Call, error: BaseException) -> str:
-    name = type(error).__name__
-    return _without_secrets(call, f"{name}: {error}") if tool_data_allowed() else name
+    raised = original(error)
+    name = type(raised).__name__
+    return _without_secrets(call, f"{name}: {raised}") if tool_data_allowed() else name
 
 
 def _without_secrets(call: Call, text: str) -> str:
