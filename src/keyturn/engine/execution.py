@@ -32,6 +32,7 @@ from ..user_code import contained
 from .driving.drive import Drive
 from .driving.lease import TTL_MS, under_lease
 from .driving.stop import NO_MORE_ROUNDS
+from .driving.taking import claimed
 from .effects.fused_steps import deliver
 from .effects.quotas import return_all
 from .effects.recover import recover
@@ -160,7 +161,7 @@ class Execution:
             self.run.id = self.run.id or new_id()
             if self.run.status != "new" and not self.live.kept:
                 await self._attach(journal)
-            claim = self.claim or await journal.claim(self.run.id, claimant("process"), self.lease_ms)
+            claim = self.claim or await claimed(journal, self.run.id, claimant("process"), self.lease_ms)
             async with under_lease(self.drive, journal, claim, self.lease_ms):
                 return await self._told()
         finally:

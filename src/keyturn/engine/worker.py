@@ -11,10 +11,12 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ..core.aside import SetAside
 from ..core.errors import Conflict, LogDamaged, StorageError, StoreRestored, ToolSourceDown
 from ..journal.base import RESERVED, Claim, Store
 from ..user_code import contained, original
 from .driving.lease import FROZEN_MS, LATER_MS, TTL_MS
+from .driving.taking import claimed
 from .execution import Execution
 from .logger import TRACE, failure_trace, failure_words, tool_data_allowed
 from .run.open_run import claimant
@@ -116,7 +118,7 @@ class Worker:
 
     async def _take_up(self, run: str) -> None:
         try:
-            claim = await self._store.claim(run, self.name, TTL_MS)
+            claim = await claimed(self._store, run, self.name, TTL_MS)
         except Conflict:  # another worker was quicker
             return
         except LogDamaged as error:  # the store looks at it again later
@@ -133,6 +135,10 @@ class Worker:
         try:
             with contained:
                 play = await self._take(claim)
+        except SetAside as error:  # something was said of it, which does not resume it
+            log.info("%s", error)
+            await self._store.release(claim)
+            return
         except LogDamaged as error:
             self._frozen(error)
             await self._leave(claim, FROZEN_MS)
