@@ -103,12 +103,7 @@ class AppResources:
     async def _own(self, ready: asyncio.Future[Any]) -> None:
         try:
             with contained:
-                async with self._manager() as self.value:
-                    ready.set_result(None)
-                    try:
-                        await self._ending.wait()
-                    finally:
-                        await self._let_go()
+                await self._inside(ready)
         except Exception as error:
             if ready.done():
                 raise
@@ -116,6 +111,14 @@ class AppResources:
             ready.exception()
         finally:
             self.value = None
+
+    async def _inside(self, ready: asyncio.Future[Any]) -> None:
+        async with self._manager() as self.value:
+            ready.set_result(None)
+            try:
+                await self._ending.wait()
+            finally:
+                await self._let_go()
 
     def _manager(self) -> AbstractAsyncContextManager[Any]:
         made = self._lifespan(self._app)

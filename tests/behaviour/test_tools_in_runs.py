@@ -297,7 +297,7 @@ def test_an_interrupt_from_the_keyboard_stops_everything_and_leaves_a_doubt(worl
     async def stopped() -> str:
         world.done.append("stopped")
         signal.raise_signal(signal.SIGINT)  # as Ctrl-C does; `raise KeyboardInterrupt` is an error of the call
-        await asyncio.sleep(0)
+        await turns_of_the_loop(1)
 
     agent = with_tool(stopped)
     state: RunState[Any] = RunState(None, "go", agent)

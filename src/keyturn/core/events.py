@@ -320,11 +320,7 @@ class SessionWritten(Event, frozen=True):
 
 
 class RunFailed(Event, frozen=True):
-    """The run stopped on an error; what ran is recorded and it can be resumed.
-
-    `traceback` says where it was raised, as far as that may be kept. `lost` is how many of its holders died while they
-    took it up, where the run was set aside for that.
-    """
+    """The run stopped on an error, `traceback` says where, or was set aside since `lost` holders died; it can go on."""
 
     error: str
     traceback: str = ""

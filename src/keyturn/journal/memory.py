@@ -255,7 +255,8 @@ class MemoryJournal:
     async def release(self, claim: Claim, due: int | None = None) -> None:
         with self._lock, suppress(Conflict):
             log = self._held(claim.run, claim)
-            log.holder, log.takers, log.due = None, 0, _earlier(log.due, due)
+            log.holder, log.due = None, _earlier(log.due, due)
+            log.takers = 0
             over = bool(log.session) and self._mine.rows.runs[claim.run].status in ENDED
             if over:  # and its last words are in the session: the next one may begin
                 log.session, log.place = "", 0

@@ -60,7 +60,6 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
     status: str
     started_at: int
     session: str
-    # How often it was claimed since a holder last wrote a line or released it.
     takers: Annotated[int, msgspec.Meta(ge=0)]
     now: int
 
@@ -203,8 +202,7 @@ class Tenant:
         """Return runs that are due."""
         now = db.now()
         asked = [value for time in (now, now + LONGEST_MS, now) for value in (self.name, time)]
-        found = db.execute(self._dialect.due, *asked, self.name, limit)
-        return [run for _, run in found]
+        return [run for _, run in db.execute(self._dialect.due, *asked, self.name, limit)]
 
     def next_due(self, db: StoreConnection) -> tuple[int | None, int]:
         """Return when the next run is due, and the time now."""
@@ -364,7 +362,6 @@ class Tenant:
             clauses.append(f"({time}, {name}) {compare} (?, ?)" if time != "0" else f"{name} {compare} ?")
             values += query.after if time != "0" else query.after[1:]
         ordered = f"{time} {order}, {name} {order}" if time != "0" else f"{name} {order}"
-        # In so many words, so that the index of just those runs is used.
         clauses += ["status = 'set_aside'"] if query.state == "set_aside" and table == "runs" else []
         clauses += ["head > 0", f"substr(run, 1, 1) <> '{RESERVED}'"] if table == "runs" else []
         if query.reaches is not None and table == "grants":

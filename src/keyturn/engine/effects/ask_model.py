@@ -5,7 +5,7 @@ A stream that breaks off leaves nothing behind: a reply is recorded when it is c
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -248,22 +248,27 @@ async def _reply(drive: Drive, frame_id: str, model: Model, request: ModelReques
     }
     if not drive.listens(frame_id):
         return _counted(await answer_of(model.get_response, *asked, **kept), name_of(model))
-    final = None
-    feed = drive.feeds[frame_id]
     with contained:
-        events = model.stream_response(*asked, **kept)
-        try:
-            async for event in events:
-                if read(event, "type") == "response.completed":  # taken before a listener has it in hand
-                    final = _own(streamed_response(read(event, "response")))
-                drive.signal(Delta(frame_id, event))
-                if feed.full:
-                    await feed.room()
-        finally:
-            await close_stream(events)
+        final = await _streamed(drive, frame_id, model.stream_response(*asked, **kept))
     if final is None:
         raise ModelBehaviorError("the model's stream ended before its reply was complete; nothing of it was recorded")
     return _counted(final, name_of(model))
+
+
+async def _streamed(drive: Drive, frame_id: str, events: AsyncIterator[Any]) -> ModelResponse | None:
+    """Pass a model's events on, and return the reply that the last of them carries."""
+    final = None
+    feed = drive.feeds[frame_id]
+    try:
+        async for event in events:
+            if read(event, "type") == "response.completed":  # taken before a listener has it in hand
+                final = _own(streamed_response(read(event, "response")))
+            drive.signal(Delta(frame_id, event))
+            if feed.full:
+                await feed.room()
+    finally:
+        await close_stream(events)
+    return final
 
 
 def _own(response: ModelResponse) -> ModelResponse:
