@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, fields
-from inspect import isawaitable
 from typing import Any, Generic, Literal, TypedDict, TypeVar, cast
 
 from ..core.errors import MaxTurnsExceeded, ModelBehaviorError, ModelRefusalError, UsageLimitExceeded, UserError
@@ -18,6 +17,7 @@ from ..models.base import Model, ModelProvider, ModelSettings
 from ..policies.base import PolicyLike
 from ..sessions.base import SessionSettings
 from ..tracing.base import check_provider
+from ..user_code import answer_of
 from .context import RunContextWrapper, TContext
 from .guardrail import BlockedMessage, InputGuardrail, OutputGuardrail, check_blocked_message
 from .handoff_input import HandoffHistoryMapper, HandoffInputFilter
@@ -110,7 +110,7 @@ class RunConfig:
     until others are given; `UsageLimits()` takes them away. `paused_session` says what a new message does to a run that
     waits on the same session: with "queue" it waits until that run is over, which takes a journal. A `model_provider`
     of None is the process's own, and so is a tracer provider as `tracing`. `trace_include_sensitive_data=True` puts
-    messages, arguments and results into its spans.
+    messages, arguments and results into its spans. A reply with more than `max_calls_per_reply` calls is refused whole.
     `nest_handoff_history` tells the next agent the conversation in one message, or as `handoff_history_mapper` makes
     it, unless an input filter says what it sees.
 
@@ -145,6 +145,7 @@ class RunConfig:
     policy: PolicyLike | None = None
     usage_limits: UsageLimits | None = None
     paused_session: Literal["supersede", "refuse", "queue"] = "supersede"
+    max_calls_per_reply: int = 1_000
 
     def __post_init__(self) -> None:
         # A dict from a file or a request is as good as the object, at every level.
@@ -154,6 +155,9 @@ class RunConfig:
         self.tool_execution = _made(ToolExecutionConfig, self.tool_execution, "tool_execution")
         check_provider(self.tracing)
         check_blocked_message(self.output_guardrail_blocked_message)
+        most: object = self.max_calls_per_reply
+        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+            raise UserError(f"RunConfig max_calls_per_reply must be a whole number of 1 or more, not {most!r}")
         for setting, allowed in _CHOICES.items():
             if getattr(self, setting) not in allowed:
                 words = " or ".join(repr(word) for word in allowed)
@@ -294,5 +298,4 @@ async def handled(
     handler: Any = (handlers or {}).get(kind)
     if handler is None:
         return None
-    answer = handler(data)
-    return RunErrorHandlerResult.of(await answer if isawaitable(answer) else answer)
+    return RunErrorHandlerResult.of(await answer_of(handler, data))

@@ -28,6 +28,7 @@ _DIGITS = re.compile(r"[0-9][0-9_]{400}")
 LONGEST = 1 << 20
 PARTS = 8
 DEPTH = 16
+TOO_DEEP = "this is nested too deeply to be read"
 
 
 class Misplaced(UserError):
@@ -107,6 +108,8 @@ def text_of(source: str | PathLike[str]) -> tuple[str, str]:
         raise UserError(f"the policy file {str(source)!r} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UserError(f"the policy file {str(source)!r} cannot be read: it is not UTF-8") from None
+    except ValueError as error:  # a name that no file can have
+        raise UserError(f"the policy file {str(source)!r} cannot be read: {error}") from None
 
 
 def parsed(text: str, name: str) -> tuple[dict[str, Any], Lines]:
@@ -114,6 +117,8 @@ def parsed(text: str, name: str) -> tuple[dict[str, Any], Lines]:
     plain = _checked(text, name)
     try:
         data = tomllib.loads(text)
+    except RecursionError:
+        raise UserError(_at(name, None, TOO_DEEP)) from None
     except ValueError as error:  # a number that no interpreter converts is a plain one
         found = _AT.search(str(error))
         what = f"this is not TOML: {_AT.sub('', str(error))}"
@@ -155,6 +160,8 @@ def placed(lines: Lines, name: str) -> Generator[None]:
         raise UserError(_at(name, lines.of(error.rule, error.key), str(error))) from None
     except UserError as error:
         raise UserError(_at(name, None, str(error))) from None
+    except RecursionError:
+        raise UserError(_at(name, None, TOO_DEEP)) from None
 
 
 def _at(name: str, line: int | None, what: str) -> str:

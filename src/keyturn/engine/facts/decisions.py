@@ -18,7 +18,7 @@ from ...core.predicate import compared_secret
 from ...core.records import Via, Word
 from ...core.request import Request
 from ...core.words import lacks_reason
-from ...policies.grants import Grant
+from ...policies.grants import Grant, check_fits
 from ..run.open_run import new_id
 from .values import said_output
 
@@ -182,6 +182,7 @@ def _standing(request: Request, grant: Grant, made: ev.Decision, now: int, reach
     if not isinstance(given, Grant):
         raise UserError(f"grant is a Grant(...), not a {type(given).__name__}")
     check_compared(given, request.secrets)
+    check_fits(given.where, request.params)
     verdict = "reject" if made.verdict == "reject" else "approve"
     words = {"verdict": verdict, "message": made.message, "decider": made.decider, "reach": reach}
     return grant.terms(new_id(), request.agent, request.tool_digest, now, **cast("Any", words))

@@ -25,7 +25,7 @@ from ...inbox.clock import in_ms
 from ...inbox.listing import Filters, Listed, listed
 from ...inbox.trail import trail_of
 from ...inbox.words_before import ADVICE, context_of
-from ...journal.rows import Query, RequestRow
+from ...journal.rows import Query, RequestRow, RunRow
 from ..errors import refused
 from ..limits import MARKS
 from ..standing import standing_of
@@ -58,7 +58,8 @@ async def inbox(at: Reading, chosen: Chosen) -> Response:
     first = found.rows[0] if found.rows else None
     detail = await _first(at, first)
     last = None if first is not None else await _last_decided(at)
-    return page(at, "inbox.html", chosen=chosen, picked=False, last=last, **_drawn(at, found), **detail)
+    aside = await _aside(at)
+    return page(at, "inbox.html", chosen=chosen, picked=False, last=last, aside=aside, **_drawn(at, found), **detail)
 
 
 async def seen_list(at: Here, chosen: Filters) -> Listed:
@@ -68,6 +69,11 @@ async def seen_list(at: Here, chosen: Filters) -> Listed:
         return at.sight.lists(row, mine=chosen.mine, unclaimed=False)
 
     return await listed(at.app.inbox, chosen, at.visitor.login, shows)
+
+
+async def _aside(at: Here) -> list[RunRow]:
+    """Return runs that were set aside, for those who administer: nothing of them goes on until a person says so."""
+    return await at.app.journal.runs(Query(state="set_aside", limit=20)) if at.visitor.administers else []
 
 
 def _drawn(at: Here, found: Listed) -> dict[str, Any]:
@@ -263,7 +269,7 @@ def _signing(at: Here) -> Signing:
 
 async def _last_decided(at: Here) -> RequestRow | None:
     found: list[RequestRow] = []
-    for state in ("approve", "reject", "edit", "answer"):
+    for state in ("approve", "reject", "edit", "answer", "asked_back"):
         rows = await at.app.journal.requests(Query(state=state, newest=True, limit=_NEWEST))
         found += [row for row in rows if row.closed_at is not None and at.sight.sees(row)][:1]
     return max(found, key=lambda row: row.closed_at or 0, default=None)
