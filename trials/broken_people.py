@@ -10,7 +10,7 @@ from keyturn.core import beside, gate, people, quota, words
 from keyturn.core.challenge import decision_text
 from keyturn.core.states import MOVES
 from keyturn.directory import decide as directory_decide
-from keyturn.directory import state
+from keyturn.directory import fold, state
 from keyturn.directory.people import People
 from keyturn.engine.effects import before_start
 from keyturn.engine.effects.quotas import Quotas
@@ -88,7 +88,7 @@ OF_PEOPLE: list[Mutant] = [
     mutant(
         "a role is never taken away",
         "I1 a role counts while somebody has it",
-        Edit(state._role_taken, "d.people[e.person].roles - {e.role}", "d.people[e.person].roles"),
+        Edit(fold._role_taken, "d.people[e.person].roles - {e.role}", "d.people[e.person].roles"),
     ),
     mutant(
         "a revoked token lets in",

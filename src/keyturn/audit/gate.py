@@ -355,11 +355,13 @@ class Gate(Steps):
         if call.place == "ready" and not event.again and not self.framed(call.id):
             # What was never started is in doubt only where the log itself may be behind the world.
             self.restoring = self.restoring or not self.starts.get(call.id)
+        elif call.place == "asked":
+            need(call.acted and not event.again, "I2", f"call {call.id} was lost while it waited to be started")
         else:
             self._running(event.call, "was lost")
         call.reason = event.why
         call.renewed = event.nonce or call.renewed
-        call.revoked = call.revoked or call.place == "ready"
+        call.revoked = call.revoked or call.place != "running"
         if event.again:
             again = call.proposal.recover == "retry"
             need(again, "I2", f"call {call.id} may start again by itself, and its tool never said that it may")

@@ -36,6 +36,7 @@ MOVES: dict[tuple[str, str], State] = {
     **{(state, "ask_again"): state for state in WAITING},
     ("proposed", "void"): "proposed",
     ("asked", "void"): "proposed",
+    ("asked", "lose"): "in_doubt",
     **{(state, "start"): "started" for state in READY},
     **{(state, "deny"): "denied" for state in (*DECIDED, "supplied")},
     **{(state, "void"): "proposed" for state in READY},

@@ -1,7 +1,7 @@
 """Decide requests by clicks in Slack, as the person whom the directory has under that Slack user.
 
 Slack's signature says which user of which workspace clicked; the directory says who that is, and the inbox whether they
-may. A user whom the directory does not know, or who stands for two people, decides nothing.
+may. A user whom the directory does not know, or whose address nobody confirmed, decides nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from ..directory.people import People
 from ..directory.recipients import reached_by
 from .desk import Inbox
 
-_UNKNOWN = "nobody in the directory has your Slack user as their address, so nothing was decided; ask an administrator"
+_UNKNOWN = (
+    "nobody in the directory has your Slack user as their confirmed address, so nothing was decided: confirm it under "
+    "My account, or ask an administrator"
+)
 _DONE = {"approve": "You approved it.", "reject": "You rejected it."}
 
 

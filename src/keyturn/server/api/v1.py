@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import msgspec
@@ -15,6 +14,7 @@ from ...wire.seen import Failure
 from ..limits import Limits
 from ..live import Live
 from ..places import StreamPlaces
+from ..reading_logs import LogReaders
 from ..settings import ServerSettings
 from . import decisions, grants, health, people, policies, records, requests, run_events, runs
 from .health import Measured, Metrics
@@ -25,7 +25,7 @@ from .routes import SCHEMA, Route
 SUBJECTS = (health, runs, run_events, requests, decisions, grants, people, policies, records)
 
 
-def api_of(app: App, settings: ServerSettings, live: Live, limits: Limits) -> ASGIApp:
+def api_of(app: App, settings: ServerSettings, live: Live, limits: Limits, readers: LogReaders) -> ASGIApp:
     """Return the API of an app, to be mounted under /v1."""
     api = FastAPI(
         title="Keyturn",
@@ -44,7 +44,7 @@ def api_of(app: App, settings: ServerSettings, live: Live, limits: Limits) -> AS
     api.state.answers = Answers()
     api.state.places = StreamPlaces()
     api.state.metrics = Metrics()
-    api.state.busy = asyncio.Semaphore(1)
+    api.state.readers = readers
     for subject in SUBJECTS:
         api.include_router(subject.routes.router)
     answer_refusals(api)

@@ -27,6 +27,7 @@ from ...inbox.trail import trail_of
 from ...inbox.words_before import ADVICE, context_of
 from ...journal.rows import Query, RequestRow
 from ..errors import refused
+from ..limits import MARKS
 from ..standing import standing_of
 from .blocks import blocks_of
 from .form import Judging, Reading, form_of
@@ -115,6 +116,7 @@ async def looked(request: HttpRequest, at: Judging, name: str) -> Response:
     try:
         form = (await form_of(request, at)).whole()
         await at.sight.request(name)
+        request.app.state.limits.spend(MARKS, at.visitor.id)
         await at.app.inbox.looked(name, by=at.visitor.login, **words_of(form))
         row = await at.sight.request(name)
         looking = looking_of(row, at.visitor.id, await at.app.inbox.now())
@@ -125,12 +127,17 @@ async def looked(request: HttpRequest, at: Judging, name: str) -> Response:
     return JSONResponse({"left": 0 if looking is None else looking.left})
 
 
+_MARKS = ("take", "let_go", "snooze", "wake")
+
+
 @router.post("/requests/{name}/decide")
 async def decide(request: HttpRequest, at: Judging, name: str) -> Response:
     """Record what somebody decided about exactly what they were shown."""
     try:
         form = (await form_of(request, at)).whole()
         await at.sight.request(name)
+        if form.get("verdict") in _MARKS:
+            request.app.state.limits.spend(MARKS, at.visitor.id)
         await _say(at, name, form)
         if at.partial:
             return page(at, "_request.html", **await detail_of(at, await at.sight.request(name, shows=True)))
