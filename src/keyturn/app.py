@@ -44,6 +44,7 @@ from .inbox.desk import By, Inbox
 from .inbox.drills import Drills, DrillService
 from .inbox.insights import Insights
 from .inbox.restored import settle_whole
+from .inbox.rule_lint import checked_policy
 from .journal import opened
 from .journal.base import Claim, Store
 from .journal.rows import Query, RunRow
@@ -116,7 +117,7 @@ class App:
         config = RunConfig.of(run_config)
         self._config = config if policy is None else replace(config, policy=policy)
         #: The policy of every run.
-        self.policy = self._config.policy
+        self.policy = checked_policy(self.agents, self._config.policy)
         self._hooks, self._sessions = hooks, sessions
         if context_type is not None and (context_serializer or context_deserializer):
             raise UserError(

@@ -339,6 +339,8 @@ class Auditor:
         assert asking, "only what waits is asked again"
         if event.why == "terms":
             assert call.place == "doubt", "other terms without an escalation are of what was let run before"
+        elif event.why == "forked":
+            assert call.place == "open", "only a request is asked about in a fork"
         elif event.why != "restored":
             assert call.place == "open", "only a request runs out"
             assert call.terms is not None, "only what has terms runs out"

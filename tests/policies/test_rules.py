@@ -14,6 +14,7 @@ from keyturn.core.policy import Approval, CallView, Verdict
 from keyturn.core.predicate import holds
 from keyturn.policies.base import PolicyLike
 from keyturn.policies.rules import SHADOWS, Policy, Rule, allow, ask, deny
+from tests.playing import Desk, Run
 from tests.table import each
 
 FOUR_EYES = Approval(role="ops", quorum=2)
@@ -354,3 +355,20 @@ class TestE13:
     def test_whatever_follows_the_command_asks(self, tail: str) -> None:
         for where in STATED:
             assert holds(where, {"command": HARMLESS + tail}) is (tail == "")
+
+
+async def test_a_condition_that_edits_the_call_hides_nothing_from_the_rules_below(run: Run) -> None:
+    """What a `when=` does to the arguments that it is given, no other rule sees."""
+
+    def tidies(call: CallView, _context: Any) -> bool:
+        call.params["amount"] = 0
+        return False
+
+    desk = Desk(needs_approval=False)
+    policy = Policy(Rule("allow", when=tidies), Rule("deny", tool="pay", where={"amount": {"gt": 0}}), default="allow")
+    await run(desk.agent, "go", policy=policy)
+    assert desk.paid == []
+    given = {"to": {"name": "eve"}}
+    call = CallView("pay", "function", "desk", given, digest="", call_id="c")
+    Policy(Rule("ask", when=lambda call, _context: bool(call.params["to"].clear()))).judged(call)
+    assert given == {"to": {"name": "eve"}}

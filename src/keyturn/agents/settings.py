@@ -110,7 +110,7 @@ class RunConfig:
     until others are given; `UsageLimits()` takes them away. `paused_session` says what a new message does to a run that
     waits on the same session: with "queue" it waits until that run is over, which takes a journal. A `model_provider`
     of None is the process's own, and so is a tracer provider as `tracing`. `trace_include_sensitive_data=True` puts
-    messages, arguments and results into its spans.
+    messages, arguments and results into its spans. A reply with more than `max_calls_per_reply` calls is refused whole.
     `nest_handoff_history` tells the next agent the conversation in one message, or as `handoff_history_mapper` makes
     it, unless an input filter says what it sees.
 
@@ -145,6 +145,7 @@ class RunConfig:
     policy: PolicyLike | None = None
     usage_limits: UsageLimits | None = None
     paused_session: Literal["supersede", "refuse", "queue"] = "supersede"
+    max_calls_per_reply: int = 1_000
 
     def __post_init__(self) -> None:
         # A dict from a file or a request is as good as the object, at every level.
@@ -154,6 +155,9 @@ class RunConfig:
         self.tool_execution = _made(ToolExecutionConfig, self.tool_execution, "tool_execution")
         check_provider(self.tracing)
         check_blocked_message(self.output_guardrail_blocked_message)
+        most: object = self.max_calls_per_reply
+        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+            raise UserError(f"RunConfig max_calls_per_reply must be a whole number of 1 or more, not {most!r}")
         for setting, allowed in _CHOICES.items():
             if getattr(self, setting) not in allowed:
                 words = " or ".join(repr(word) for word in allowed)

@@ -25,6 +25,7 @@ from ..directory.people import People
 from ..directory.signed import trusted_keys
 from ..directory.state import Directory
 from ..engine.run.log_cache import log_in
+from ..inbox.rule_lint import complaints_of
 from ..journal.rows import DeliveryQuery, Query
 from ..journal.statements import SCHEMA
 from ..keys import OLD_VARIABLE, VARIABLE, ring, state_directory
@@ -226,6 +227,9 @@ async def check_app(store: Any, app: App) -> list[Finding]:
     for agent in app.agents.values():
         if isinstance(agent.model, str | None):
             made += _model(agent.name, agent.model or "")
+    for each in complaints_of(app.agents, app.policy):
+        level: Level = "bad" if each.level == "error" else "warn"
+        made.append(Finding(level, "policy", str(each), "correct the rule; keyturn policy check FILE --app APP"))
     return made
 
 

@@ -386,5 +386,13 @@ class Restored(RunCommand, frozen=True):
     nonce: str = ""
 
 
+class Fork(RunCommand, frozen=True):
+    """Begin the run `run` where its log, so far a copy of that of `origin`, ends."""
+
+    run: str
+    origin: str
+    at: int
+
+
 class Tick(RunCommand, frozen=True):
     """Let time pass: requests are expired, escalated or asked again."""

@@ -15,11 +15,12 @@ from . import commands as cm
 from . import drills, queueing, quota
 from . import events as ev
 from .beside import look, mark, withdraw
+from .crossing import fork, restored
 from .digest import canonical
 from .effects import comes_next
 from .errors import Conflict, UserError
 from .evolve import evolve
-from .expiry import restored, tick
+from .expiry import tick
 from .gate import (
     Events,
     bound_as_decided,
@@ -349,6 +350,7 @@ _DECIDE: dict[type[cm.RunCommand], Callable[[Run, Any], Events]] = cast(
         cm.Fail: _fail,
         cm.Cancel: _cancel,
         cm.Restored: restored,
+        cm.Fork: fork,
         cm.Tick: tick,
     },
 )

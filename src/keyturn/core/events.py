@@ -36,13 +36,15 @@ from .shared_events import GrantRevoked as GrantRevoked
 from .shared_events import QuotaClosed as QuotaClosed
 from .shared_events import QuotaReturned as QuotaReturned
 from .shared_events import QuotaTaken as QuotaTaken
+from .shared_events import RunForked as RunForked
 from .shared_events import RunQueued as RunQueued
+from .shared_events import RunRestored as RunRestored
 from .upcasts import VERSION
 from .usage import NOTHING, Counts
 
 Guarded = Literal["", "before", "beside"]
 _VERSION = int(VERSION)
-Again = Literal["ask_again", "escalate", "restored", "terms"]
+Again = Literal["ask_again", "escalate", "restored", "forked", "terms"]
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="e", gc=False):
@@ -53,7 +55,8 @@ class RunStarted(Event, frozen=True):
     """A run began, for `requester` if that is known.
 
     `salt` keys its request ids, `about` is what its caller said. `drill` makes it a drill, of which nothing ever runs:
-    it is when it ends quietly, in milliseconds, where nobody answers it.
+    it is when it ends quietly, in milliseconds, where nobody answers it. `copied_from` is the run whose lines these are
+    up to the first `RunForked`: what was decided in them is bound to that run, and to no other.
     """
 
     run: str
@@ -62,6 +65,7 @@ class RunStarted(Event, frozen=True):
     about: dict[str, Any] = {}
     requester: str | None = None
     drill: int | None = None
+    copied_from: str = ""
 
 
 class RunResumed(Event, frozen=True):
@@ -173,8 +177,8 @@ class CallDecided(Event, frozen=True):
 class CallAskedAgain(Event, frozen=True):
     """A request started anew, and earlier votes on it count no more.
 
-    Its time ran out, its store was restored, or the policy asks for more; `terms` are the others that hold from now on,
-    `nonce` is the restore's, by which this asking is another than that after an earlier restore.
+    Its time ran out, its store was restored, its run is a fork, or the policy asks for more; `terms` are the others
+    that hold from now on, `nonce` is the restore's, by which this asking is another than that after an earlier restore.
     """
 
     call: str
@@ -335,13 +339,6 @@ class RunCancelled(Event, frozen=True):
     why: str = ""
 
 
-class RunRestored(Event, frozen=True):
-    """The run's store was restored from a copy: nothing that may have run goes on without a decision."""
-
-    why: str
-    nonce: str = ""
-
-
 AnyEvent = (
     RunStarted
     | RunResumed
@@ -383,6 +380,7 @@ AnyEvent = (
     | RunFailed
     | RunCancelled
     | RunRestored
+    | RunForked
     | RunQueued
 )
 

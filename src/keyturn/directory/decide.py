@@ -12,7 +12,8 @@ from typing import Any, cast
 
 from ..core.digest import canonical
 from ..core.errors import Conflict, NotAllowed, UserError
-from ..core.people import Decider, Proof, plain_text, reads_as
+from ..core.lookalikes import looks_as
+from ..core.people import Decider, Proof, plain_text
 from ..render.names import mixed_script
 from . import events as ev
 from .bounds import check_pace, check_settings, room_for
@@ -113,7 +114,7 @@ def somebody(directory: Directory, name: str) -> Person:
 def own_id(person: str) -> str:
     """Return an id that somebody can have, or refuse it: one that reads as one name, and is not ours."""
     named(person, "a person")
-    if reads_as(person) == OURS:
+    if looks_as(person) == OURS:
         raise UserError(f"the id {person!r} is ours: in its name is recorded what no person did")
     if (why := mixed_script(person)) is not None:
         raise UserError(f"the id {person!r} {why}; choose one that nobody takes for another's")
@@ -136,7 +137,7 @@ def add(directory: Directory, by: str, person: str, name: str, kind: ev.Kind, ro
     before = directory.people.get(person)
     if before is not None and before.here:
         raise Conflict(f"{person!r} is in this directory already")
-    like = directory.alike.get(reads_as(person), person)
+    like = directory.alike.get(looks_as(person), person)
     if like != person:
         raise UserError(f"{person!r} reads like {like!r}, who is or was in this directory; choose another id")
     own_id(person)

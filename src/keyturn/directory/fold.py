@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from ..core.people import reads_as
+from ..core.lookalikes import looks_as
 from . import events as ev
 from .bounds import Pace
 from .state import Delegation, Directory, Key, Link, Person, Token
@@ -32,7 +32,7 @@ def fold(entries: Iterable[ev.Entry], directory: Directory | None = None) -> Dir
 
 def _person_added(d: Directory, e: ev.PersonAdded, entry: ev.Entry) -> None:
     d.people[e.person] = Person(e.person, e.name, e.kind, entry.at)
-    d.alike[reads_as(e.person)] = e.person
+    d.alike[looks_as(e.person)] = e.person
 
 
 def _person_removed(d: Directory, e: ev.PersonRemoved, entry: ev.Entry) -> None:

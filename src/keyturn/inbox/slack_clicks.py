@@ -17,6 +17,8 @@ from ..core.errors import KeyturnError, NotAllowed, NotPending, UserError
 from ..directory.login import DECIDE, Login
 from ..directory.people import People
 from ..directory.recipients import reached_by
+from ..journal.rows import RequestRow
+from .asking import vote_of
 from .desk import Inbox
 
 _UNKNOWN = (
@@ -24,6 +26,11 @@ _UNKNOWN = (
     "My account, or ask an administrator"
 )
 _DONE = {"approve": "You approved it.", "reject": "You rejected it."}
+
+
+def _done(verdict: str, row: RequestRow) -> str:
+    """Say what a click came to: a vote that did not settle the request is not said to have done so."""
+    return f"Your vote is recorded: {vote_of(row.request)}." if row.state == "open" else _DONE[verdict]
 
 
 class SlackAnswer(msgspec.Struct, frozen=True):
@@ -87,7 +94,7 @@ class SlackDesk:
         except KeyturnError as error:
             return SlackAnswer(f"Nothing was decided: {escaped(str(error))}", person, response_url=click.response_url)
         return SlackAnswer(
-            told_of(done.state) or _DONE[click.verdict], person, decided=True, response_url=click.response_url
+            told_of(done.state) or _done(click.verdict, done), person, decided=True, response_url=click.response_url
         )
 
     async def _looked(self, click: SlackClick, login: Login) -> None:

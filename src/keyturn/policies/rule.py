@@ -12,8 +12,11 @@ from dataclasses import KW_ONLY, dataclass
 from fnmatch import fnmatchcase
 from typing import Any, TypedDict, Unpack, cast
 
+import msgspec
+
 from ..core.digest import digest
 from ..core.errors import UserError
+from ..core.items import own_copy
 from ..core.policy import BY_BREAKER, Action, Approval, CallView, Verdict
 from ..core.predicate import Finding, Truth, Where, check_where, evaluate, findings
 from .breaker import Breaker
@@ -191,7 +194,8 @@ class Rule:
                     "a policy with limits needs the past of the run: a policy that wraps it must set counts = True"
                 )
             return self.over.exceeded(call, call.past, self)
-        return self.when is None or self.when(call, context)
+        # The rules below judge the call as it is, whatever the condition does to what it is given.
+        return self.when is None or self.when(msgspec.structs.replace(call, params=own_copy(call.params)), context)
 
     def _said(self, call: CallView, truth: Truth, answer: bool | str, by: str) -> Verdict | None:
         if isinstance(answer, str):

@@ -101,6 +101,12 @@ class ApplyPatchTool(Tool):
         told = {"kind": self.kind, "name": self.name, "description": self.description}
         return {**told, "root": root, "editor": identity(self.editor)}
 
+    @property
+    def argument_schema(self) -> dict[str, Any]:
+        """Return the schema of one operation, as policies compare it: a patch of several is a list of them."""
+        fields = {"type": {"enum": list(_TYPES)}, **{name: {"type": "string"} for name in _FIELDS[1:]}}
+        return {"type": "object", "properties": fields, "additionalProperties": False}
+
     def provider_tool(self) -> dict[str, Any]:
         """Return the tool's definition for a provider that knows such calls."""
         return {"type": "apply_patch"}

@@ -88,6 +88,11 @@ class CustomTool(Tool):
         field = {"type": "string", "description": said}
         return {"type": "object", "properties": {"input": field}, "required": ["input"], "additionalProperties": False}
 
+    @property
+    def argument_schema(self) -> dict[str, Any]:
+        """Return the schema of the free-form text: there are no arguments to compare by name."""
+        return {"type": "string"}
+
     def provider_tool(self) -> Item:
         """Return the tool's definition for the Responses API."""
         made: Item = {"type": "custom", "name": self.name, "description": self.description}

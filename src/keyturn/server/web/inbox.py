@@ -260,7 +260,7 @@ def _signing(at: Here) -> Signing:
 
 async def _last_decided(at: Here) -> RequestRow | None:
     found: list[RequestRow] = []
-    for state in ("approve", "reject", "edit", "answer"):
+    for state in ("approve", "reject", "edit", "answer", "asked_back"):
         rows = await at.app.journal.requests(Query(state=state, newest=True, limit=_NEWEST))
         found += [row for row in rows if row.closed_at is not None and at.sight.sees(row)][:1]
     return max(found, key=lambda row: row.closed_at or 0, default=None)
