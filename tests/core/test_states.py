@@ -314,6 +314,7 @@ RUNS: dict[str, cm.RunCommand] = {
     "start": start(),
     "resume": cm.Resume(7),
     "fail": cm.Fail("Error"),
+    "set_aside": cm.Fail("Error", lost=3),
     "restore": RESTORED,
     "finish": cm.JudgeFrame("r", final=True, output="x"),
     "cancel": cm.Cancel(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -123,13 +124,13 @@ def test_a_condition_that_answers_neither_true_nor_false_asks(answer: Any) -> No
     assert verdict == Verdict("ask", "the rule's condition did not answer True or False", None, "policy:1")
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-def test_a_condition_does_not_swallow_the_end_of_the_program(error: type[BaseException]) -> None:
+@each("error", [KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError, StopIteration])
+def test_a_condition_that_would_end_the_program_asks(error: type[BaseException]) -> None:
     def ends(view: CallView, context: Any) -> bool:
         raise error
 
-    with pytest.raises(error):
-        Policy(allow(when=ends))(call())
+    says = f"the rule's condition raised {error.__name__}"
+    assert Policy(allow(when=ends))(call()) == Verdict("ask", says, None, "policy:1")
 
 
 async def _later(view: CallView, context: Any) -> bool:

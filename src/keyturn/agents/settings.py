@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, fields
-from inspect import isawaitable
 from typing import Any, Generic, Literal, TypedDict, TypeVar, cast
 
 from ..core.errors import MaxTurnsExceeded, ModelBehaviorError, ModelRefusalError, UsageLimitExceeded, UserError
@@ -18,6 +17,7 @@ from ..models.base import Model, ModelProvider, ModelSettings
 from ..policies.base import PolicyLike
 from ..sessions.base import SessionSettings
 from ..tracing.base import check_provider
+from ..user_code import answer_of
 from .context import RunContextWrapper, TContext
 from .guardrail import BlockedMessage, InputGuardrail, OutputGuardrail, check_blocked_message
 from .handoff_input import HandoffHistoryMapper, HandoffInputFilter
@@ -298,5 +298,4 @@ async def handled(
     handler: Any = (handlers or {}).get(kind)
     if handler is None:
         return None
-    answer = handler(data)
-    return RunErrorHandlerResult.of(await answer if isawaitable(answer) else answer)
+    return RunErrorHandlerResult.of(await answer_of(handler, data))

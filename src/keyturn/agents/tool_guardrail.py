@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from inspect import isawaitable
 from typing import Any, Generic, Literal, TypedDict, TypeVar, overload
 
 from ..core.errors import UserError
+from ..user_code import answer_of
 from .context import TContext, ToolContext
 
 
@@ -129,8 +129,7 @@ class _ToolGuardrail(Generic[TData]):
 
     async def run(self, data: TData) -> ToolGuardrailFunctionOutput:
         """Run the guardrail on this call."""
-        answer = self.guardrail_function(data)
-        return _report(self.get_name(), await answer if isawaitable(answer) else answer)
+        return _report(self.get_name(), await answer_of(self.guardrail_function, data))
 
 
 class ToolInputGuardrail(_ToolGuardrail[ToolInputGuardrailData], Generic[TContext]):

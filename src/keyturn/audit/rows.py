@@ -314,6 +314,8 @@ def _status(run: Run) -> str:
     """Return what people are told of a run that goes on."""
     if run.status == "running" and run.queued:
         return "queued"
+    if run.status == "failed" and run.lost:
+        return "set_aside"
     return "waiting" if run.status == "running" and waiting(run) else run.status
 
 

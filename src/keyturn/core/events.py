@@ -72,13 +72,14 @@ class RunResumed(Event, frozen=True):
     """Somebody took the run up again, perhaps with other limits; `limits` are all of those on its usage.
 
     `max_turns` is the new limit if there is one, and `unlimited` says that there is none any more. `about` holds what
-    its caller says otherwise than before.
+    its caller says otherwise than before. `decider` is the person who resumed it, where one did.
     """
 
     max_turns: int | None = None
     unlimited: bool = False
     limits: dict[str, Any] | None = None
     about: dict[str, Any] = {}
+    decider: Decider | None = None
 
 
 class ContextSaved(Event, frozen=True):
@@ -323,13 +324,11 @@ class SessionWritten(Event, frozen=True):
 
 
 class RunFailed(Event, frozen=True):
-    """The run stopped on an error; what ran is recorded and it can be resumed.
-
-    `traceback` says where it was raised, as far as that may be kept.
-    """
+    """The run stopped on an error, `traceback` says where, or was set aside since `lost` holders died; it can go on."""
 
     error: str
     traceback: str = ""
+    lost: int = 0
 
 
 class RunCancelled(Event, frozen=True):

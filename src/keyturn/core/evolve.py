@@ -50,6 +50,7 @@ def _run_resumed(run: Run, event: ev.RunResumed) -> None:
     run.move("resume")
     run.error = ""
     run.traceback = ""
+    run.lost = 0
     run.restored = None
     if event.limits is not None:
         run.limits = event.limits
@@ -328,9 +329,10 @@ def _session_written(run: Run, event: ev.SessionWritten) -> None:
 
 
 def _run_failed(run: Run, event: ev.RunFailed) -> None:
-    run.move("fail")
+    run.move("set_aside" if event.lost else "fail")
     run.error = event.error
     run.traceback = event.traceback
+    run.lost = event.lost
 
 
 def _run_cancelled(run: Run, event: ev.RunCancelled) -> None:

@@ -240,6 +240,7 @@ class Run(msgspec.Struct):
     output: Any = None  # the final output
     error: str = ""  # why it failed
     traceback: str = ""  # where that was raised
+    lost: int = 0  # how many holders died taking it up, where it is set aside for that
     restored: str | None = None  # why it stopped, if its store was restored from a copy
 
     def move(self, verb: str) -> None:

@@ -83,6 +83,8 @@ RUN_MOVES: dict[tuple[str, str], Status] = {
     ("running", "resume"): "running",
     ("failed", "resume"): "running",
     ("running", "fail"): "failed",
+    ("running", "set_aside"): "failed",
+    ("failed", "set_aside"): "failed",
     ("running", "restore"): "failed",
     ("failed", "restore"): "failed",
     **{(status, "finish"): "finished" for status in ("running", "failed")},

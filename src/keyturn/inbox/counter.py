@@ -186,7 +186,7 @@ class Counter:
 
     def _resumed(self, log: Log) -> list[cm.RunCommand]:
         """Return the command that takes a run up again that failed."""
-        return [cm.Resume()] if log.run.status == "failed" and log.run.drill is None else []
+        return [cm.Resume()] if _resumes(log.run) else []
 
     async def _edited(
         self, log: Log, request: Request, edit: Mapping[str, Any] | str, seen: Preview | None
@@ -224,3 +224,8 @@ class Counter:
         if item is None:
             raise NotPending("this request waits no longer; get() says what became of it")
         return item, live.run.calls.get(item.call)
+
+
+def _resumes(run: Run) -> bool:
+    """Return whether a decision resumes a run: one that failed, unless it is a drill or was set aside."""
+    return run.status == "failed" and run.drill is None and not run.lost

@@ -223,6 +223,10 @@ class Inbox(Beside):
         """Add a message that the run's model reads at its next turn."""
         await self.tell(run, cm.AddInput(ev.ROOT, said_items(message if isinstance(message, str) else [*message])))
 
+    async def resume(self, run: str, *, by: By, max_turns: int | None = None) -> None:
+        """Resume a run that failed or was set aside; a worker goes on with it."""
+        await self.tell(run, cm.Resume(max_turns, decider=await self._who(by)))
+
     async def cancel(self, run: str, *, by: By, why: str = "") -> None:
         """Cancel a run; what is in flight is stopped, and nothing of the run waits any more."""
         await self.tell(run, cm.Cancel(await self._who(by), plain_text(why, "why")))

@@ -182,6 +182,14 @@ def _granted(_seen: _Seen, event: ev.GrantGiven) -> Iterator[str]:
     yield f"grant {escape(grant.id, keep='')} is given: {grant.verdict}{where}{_by(grant.by)}"
 
 
+def _resumed(_seen: _Seen, event: ev.RunResumed) -> Iterator[str]:
+    yield f"the run is resumed{_by(None if event.decider is None else event.decider.id)}"
+
+
+def _failed(_seen: _Seen, event: ev.RunFailed) -> Iterator[str]:
+    yield f"the run {'is set aside' if event.lost else 'stopped'}{_because(event.error)}"
+
+
 def _closed(_seen: _Seen, event: ev.FrameClosed) -> Iterator[str]:
     name = "the run" if event.frame == ev.ROOT else f"agent of {escape(event.frame, keep='')}"
     yield f"{name} failed{_because(event.error)}" if event.error else f"{name} ends{_said(event.output)}"
@@ -190,7 +198,7 @@ def _closed(_seen: _Seen, event: ev.FrameClosed) -> Iterator[str]:
 _WORDS: dict[type[Any], Callable[[_Seen, Any], Iterator[str]]] = {
     ev.RunStarted: _started,
     ev.RunQueued: lambda seen, event: iter(["it waits for its turn on its session"]),
-    ev.RunResumed: lambda seen, event: iter(["somebody takes the run up again"]),
+    ev.RunResumed: _resumed,
     ev.FrameOpened: _opened,
     ev.InputAdded: lambda seen, event: iter([f"a message is added{_said(event.items)}"]),
     ev.ReplyRecorded: _replied,
@@ -217,7 +225,7 @@ _WORDS: dict[type[Any], Callable[[_Seen, Any], Iterator[str]]] = {
     ev.HandedOff: lambda seen, event: iter([f"agent {quote(event.agent)} takes over"]),
     ev.HistoryCompacted: lambda seen, event: iter(["the older part of the conversation is summarised"]),
     ev.FrameClosed: _closed,
-    ev.RunFailed: lambda seen, event: iter([f"the run stopped{_because(event.error)}"]),
+    ev.RunFailed: _failed,
     ev.RunCancelled: lambda seen, event: iter(
         [f"the run is cancelled{_by(None if event.decider is None else event.decider.id)}{_because(event.why)}"]
     ),

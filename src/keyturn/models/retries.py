@@ -9,10 +9,10 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from inspect import isawaitable
 from typing import Any, cast
 
 from ..core.errors import UserError
+from ..user_code import answer_of
 
 
 @dataclass
@@ -163,8 +163,7 @@ class Retries(int):
 
 async def decided(policy: RetryPolicy, context: RetryPolicyContext) -> RetryDecision:
     """What a policy answers, as a decision."""
-    answer: Any = policy(context)
-    answer = await answer if isawaitable(answer) else answer
+    answer = await answer_of(policy, context)
     if isinstance(answer, RetryDecision):
         return answer
     if not isinstance(answer, bool):

@@ -20,6 +20,7 @@ from ..engine.attended import AttendedExecution
 from ..engine.facts.values import said_items
 from ..engine.states.state import RunState
 from ..engine.views.items import ToolApprovalItem
+from ..user_code import answer_of
 from .agent import RealtimeAgent
 from .beginning import Beginning
 from .config import RealtimeSessionModelSettings, RealtimeUserInput
@@ -299,7 +300,7 @@ class RealtimeSession(SessionDecisions):
             given: Any = event.user_input
             parts = [{"text": given}] if isinstance(given, str) else given["content"]
             self._hearing.sent("".join(part.get("text") or "" for part in parts))
-        await self._model.send_event(event)
+        await answer_of(self._model.send_event, event)
 
     # What its user does -------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from ..app import App
 from .api.v1 import api_of
+from .contained import ContainedRequests
 from .forms import FormRefused
 from .guard import Guard, TooLong, TooSlow
 from .identity import routes as entering
@@ -68,6 +69,7 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
         openapi_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
+    api.add_middleware(ContainedRequests)
     api.state.app = app
     api.state.settings = settings
     api.state.live = live

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from inspect import isawaitable
 from typing import Any, ClassVar, NoReturn, TypedDict, Unpack, cast
 
 from ..core.errors import UserError
 from ..core.items import Item, own_copy
 from ..core.preview import Preview, Text
+from ..user_code import answer_of
 from .base import Delegate, InvalidArguments, NeedsApproval, Prepared
 from .function_tool import FunctionTool
 from .functions.bound import ToolErrorFunction, default_tool_error_function
@@ -119,8 +119,8 @@ class AgentTool(FunctionTool):
         if self.plain:
             return Delegate(self.agent, params["input"], self.max_turns)
         asked = own_copy(schema) if self.include_input_schema else None
-        built = self.input_builder({"params": params, "summary": schema.get("description"), "json_schema": asked})
-        return Delegate(self.agent, await built if isawaitable(built) else built, self.max_turns)
+        given = {"params": params, "summary": schema.get("description"), "json_schema": asked}
+        return Delegate(self.agent, await answer_of(self.input_builder, given), self.max_turns)
 
     def preview(self, params: Any) -> Preview:
         """Show the text that the nested agent would get, or its structured input."""

@@ -18,6 +18,7 @@ from ..core.errors import BadJson, UserError
 from ..core.items import Item, own_copy
 from ..core.preview import Block, Preview, Text
 from ..core.strict import parse
+from ..user_code import answer_of, awaited, run_callback
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool, ToolProblem, plain_preview
 from .functions.path_arguments import plain_path
 from .patches import unified_diff, v4a
@@ -184,9 +185,8 @@ class ApplyPatchTool(Tool):
         try:
             method = self._method(operation)
             if inspect.iscoroutinefunction(method):
-                return _result_of(await method(operation), "completed")
-            answer: Any = await asyncio.to_thread(method, operation)
-            return _result_of(await answer if inspect.isawaitable(answer) else answer, "completed")
+                return _result_of(await answer_of(method, operation), "completed")
+            return _result_of(await awaited(await asyncio.to_thread(run_callback, method, operation)), "completed")
         except ToolProblem as error:
             return ApplyPatchResult("failed", str(error))
         except Exception:
@@ -219,8 +219,7 @@ async def _any_asks(needs_approval: Callable[..., Any], context: Any, subject: A
     asked = cast("list[ApplyPatchOperation]", subject if isinstance(subject, list) else [subject])
     made = [ApplyPatchOperation("create_file", one.move_to) for one in asked if one.move_to]
     for operation in [*asked, *made]:
-        answer = needs_approval(context, operation, call_id)
-        answer = await answer if inspect.isawaitable(answer) else answer
+        answer = await answer_of(needs_approval, context, operation, call_id)
         if answer is not False:
             break
     return answer

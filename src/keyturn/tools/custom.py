@@ -7,7 +7,6 @@ with one text, and what comes back is the same call.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from inspect import isawaitable
 from typing import Any, ClassVar, cast
 
 from ..core.digest import canonical
@@ -15,6 +14,7 @@ from ..core.errors import BadJson, UserError
 from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Command, Preview, Text
+from ..user_code import answer_of
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool
 from .context import ToolContext
 from .functions.options import IsEnabled, check_options
@@ -124,8 +124,7 @@ class CustomTool(Tool):
     async def invoke(self, context: Any, prepared: Prepared) -> Any:
         """Run the tool on the text."""
         context.tool_arguments = prepared.params
-        result = self.on_invoke_tool(context, prepared.params)
-        return await result if isawaitable(result) else result
+        return await answer_of(self.on_invoke_tool, context, prepared.params)
 
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
         """Return the result, of the type that goes with the call."""

@@ -54,7 +54,7 @@ class Fork(Said, frozen=True, kw_only=True):
 
 
 class Resume(Said, frozen=True, kw_only=True):
-    """Resumes a run that failed."""
+    """Resumes a run that failed or was set aside."""
 
     max_turns: Count | None = None
 

@@ -40,6 +40,7 @@ def run_row(run: Run, started_at: int) -> RunRow:
     status = run.status
     if status == "running" and (run.queued or waiting(run)):
         status = "queued" if run.queued else "waiting"
+    status = "set_aside" if run.lost and status == "failed" else status
     asks = len(run.groups["wait"]) if run.status in ("running", "failed") else 0
     workflow = str(run.about.get("workflow", ""))
     return RunRow(run.id, run.root_agent, status, started_at, run.now, asks, run.turns, workflow, run.error)

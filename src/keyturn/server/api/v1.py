@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 from ..._version import __version__
 from ...app import App
 from ...wire.seen import Failure
+from ..contained import ContainedRequests
 from ..limits import Limits
 from ..live import Live
 from ..places import StreamPlaces
@@ -37,6 +38,7 @@ def api_of(app: App, settings: ServerSettings, live: Live, limits: Limits, reade
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
+    api.add_middleware(ContainedRequests)
     api.state.app = app
     api.state.settings = settings
     api.state.live = live

@@ -25,7 +25,7 @@ from ...inbox.clock import in_ms
 from ...inbox.listing import Filters, Listed, listed
 from ...inbox.trail import trail_of
 from ...inbox.words_before import ADVICE, context_of
-from ...journal.rows import Query, RequestRow
+from ...journal.rows import Query, RequestRow, RunRow
 from ..errors import refused
 from ..limits import MARKS
 from ..standing import standing_of
@@ -58,7 +58,8 @@ async def inbox(at: Reading, chosen: Chosen) -> Response:
     first = found.rows[0] if found.rows else None
     detail = await _first(at, first)
     last = None if first is not None else await _last_decided(at)
-    return page(at, "inbox.html", chosen=chosen, picked=False, last=last, **_drawn(at, found), **detail)
+    aside = await _aside(at)
+    return page(at, "inbox.html", chosen=chosen, picked=False, last=last, aside=aside, **_drawn(at, found), **detail)
 
 
 async def seen_list(at: Here, chosen: Filters) -> Listed:
@@ -68,6 +69,11 @@ async def seen_list(at: Here, chosen: Filters) -> Listed:
         return at.sight.lists(row, mine=chosen.mine, unclaimed=False)
 
     return await listed(at.app.inbox, chosen, at.visitor.login, shows)
+
+
+async def _aside(at: Here) -> list[RunRow]:
+    """Return runs that were set aside, for those who administer: nothing of them goes on until a person says so."""
+    return await at.app.journal.runs(Query(state="set_aside", limit=20)) if at.visitor.administers else []
 
 
 def _drawn(at: Here, found: Listed) -> dict[str, Any]:
