@@ -78,6 +78,7 @@ class DeepOptions(TypedDict, total=False):
     max_subagent_turns: int  # how many turns a subagent has for one task
 
 
+_PARAMETERS = ("model", "instructions", "tools", "interrupt_on", "backend", "subagents", "skills", "memory")
 _OPTIONS: dict[str, Any] = {
     "name": "deep-agent",
     "output_type": str,
@@ -104,7 +105,7 @@ def options_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return all options, or raise `TypeError` for one that there is not."""
     for name, value in given.items():
         if name not in _OPTIONS:
-            raise TypeError(unexpected("create_deep_agent", name, _OPTIONS))
+            raise TypeError(unexpected("create_deep_agent", name, (*_PARAMETERS, *_OPTIONS)))
         if name.startswith("include_") and not isinstance(value, bool | None):
             raise UserError(f"{name} must be True or False, not {value!r}")
     return {**_OPTIONS, **given}

@@ -1,7 +1,7 @@
 """A realtime session: a run whose model is talked to, while its calls wait for people.
 
-The session holds the run for as long as it lasts. What the model calls goes through the loop, the gate and the journal
-of every run, so that it is decided here or in an inbox. A connection can be lost and made again; the log stays.
+The session holds the run. What the model calls goes through the loop, the gate and the journal of every run, so that it
+is decided here or in an inbox. A connection can be lost and made again; the log stays.
 """
 
 from __future__ import annotations
@@ -70,8 +70,7 @@ class RealtimeSession(SessionDecisions):
         # Whether somebody closes it, and whether that is done.
         self._closed = False
         self._over = asyncio.Event()
-        # Whether its model is talked to no more, since the run ended or is over its limits.
-        self._silenced = False
+        self._silenced = False  # whether its model is not talked to, since the run ended or is over its limits
 
     # Its beginning ------------------------------------------------------------------------------------------------
 
