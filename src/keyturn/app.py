@@ -60,10 +60,9 @@ OVER = ENDED
 class App:
     """Runs agents on a journal.
 
-    `journal` is a store or its URL. The first `start` begins a worker in this process, unless `worker=False` leaves
-    the runs to others. `context_type` is the dataclass or pydantic model of the runs' contexts, where `Agent[Ctx]` does
-    not say so; any other that is not plain data needs both `context_serializer` and `context_deserializer`. `sessions`
-    makes the session of an id.
+    `journal` is a store or its URL. The first `start` begins a worker in this process, unless `worker=False`.
+    `context_type` is the dataclass or pydantic model of the runs' contexts, where `Agent[Ctx]` does not say so; any
+    other that is no plain data needs `context_serializer` and `context_deserializer`. `sessions` makes one of an id.
 
     `embedded`, which can be changed, says whether this process moves runs, as `worker=` did. `trusted_keys` are the ids
     of people's keys that this process trusts by itself; others count where a person with a trusted key confirmed them.
