@@ -211,7 +211,7 @@ _OLDER = ("DROP TABLE tallies", "DROP INDEX requests_of_run", "CREATE INDEX requ
 _OPEN = tuple(f"DROP INDEX requests_open_{each}" for each in ("tool", "agent", "kind"))
 _PLACES = (
     *(f"DROP INDEX runs_{each}" for each in ("session", "queued")),
-    *(f"ALTER TABLE runs DROP COLUMN {each}" for each in ("session", "place")),
+    *(f"ALTER TABLE runs DROP COLUMN {each}" for each in ("session", "place", "takers")),
 )
 
 
