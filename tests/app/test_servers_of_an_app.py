@@ -92,6 +92,7 @@ class Counting(Inside):
 
     opened = 0
     down = False
+    done: list[str]
 
     def transport(self) -> Any:
         self.opened += 1
@@ -113,7 +114,7 @@ def inside(**options: Any) -> Counting:
         return f"paid {amount} to {to}"
 
     server = Counting(made, **options)
-    server.done = done  # type: ignore[attr-defined]  # what it did
+    server.done = done
     return server
 
 

@@ -12,6 +12,7 @@ from inspect import Parameter, isawaitable, signature
 from typing import Any, Generic, NotRequired, Protocol, TypedDict, runtime_checkable
 
 from ..core.errors import UserError
+from ..core.settable import Settable
 from ..tools.base import ToolLike
 from .context import RunContextWrapper, TContext
 
@@ -43,7 +44,7 @@ class ToolSource(Protocol):
         ...
 
 
-class AgentBase(Generic[TContext]):
+class AgentBase(Settable, Generic[TContext]):
     """Holds what `Agent` and `RealtimeAgent` have in common.
 
     >>> import inspect

@@ -6,7 +6,6 @@ A wrapper changes what its tools ask, and nothing else: the gate judges it, as f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any, cast
@@ -136,9 +135,7 @@ def asking(tool: Any, asks: Asks | None) -> Any:
     """Return a copy of a tool that asks; one that the provider runs is refused, since no gate sees its calls."""
     if not isinstance(tool, AnyTool):
         raise UserError(f"{getattr(tool, 'name', tool)!r} runs at the provider, and cannot be made to ask here")
-    made = copy(tool)
-    made.needs_approval = True if asks is None else _either(tool, asks)
-    return made
+    return tool.gated(True if asks is None else _either(tool, asks))
 
 
 def _either(tool: AnyTool, asks: Asks) -> Any:

@@ -15,17 +15,18 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from ..core.errors import UserError
+from .approval import RequireApproval
 from .base import MCPServer, MCPServerDown, MCPServerError, RemoteCall, RemoteTool, ToolReply
 from .bounds import WORDS_BYTES
 from .calls import CallRefused, InputRequired, Lost, OpenCalls, Parked, Unreached, Unsent
 from .elicitation import ONLY, Unfit, asked_again, question, questions, results
-from .filters import ToolFilterContext, lets_through
+from .filters import ToolFilter, ToolFilterContext, lets_through
 from .listing import Offers, all_prompts, listed
 from .loop_thread import on_loop, on_mcp_loop
-from .options import Settings
+from .options import SERVER_RULES, Settings
 
 _ROUNDS = 10
 _LIST_CHANGED = "notifications/tools/list_changed"
@@ -64,13 +65,32 @@ class ProtocolServer(MCPServer):
     ['transport']
     """
 
+    settings: Settings
+    cache_tools_list: bool
+    client_session_timeout_seconds: float | None
+    tool_filter: ToolFilter
+    use_structured_content: bool
+    max_retry_attempts: int
+    retry_backoff_seconds_base: float
+    retry_backoff_seconds_max: float | None
+    message_handler: Callable[[Any], Any] | None
+    require_approval: RequireApproval
+    failure_error_function: Callable[[Any, Exception], Any] | None
+    tool_meta_resolver: Callable[[Any], Any] | None
+    tool_input_guardrails: list[Any] | None
+    tool_output_guardrails: list[Any] | None
+    max_list_pages: int | None
+    trust_annotations: bool
+    elicitation_callback: Callable[[Any, Any], Any] | None
+    connect_timeout_seconds: float
+    mode: Literal["auto", "legacy"]
+    _rules = SERVER_RULES
+
     def __init__(self, name: str, settings: Settings, origin: str = "") -> None:
-        if not isinstance(name, str) or not name:
-            raise UserError(f"an MCP server's name must be a non-empty string, not {name!r}")
         self.name = name
         self.settings = settings
         self._origin = origin
-        self._offers = Offers(self, settings)
+        self._offers = Offers(self)
         self._calls = OpenCalls()
         self._connection: ConnectionLike | None = None
         self._opening: asyncio.Task[ConnectionLike] | None = None
@@ -84,6 +104,10 @@ class ProtocolServer(MCPServer):
     @abc.abstractmethod
     def transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         """Open the transport: a new context each time, which yields the protocol's two streams."""
+
+    def _known_as(self) -> tuple[str, str] | None:
+        """Return the name and the origin of a server without a name of its own: what it is connected to now."""
+        return None
 
     async def connect(self) -> None:
         """Open the connection, or raise."""
@@ -303,6 +327,8 @@ class ProtocolServer(MCPServer):
             if self._connection is not None:
                 await self._connection.close()
                 self._connection = None
+            if (known := self._known_as()) is not None:
+                vars(self)["name"], self._origin = known
             line = _connection(self)
             await line.open(self.settings.connect_timeout_seconds)
             self._connection, self._cache = line, None
