@@ -210,7 +210,7 @@ class RunConfig(Settable):
         >>> RunConfig.of({"workflow": "Refunds"})
         Traceback (most recent call last):
         ...
-        keyturn.core.errors.UserError: RunConfig has no setting 'workflow'
+        keyturn.core.errors.UserError: RunConfig has no setting 'workflow'; did you mean 'workflow_name'?
         """
         made = _made(cls, _DEFAULTS if value is None else value, "run_config")
         return copy(cast("RunConfig", made))

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypedDict
 from ..core.errors import UserError
 from ..core.settable import ELSEWHERE, Rule, did_you_mean, own_of
 from .approval import Approvals, RequireApproval
+from .base import MCPServer
 from .bounds import CONNECT_SECONDS, LIST_PAGES
 from .filters import ToolFilter, check_filter
 
@@ -145,6 +146,35 @@ SERVER_RULES: dict[str, Rule] = {
     "name": _renamed,
     "settings": _all_options,
 }
+
+
+class OptionedServer(MCPServer):
+    """Has the options of a server as attributes: one that is set holds for what is listed, called or asked next.
+
+    >>> "require_approval" in OptionedServer.__annotations__
+    True
+    """
+
+    settings: Settings
+    cache_tools_list: bool
+    client_session_timeout_seconds: float | None
+    tool_filter: ToolFilter
+    use_structured_content: bool
+    max_retry_attempts: int
+    retry_backoff_seconds_base: float
+    retry_backoff_seconds_max: float | None
+    message_handler: Callable[[Any], Any] | None
+    require_approval: RequireApproval
+    failure_error_function: Callable[[Any, Exception], Any] | None
+    tool_meta_resolver: Callable[[Any], Any] | None
+    tool_input_guardrails: list[Any] | None
+    tool_output_guardrails: list[Any] | None
+    max_list_pages: int | None
+    trust_annotations: bool
+    elicitation_callback: Callable[[Any, Any], Any] | None
+    connect_timeout_seconds: float
+    mode: Literal["auto", "legacy"]
+    _rules = SERVER_RULES
 
 
 def settings(cache_tools_list: bool, seconds: float | None, options: Mapping[str, Any]) -> Settings:

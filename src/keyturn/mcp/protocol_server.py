@@ -15,18 +15,17 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from ..core.errors import UserError
-from .approval import RequireApproval
-from .base import MCPServer, MCPServerDown, MCPServerError, RemoteCall, RemoteTool, ToolReply
+from .base import MCPServerDown, MCPServerError, RemoteCall, RemoteTool, ToolReply
 from .bounds import WORDS_BYTES
 from .calls import CallRefused, InputRequired, Lost, OpenCalls, Parked, Unreached, Unsent
 from .elicitation import ONLY, Unfit, asked_again, question, questions, results
-from .filters import ToolFilter, ToolFilterContext, lets_through
+from .filters import ToolFilterContext, lets_through
 from .listing import Offers, all_prompts, listed
 from .loop_thread import on_loop, on_mcp_loop
-from .options import SERVER_RULES, Settings
+from .options import OptionedServer, Settings
 
 _ROUNDS = 10
 _LIST_CHANGED = "notifications/tools/list_changed"
@@ -58,33 +57,12 @@ class ConnectionLike(Protocol):
         ...
 
 
-class ProtocolServer(MCPServer):
+class ProtocolServer(OptionedServer):
     """Implements what all transports share; a member adds `transport`.
 
     >>> sorted(ProtocolServer.__abstractmethods__)
     ['transport']
     """
-
-    settings: Settings
-    cache_tools_list: bool
-    client_session_timeout_seconds: float | None
-    tool_filter: ToolFilter
-    use_structured_content: bool
-    max_retry_attempts: int
-    retry_backoff_seconds_base: float
-    retry_backoff_seconds_max: float | None
-    message_handler: Callable[[Any], Any] | None
-    require_approval: RequireApproval
-    failure_error_function: Callable[[Any, Exception], Any] | None
-    tool_meta_resolver: Callable[[Any], Any] | None
-    tool_input_guardrails: list[Any] | None
-    tool_output_guardrails: list[Any] | None
-    max_list_pages: int | None
-    trust_annotations: bool
-    elicitation_callback: Callable[[Any, Any], Any] | None
-    connect_timeout_seconds: float
-    mode: Literal["auto", "legacy"]
-    _rules = SERVER_RULES
 
     def __init__(self, name: str, settings: Settings, origin: str = "") -> None:
         self.name = name

@@ -88,6 +88,6 @@ AGENT_TOOL_RULES: dict[str, Rule] = {
     "on_stream_max_pending_events": _most,
     **dict.fromkeys(("timeout_seconds", "timeout_behavior", "timeout_error_function"), fixed(_ENDS)),
     **dict.fromkeys(("check", "idempotent", "read_only"), fixed(_AGAIN)),
-    "params_json_schema": fixed("make another tool with as_tool(parameters=...)"),
+    **dict.fromkeys(("params_json_schema", "strict_json_schema"), fixed("make another with as_tool(parameters=...)")),
     "on_invoke_tool": fixed("the engine runs the nested agent; set .agent to have another"),
 }
