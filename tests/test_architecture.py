@@ -303,6 +303,19 @@ print(json.dumps({"loaded": sorted({m.split(".")[0] for m in sys.modules})}))
 SDKS = {"openai", "anthropic", "google", "mcp", "sqlalchemy", "psycopg", "apsw", "fastapi", "textual", "dbos", "pytest"}
 
 
+def test_a_result_is_made_an_item_in_one_place() -> None:
+    """What a call's model reads has passed its tool's output guardrails: nobody else in the engine renders a result."""
+    engine = PACKAGE / "engine"
+    renders = {
+        str(path.relative_to(engine))
+        for path in engine.rglob("*.py")
+        for node in nodes(path)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "output"
+    }
+    before_any_call = {"facts/proposals.py", "effects/proposals.py"}  # a call that is refused as it is proposed
+    assert renders - before_any_call == {"effects/result_words.py", "states/openai_replay.py"}
+
+
 def test_the_front_door_is_light() -> None:
     seen = in_a_new_process(FRONT_DOOR)
     assert seen["where"] == str(PACKAGE / "__init__.py"), "another keyturn than this tree's was imported"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from keyturn import DeferredToolRequests, DeferredToolResults, ToolApproved
-from keyturn.deep import DeepAgentDeps, create_deep_agent
+from keyturn.deep import CompositeBackend, DeepAgentDeps, FilesystemBackend, StateBackend, create_deep_agent
 from keyturn.deferred import messages_from_json, messages_to_json
 from tests.deep.playing_deep import Play, answered, model, plainly, writes
 
@@ -49,6 +49,30 @@ async def test_an_override_that_no_call_could_have_runs_nothing(override: Any) -
         await answered(plainly, agent, waits, deps, approvals={part.tool_call_id: ToolApproved(override_args=override)})
     assert deps.files == {}
     assert (await answered(plainly, agent, waits, deps)).output == "Done."
+
+
+@pytest.mark.parametrize("where", ["in memory", "in a folder", "routed"])
+async def test_an_override_below_a_file_is_refused_while_its_approver_is_there(
+    play: Play, where: str, tmp_path: Any
+) -> None:
+    """No file can be there: the approver is told, the call still waits, and what is shown of it says so."""
+    (tmp_path / "notes").write_text("milk")
+    made: dict[str, Any] = {
+        "in memory": lambda: StateBackend({"/notes": "milk"}),
+        "in a folder": lambda: FilesystemBackend(tmp_path),
+        "routed": lambda: CompositeBackend(StateBackend({}), {"/sub/": StateBackend({"/notes": "milk"})}),
+    }
+    at = "/sub/notes/x" if where == "routed" else "/notes/x"
+    deps = DeepAgentDeps(backend=made[where]())
+    agent = create_deep_agent(model(writes("/a"), "Done."), interrupt_on={"write_file": True})
+    waits = await play(agent, deps=deps)
+    [part] = waits.output.approvals
+    override = ToolApproved(override_args={"path": at, "content": "x"})
+    with pytest.raises(Exception, match=r"is a file|not a directory"):
+        await answered(play, agent, waits, deps, approvals={part.tool_call_id: override})
+    assert (await answered(play, agent, waits, deps)).output == "Done."
+    shown = await play(create_deep_agent(model(writes(at), "Done."), interrupt_on={"write_file": True}), deps=deps)
+    assert "it would change nothing" in str(shown.inner.interruptions[0].preview.blocks[0])
 
 
 async def test_a_handler_decides_without_ending_the_run(play: Play) -> None:

@@ -7,7 +7,15 @@ from typing import Any, cast
 
 import pytest
 
-from keyturn import Agent, MemoryJournal, UserError, ask_user, function_tool
+from keyturn import (
+    Agent,
+    MemoryJournal,
+    ToolGuardrailFunctionOutput,
+    UserError,
+    ask_user,
+    function_tool,
+    tool_output_guardrail,
+)
 from keyturn.audit.checker import check
 from keyturn.realtime import RealtimeAgent, realtime_handoff
 from keyturn.testing import ScriptedModel, function_call
@@ -52,6 +60,23 @@ async def test_a_tool_that_asks_is_answered() -> None:
             await session.approve_tool_call(asked.item)
         await session.answer_tool_call(asked.item, "the red one")
         assert await server.answered("c1") == "the red one"
+
+
+async def test_an_answer_in_a_tools_place_is_judged_before_the_model_hears_it() -> None:
+    @tool_output_guardrail
+    def keys(data: Any) -> ToolGuardrailFunctionOutput:
+        return ToolGuardrailFunctionOutput.reject_content("withheld")
+
+    @function_tool(needs_approval=True, tool_output_guardrails=[keys])
+    def look() -> str:
+        return "nothing"
+
+    agent: RealtimeAgent[Any] = RealtimeAgent("Support", tools=[look])
+    async with conversing(agent, [Call("look", {}, "c1"), "It waits.", "Thanks."]) as (session, server, told):
+        await session.send_message("Do it")
+        asked = await told.until("tool_approval_required")
+        await session.answer_tool_call(asked.item, "sk-live-4242")
+        assert await server.answered("c1") == "withheld"
 
 
 async def test_a_call_that_waits_over_a_handoff_runs_as_its_first_agents() -> None:

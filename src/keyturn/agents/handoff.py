@@ -79,7 +79,6 @@ def _target(handoff: Any, name: str, value: Any) -> Any:
     return value
 
 
-_NO_RESULT = "a handoff has no result of its own; use output_guardrails of the agent that goes on"
 _ALWAYS = "a handoff is done after the calls beside it, and can be done again"
 HANDOFF_RULES: dict[str, Rule] = {
     "name": _name,
@@ -92,7 +91,6 @@ HANDOFF_RULES: dict[str, Rule] = {
     "input_filter": CALLBACK,
     "nest_handoff_history": one_of(True, False, None),
     "strict_json_schema": FLAG,
-    "tool_output_guardrails": refused(_NO_RESULT),
     **dict.fromkeys(("check", "announced", "after_siblings", "idempotent", "read_only"), refused(_ALWAYS)),
 }
 

@@ -14,7 +14,7 @@ from .beside_events import Mark, ReviewWord
 from .events import Decision, GrantTerms, Guarded, Proposal, Report, Wants, Watch
 from .items import Item
 from .people import Decider
-from .policy import Verdict
+from .policy import Approval, Verdict
 from .preview import Preview
 from .usage import Counts
 
@@ -249,12 +249,13 @@ class StartCall(RunCommand, frozen=True):
 
 
 class VoidCall(RunCommand, frozen=True):
-    """Propose a call anew because what was shown is not what would run."""
+    """Propose a call anew because what was shown is not what would run, or its tool takes other `terms` now."""
 
     call: str
     proposal: Proposal
     why: str
     tools: dict[str, Any] = {}
+    terms: Approval | None = None
 
 
 class NeedInput(RunCommand, frozen=True):
@@ -295,6 +296,7 @@ class HandOff(RunCommand, frozen=True):
     item: Item
     agent: str
     view: list[list[int] | Item] | None = None
+    reports: list[Report] = []
 
 
 class SwitchAgent(RunCommand, frozen=True):
@@ -322,13 +324,17 @@ class GuardFrame(RunCommand, frozen=True):
 
 
 class JudgeFrame(RunCommand, frozen=True):
-    """Record whether a frame has its final answer; `item` is a nested frame's result for its caller."""
+    """Record whether a frame has its final answer; `item` is a nested frame's result for its caller.
+
+    `judged` is what guardrails said of that result, as `reports` is of the answer.
+    """
 
     frame: str
     final: bool
     output: Any = None
     item: Item | None = None
     reports: list[Report] = []
+    judged: list[Report] = []
 
 
 class CloseFrame(RunCommand, frozen=True):
@@ -337,6 +343,7 @@ class CloseFrame(RunCommand, frozen=True):
     frame: str
     error: str
     item: Item
+    judged: list[Report] = []
 
 
 class CloseRun(RunCommand, frozen=True):

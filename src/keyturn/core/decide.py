@@ -143,6 +143,8 @@ def _void_call(run: Run, c: cm.VoidCall) -> Events:
     check_proposal(c.proposal, shown.raw)
     if shown.acted:
         yield from lost_before(shown, c.why)
+        if c.terms is not None and c.terms != shown.terms:
+            yield ev.CallAskedAgain(c.call, "terms", run.now, c.terms)
         return
     yield ev.CallVoided(c.call, c.proposal, c.why, c.tools)
     call = run.calls.get(c.call)
@@ -199,6 +201,8 @@ def _hand_off(run: Run, c: cm.HandOff) -> Events:
     if frame.barrier and frame.open != 1:
         raise Conflict("a frame is handed over when all other calls of the reply are settled")
     late = len(frame.queued)
+    if c.reports:
+        yield ev.GuardrailReported(c.call, c.reports)
     yield ev.CallFinished(c.call, own_copy(c.item))
     if view is not None and late:  # nobody who made the view has seen what was added meanwhile
         view = [*view, [len(frame.items) - late, len(frame.items)]]
@@ -250,6 +254,8 @@ def _judge_frame(run: Run, c: cm.JudgeFrame) -> Events:
         return
     yield ev.FrameClosed(c.frame, own_copy(c.output))
     if c.item is not None:
+        if c.judged:  # its frame is closed: they are of its result
+            yield ev.GuardrailReported(c.frame, c.judged)
         value = own_copy(c.output) if not isinstance(c.output, str) else None
         yield ev.CallFinished(c.frame, own_copy(c.item), value)
 
@@ -264,6 +270,8 @@ def _close_frame(run: Run, c: cm.CloseFrame) -> Events:
                 "what became; record what each came to, or have a person say so, and close it then"
             )
         yield ev.FrameClosed(c.frame, error=c.error)
+        if c.judged:
+            yield ev.GuardrailReported(c.frame, c.judged)
         yield ev.CallFinished(c.frame, own_copy(c.item), failed=True)
 
 

@@ -64,7 +64,7 @@ def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = N
         return
     if call.recheck:
         yield ev.CallScreened(call.id, action, verdict.reason, verdict.by)
-        if action == "ask" and not _meets(run, call, verdict.terms):
+        if action == "ask" and not meets(run, call, verdict.terms):
             yield from void(run, call, "the policy asks for more than was decided on", verdict.terms)
         return
     if call.voided and action == "allow":
@@ -291,7 +291,7 @@ def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
     yield from glass_broken(call, decision)
 
 
-def _meets(run: Run, call: Call, terms: Approval | None) -> bool:
+def meets(run: Run, call: Call, terms: Approval | None) -> bool:
     """Return whether what was decided meets other terms as well: who decided, how many they were, and why."""
     decision = let_by(call)
     if decision is None:  # it was allowed, and a check of its tool found that it did not run: nobody was ever asked

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ..core.errors import UserError
-from ..tools.base import Tool, ToolProblem
+from ..tools.base import Prepared, Tool, ToolProblem
 from ..tools.filesystem.problems import FileProblem
 from ..tools.filesystem.workspace import Workspace
 from ..tools.function import function_tool
+from ..tools.function_tool import FunctionTool
+from ..tools.functions.bound import BoundFunction, default_tool_error_function
+from ..tools.functions.path_arguments import plain_path, with_paths
+from ..tools.functions.schema import function_schema
 
 _FILE = "SKILL.md"
 _MOST_LISTED = 50
@@ -103,7 +108,6 @@ def skill_tools(skills: dict[str, Skill]) -> list[Tool]:
         more = f"\n\nFiles: {', '.join(files[:_MOST_LISTED])}" if files else ""
         return skill.text + more
 
-    @function_tool(read_only=True)
     def read_skill_resource(name: str, path: str) -> str:
         """Read a file that goes with a skill.
 
@@ -113,4 +117,18 @@ def skill_tools(skills: dict[str, Skill]) -> list[Tool]:
         """
         return named(name).files.read(path).text
 
-    return [load_skill, read_skill_resource]
+    return [load_skill, SkillReader(read_skill_resource)]
+
+
+class SkillReader(FunctionTool):
+    """Reads a file of a skill, by its path in the one spelling that it has."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        schema = function_schema(function)
+        bound = BoundFunction(function, schema, default_tool_error_function)
+        super().__init__(schema.name, schema.description, schema.params_json_schema, bound, read_only=True)
+
+    def prepare(self, item: Mapping[str, Any]) -> Prepared:
+        """Parse the arguments, with the path as it will be opened."""
+        prepared = super().prepare(item)
+        return with_paths(prepared, {"path": plain_path(prepared.params["path"])})

@@ -257,10 +257,11 @@ class MCPTool(Tool):
         """Return the connection whose newest listing has the tool as it was approved; else raise.
 
         That is a fact of the call. The tool itself cannot say it: whichever run listed last made it what it is. None
-        stands for whichever connection there is.
+        stands for whichever connection there is. Where nobody was asked about the call, a listing is not worth a round
+        trip.
         """
         line: Any = None
-        if self._gated(context):
+        if context.screened:
             try:
                 line = (await self._look()).line
             except (MCPServerError, ToolMissing) as error:
@@ -271,16 +272,6 @@ class MCPTool(Tool):
                 "The tool was not run: its server changed its description since the call was allowed. Call it again."
             )
         return line
-
-    def _gated(self, context: Any) -> bool:
-        """Return whether anybody let the call run; where nobody is asked, a listing is not worth a round trip."""
-        policy: Any = getattr(context.run_config, "policy", None)
-        return (
-            context.approval is not None
-            or bool(context.basis)
-            or self.needs_approval is not False
-            or policy is not None
-        )
 
     async def _meta(self, context: Any, prepared: Prepared) -> dict[str, Any]:
         # Its own name for the call, and not ours: ours lets people decide.

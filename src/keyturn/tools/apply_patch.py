@@ -20,6 +20,7 @@ from ..core.preview import Block, Preview, Text
 from ..core.settable import TEXT, Rule, made_by, must
 from ..core.strict import parse
 from .base import TOOL_RULES, InvalidArguments, NeedsApproval, Prepared, Tool, ToolProblem, plain_preview
+from .functions.path_arguments import plain_path
 from .patches import unified_diff, v4a
 from .patches.change_preview import basis_shown, preview_of
 from .patches.editor import Answer, ApplyPatchEditor, ApplyPatchOperation, ApplyPatchResult, WholePatchEditor
@@ -138,11 +139,13 @@ class ApplyPatchTool(Tool):
             operations = _operations(params)
             for operation in operations:
                 self._method(operation)
-            if self._whole is not None:
-                self._whole.check(operations)
+            settled = [_settled(operation) for operation in operations]
+            for each in [operations] if settled == operations else [operations, settled]:
+                if self._whole is not None:
+                    self._whole.check(each)
         except ToolProblem as error:
             raise self._invalid(str(error)) from None
-        told = [_as_json(operation) for operation in operations]
+        told = [_as_json(operation) for operation in settled]
         value: Any = told[0] if len(told) == 1 else {"operations": told}
         return Prepared(canonical(value))
 
@@ -267,6 +270,12 @@ def _operation(value: Any) -> ApplyPatchOperation:
     if move_to is not None and kind != "update_file":
         raise ToolProblem("only an update can move a file")
     return ApplyPatchOperation(cast("Literal['create_file']", kind), path, diff, move_to=move_to or None)
+
+
+def _settled(operation: ApplyPatchOperation) -> ApplyPatchOperation:
+    """Return an operation with its paths as the editor gets them: whoever judges it sees the same."""
+    to = operation.move_to
+    return replace(operation, path=plain_path(operation.path), move_to=None if to is None else plain_path(to))
 
 
 def _as_json(operation: ApplyPatchOperation) -> dict[str, Any]:

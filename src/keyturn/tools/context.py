@@ -157,6 +157,7 @@ class LetRun(TypedDict, total=False):
     tool_digest: str
     basis: dict[str, str] | None
     resumed: Any
+    screened: bool
 
 
 class CallFacts(LetRun, total=False):
@@ -177,8 +178,9 @@ class ToolContext(RunContextWrapper[TContext]):
 
     `tool_arguments` is the text that runs. `idempotency_key` is the same whenever this call is tried again.
     `approval` is the decision that let it run (`by`, `at`, `note`, `verdict`), None where nobody was asked, and `basis`
-    what its preview was made of then. `tool_digest` is that of the tool when the call was let run. `resumed` holds the
-    answers that a call which needed input goes on with.
+    what its preview was made of then. `tool_digest` is that of the tool when the call was let run. `screened` says that
+    somebody was asked about the call: a person, a policy, or a callable of its tool. `resumed` holds the answers that a
+    call which needed input goes on with.
 
     >>> context = ToolContext(None, tool_name="pay", tool_call_id="c1", tool_arguments='{"amount": 3}')
     >>> context.tool_name, context.tool_arguments
@@ -197,6 +199,7 @@ class ToolContext(RunContextWrapper[TContext]):
     tool_digest: str = ""
     basis: dict[str, str] | None = None
     resumed: Any = None
+    screened: bool = True
 
     def __init__(
         self,

@@ -18,13 +18,14 @@ from ..core.settable import Rules, fixed, own_of
 from .backends.backend import Backend
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool, ToolProblem
 from .context import RunContextWrapper, ToolContext
-from .filesystem.problems import shown
+from .filesystem.problems import PathRefused, shown
 from .filesystem.search import Found, SearchQuery, printable
 from .filesystem.staging import Change
 from .filesystem.text_edit import edit_fault
 from .filesystem.workspace import Workspace
 from .function_tool import FunctionTool
 from .functions.bound import BoundFunction, default_tool_error_function
+from .functions.path_arguments import with_paths
 from .patches.change_preview import basis_shown, preview_of
 from .patches.workspace_editor import check_basis
 
@@ -89,13 +90,15 @@ class FileTool(FunctionTool):
         return {"root": self.files.root}
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
-        """Parse the arguments; a path that is refused whatever the disk holds asks nobody."""
+        """Parse the arguments, with the path as it will be opened; one that is refused in any case asks nobody."""
         prepared = super().prepare(item)
+        params = prepared.params
         try:
-            self.refuse(prepared.params)
+            self.refuse(params)
+            directory = not (self.looks or self.name == "read_file")
+            return with_paths(prepared, {"path": self.files.canonical(params["path"], directory=directory)})
         except ToolProblem as error:
             raise InvalidArguments(f"The arguments of {self.name} are invalid: {error}") from None
-        return prepared
 
     def refuse(self, params: Mapping[str, Any]) -> None:
         """Refuse what can be refused without a look at the disk."""
@@ -141,6 +144,15 @@ class ChangingTool(FileTool):
         if why is not None:
             raise ToolProblem(why)
 
+    def edit(self, params: Any) -> Prepared:
+        """Validate edited arguments; a path at which no file can be, as the files are, is refused to its editor."""
+        prepared = super().edit(params)
+        try:
+            self.files.fits(prepared.params["path"])
+        except PathRefused as error:
+            raise InvalidArguments(f"The arguments of {self.name} are invalid: {error}") from None
+        return prepared
+
     async def preview(self, params: Any) -> Preview:  # type: ignore[override]  # a tool that looks may be awaited
         """Show the file as it is and as it would be."""
         return await asyncio.to_thread(self._shown, params)
@@ -149,6 +161,7 @@ class ChangingTool(FileTool):
         try:
             change = self._planned(params)
             self.files.check(change)
+            self.files.fits(change.path)
             return preview_of([change])
         except ToolProblem as error:
             plain = super().preview(params)

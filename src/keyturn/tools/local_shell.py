@@ -14,6 +14,7 @@ from ..core.preview import Preview
 from ..core.settable import TEXT, Rules, must
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool
 from .functions.options import IsEnabled
+from .functions.path_arguments import plain_path
 from .processes.bubblewrap import SandboxUnavailable
 from .shell_calls import (
     LocalShellActionRequest,
@@ -116,8 +117,15 @@ class LocalShellTool(Tool):
         named = cast("dict[str, str]", env)
         for text in (*command, *named, *named.values(), *filter(None, places)):
             check_text(self.name, text)
-        frozen = {"command": command, **{key: around.get(key) for key in _AROUND}, "env": named}
+        frozen: dict[str, Any] = {"command": command, **{key: around.get(key) for key in _AROUND}, "env": named}
+        if frozen["working_directory"]:
+            frozen["working_directory"] = self._place(frozen["working_directory"])
         return Prepared(canonical(frozen))
+
+    def _place(self, directory: str) -> str:
+        """Return the directory in its one spelling; an executor that has a root says which one below it is meant."""
+        place: Callable[[str], str] | None = getattr(self.executor, "place", None)
+        return plain_path(directory) if place is None else place(directory)
 
     def subject(self, params: Any) -> LocalShellActionRequest:
         """Return what a `needs_approval` callable is given: an action with `.command`."""

@@ -216,6 +216,7 @@ def let_run_as(call: Call) -> LetRun:
         "tool_digest": call.proposal.tool,
         "basis": None if call.preview is None and call.decision is None else _basis(call),
         "resumed": None if call.supplied is None else _resumed(call),
+        "screened": call.proposal.gate != "allow" or call.decision is not None,
     }
 
 

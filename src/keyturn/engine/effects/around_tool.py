@@ -24,6 +24,9 @@ from ..facts.values import jsonable
 from ..run.frame_settings import FrameSettings
 from ..tracing.spans import checked
 from ..user_errors import raised_by
+from .result_words import Result
+
+_WITHHELD = "The tool's output was withheld."
 
 
 async def rejected_by_input(drive: Drive, call: Call, tool: Tool, context: Any) -> tuple[list[Report], str | None]:
@@ -42,22 +45,29 @@ async def rejected_by_input(drive: Drive, call: Call, tool: Tool, context: Any) 
     return reports, None
 
 
-async def judged_output(
-    drive: Drive, call: Call, tool: Tool, context: Any, value: Any
-) -> tuple[list[Report], Any, Exception | None]:
-    """Return the output guardrails' reports, the value that is left, and a tripwire to raise once recorded."""
+async def judged(drive: Drive, call: Call, tool: Tool | None, value: Any, context: Any = None) -> Result:
+    """Return what the output guardrails of a call's tool leave of its result, whoever gave it.
+
+    A verdict that is not recorded with the result counts for nothing: it is asked for again.
+    """
+    guardrails = None if tool is None else tool.tool_output_guardrails
+    if tool is None or not guardrails:
+        return Result(value)
+    if context is None:
+        await drive.enter(call.frame)
+        context = drive.tool_context(call, tool)
     reports: list[Report] = []
-    for guardrail in tool.tool_output_guardrails or []:
+    for guardrail in guardrails:
         data = ToolOutputGuardrailData(context, drive.agent(call.agent), output=value)
         said = await checked(drive.traces, guardrail, "tool_output", guardrail.run(data))
         behavior = said.behavior["type"]
         result = ToolOutputGuardrailResult(guardrail, said)
         reports.append(_report(drive, call, "tool_output", guardrail, (said, behavior, result)))
         if behavior == "raise_exception":
-            return reports, "The tool's output was withheld.", ToolOutputGuardrailTripwireTriggered(guardrail, said)
+            return Result(_WITHHELD, reports, ToolOutputGuardrailTripwireTriggered(guardrail, said), True)
         if behavior == "reject_content":
-            return reports, said.behavior["message"], None
-    return reports, value, None
+            return Result(said.behavior["message"], reports, withheld=True)
+    return Result(value, reports)
 
 
 def _report(drive: Drive, call: Call, stage: str, guardrail: Any, said: tuple[Any, str, Any]) -> Report:

@@ -9,21 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from ...core.newest_terms import meets_now
 from ...core.policy import Approval
-from ...core.run import Call
+from ...core.records import BY_GRANT
+from ...core.run import Call, Run
 from ...tools.base import Tool, tool_digest
 from ..driving.drive import Drive
 from ..logger import logger
 from ..run.frame_settings import FrameSettings
 
-First = Literal["policy", "tool", "proof", "guardrails", "slot", "world", "hooks"]
+First = Literal["policy", "tool", "terms", "proof", "guardrails", "slot", "world", "hooks"]
+
+
+#: Why a call asks anew whose tool states other terms than it was decided on.
+OUTGROWN = "its tool takes other terms now, which the decision does not meet: it is asked anew on those"
 
 
 def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> list[First]:
     """List what comes before the start of a call.
 
-    That is: the newest policy's word on a decision, the tool as it is now, the signatures of people, input guardrails,
-    a free slot, the world that the call was shown with, and hooks.
+    That is: the newest policy's word on a decision, the tool and its own terms as they are now, the signatures of
+    people, input guardrails, a free slot, the world that the call was shown with, and hooks.
     """
     first: list[First] = []
     undecided = call.recheck or call.state == "asked"
@@ -31,6 +37,8 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
         first.append("policy")
     if tool_digest(tool, call.raw) != call.proposal.tool:
         first.append("tool")
+    if outgrown(drive.run, call, tool):
+        first.append("terms")
     if takes_proof(terms_of(call, tool)):
         first.append("proof")
     if tool.tool_input_guardrails:
@@ -42,6 +50,24 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
     if hooked(drive, scope, call.agent):
         first.append("hooks")
     return first
+
+
+def outgrown(run: Run, call: Call, tool: Tool) -> bool:
+    """Return whether the tool asks on other terms now than it did, and what let the call run does not meet them.
+
+    The terms on record hold as well: a decision met them before it was taken. Where a policy stated the terms, it
+    states them now.
+    """
+    own = tool.approval
+    if call.decision is None and call.proposal.gate == "allow":  # nobody was asked
+        return own is not None or tool.needs_approval is True
+    if own is None or own in (call.proposal.terms, call.terms) or call.state == "supplied":
+        return False
+    if call.decision is None and not call.by.startswith(BY_GRANT):
+        return (
+            call.state == "asked"
+        )  # else a policy, or a callable of the tool, let it run: its word is not on these terms
+    return not asked_otherwise(call) and not meets_now(run, call, own)
 
 
 def terms_of(call: Call, tool: Tool | None) -> list[Approval]:

@@ -19,9 +19,9 @@ from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
 from ..session.sync import opening, save_session
 from ..user_errors import raised_by
-from .around_tool import tool_hooks
+from .around_tool import judged, tool_hooks
 from .input_guardrails import guarded, input_guardrails
-from .result_words import told_of_edit
+from .result_words import item_of
 from .tool_errors import keep_words, log_tool_error
 
 
@@ -55,10 +55,14 @@ async def answer_caller(drive: Drive, frame_id: str, scope: FrameSettings, answe
     if frame_id in drive.feeds:
         await drive.feeds[frame_id].drained()
     context = drive.tool_context(call, tool)
-    item = told_of_edit(call, tool, tool.output(call.raw, value))
-    await drive.commit(cm.JudgeFrame(frame_id, final=True, output=jsonable(answer), item=item, reports=reports))
+    result = await judged(drive, call, tool, value, context)
+    output = jsonable(result.value if result.withheld else answer)
+    item = item_of(call, tool, result)
+    await drive.commit(cm.JudgeFrame(frame_id, True, output, item, reports, list(result.reports)))
+    if result.tripwire is not None:
+        raise result.tripwire
     try:
-        await tool_hooks(drive.scope(call.frame), context, "on_tool_end", tool, value)
+        await tool_hooks(drive.scope(call.frame), context, "on_tool_end", tool, result.value)
     except Exception as error:
         keep_words(call, error)
         raise
@@ -83,12 +87,15 @@ async def _close_failed(drive: Drive, call: Call, error: Exception) -> None:
     log_tool_error(drive.run.id, call, scope.tool, error)
     with raised_by(f"tool {scope.tool.name!r}"):
         text = await scope.tool.failure(context, error)
-    item = told_of_edit(call, scope.tool, scope.tool.output(call.raw, text))
+    result = await judged(drive, call, scope.tool, text, context)
+    item = item_of(call, scope.tool, result)
     try:
         await save_session(drive, frame_id)
     except Exception as other:  # what went wrong is told already; the frame ends in any case
         logger.warning("the session of nested agent %s lacks its last items: %s", frame_id, error_words(other))
-    await drive.commit(cm.CloseFrame(frame_id, type(error).__name__, item))
+    await drive.commit(cm.CloseFrame(frame_id, type(error).__name__, item, list(result.reports)))
     outer = drive.scope(call.frame)
     await tool_hooks(outer, context, "on_tool_error", scope.tool, error)
-    await tool_hooks(outer, context, "on_tool_end", scope.tool, text)
+    if result.tripwire is not None:
+        raise result.tripwire
+    await tool_hooks(outer, context, "on_tool_end", scope.tool, result.value)

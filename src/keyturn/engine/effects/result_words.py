@@ -1,25 +1,52 @@
-"""Write the text that the model reads as a result: when a call has none of its own, and when a person edited it.
+"""Make the item that the model reads as a call's result, and its text where a call has none of its own.
 
-The recorded call is not changed.
+Every result is made an item here, of a `Result`: that has passed the output guardrails of its tool, or it is a text of
+ours. The recorded call is not changed.
 """
 
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ...agents.settings import ToolErrorFormatterArgs
 from ...core.digest import canonical
-from ...core.events import Proposal
+from ...core.events import Proposal, Report
 from ...core.items import Item
 from ...core.preview import redact
 from ...core.run import Call
+from ...sessions.history import superseded_output
 from ...tools.base import Tool, text_noticed
 from ..run.frame_settings import FrameSettings
 
 _EDITED = "A person changed the arguments of this call before approving it. It ran with: "
+
+
+class Result(NamedTuple):
+    """Holds what is recorded as a call's result: what the output guardrails left of it, or a text of ours.
+
+    `tripwire` is raised once it is recorded. `withheld` says that a text stands in place of what was given.
+    """
+
+    value: Any
+    reports: Sequence[Report] = ()
+    tripwire: Exception | None = None
+    withheld: bool = False
+
+
+def item_of(call: Call, tool: Tool | None, result: Result, *, ran: bool = True) -> Item:
+    """Return the item that the model reads as a result; of a tool that is gone, its plain text.
+
+    Where the call `ran`, it says what a person had changed.
+    """
+    if tool is None:
+        item = superseded_output(call.raw, str(result.value))
+    else:
+        item = tool.output(call.raw, result.value)
+    return told_of_edit(call, tool, item) if ran else item
 
 
 async def worded(

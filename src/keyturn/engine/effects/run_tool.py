@@ -43,13 +43,13 @@ from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
 from ..states.context_data import context_now
 from ..user_errors import as_user_error, raised_by
-from .around_tool import judged_output, rejected_by_input, tool_hooks
-from .before_start import before_start, terms_of, unsigned
+from .around_tool import judged, rejected_by_input, tool_hooks
+from .before_start import OUTGROWN, before_start, outgrown, terms_of, unsigned
 from .borrowing import borrow_for_call
 from .handoff_view import filtered_view
 from .nested_frames import open_frame
 from .proposals import revised
-from .result_words import told_of_edit, worded
+from .result_words import Result, item_of, worded
 from .tool_errors import keep_words, log_tool_error
 
 #: What the model is told of a second handoff of one agent.
@@ -87,6 +87,9 @@ async def _run(drive: Drive, call: Call) -> None:
     if "tool" in first:
         await ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
         return
+    if "terms" in first:
+        await ask_anew(drive, scope, call, tool, OUTGROWN)
+        return
     if "proof" in first and (why := await unsigned(drive, call, terms_of(call, tool))):
         await ask_anew(drive, scope, call, tool, why)
         return
@@ -95,7 +98,8 @@ async def _run(drive: Drive, call: Call) -> None:
     if "guardrails" in first:
         reports, message = await rejected_by_input(drive, call, tool, context)
         if message is not None:
-            await drive.commit(cm.FinishCall(call_id, tool.output(call.raw, message), failed=True, reports=reports))
+            item = item_of(call, tool, Result(message), ran=False)
+            await drive.commit(cm.FinishCall(call_id, item, failed=True, reports=reports))
             return
     if not first:
         await drive.commit(drive.start_of(call, call.proposal.tool))
@@ -117,6 +121,9 @@ async def _start(
     if now != call.proposal.tool:  # it changed while others had their word
         await ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
         return
+    if outgrown(drive.run, call, tool):
+        await ask_anew(drive, scope, call, tool, OUTGROWN)
+        return
     if why := await unsigned(drive, call, terms_of(call, tool)):  # a key may have been revoked
         await ask_anew(drive, scope, call, tool, why)
         return
@@ -126,9 +133,10 @@ async def _start(
 
 
 async def ask_anew(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, why: str) -> None:
-    """Void the approval and propose the call anew, since what would run is not what was shown."""
+    """Void the approval and propose the call anew, since what would run, or on what terms, is not what was shown."""
+    terms = tool.approval if why == OUTGROWN else None
     spec = {tool_digest(tool, call.raw): tool_spec(tool, call.raw)}
-    await drive.commit(cm.VoidCall(call.id, revised(scope, tool, call), why, spec))
+    await drive.commit(cm.VoidCall(call.id, revised(scope, tool, call), why, spec, terms))
 
 
 async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: Any) -> None:
@@ -163,16 +171,13 @@ async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, co
     if isinstance(value, Handover):
         await _hand_over(drive, scope, call, tool, value)
         return
-    reports: list[Report] = []
-    tripwire: Exception | None = None
-    if tool.tool_output_guardrails:
-        reports, value, tripwire = await judged_output(drive, call, tool, context, value)
-    await _finish(drive, call, tool, value, failed=raised is not None, reports=reports)
+    result = await judged(drive, call, tool, value, context)
+    await _finish(drive, call, tool, result, failed=raised is not None)
     if raised is not None:
         await tool_hooks(scope, context, "on_tool_error", tool, raised)
-    if fatal is not None or tripwire is not None:
-        raise (fatal or tripwire)  # type: ignore[misc]  # one of the two is an exception
-    await tool_hooks(scope, context, "on_tool_end", tool, value)
+    if fatal is not None or result.tripwire is not None:
+        raise (fatal or result.tripwire)  # type: ignore[misc]  # one of the two is an exception
+    await tool_hooks(scope, context, "on_tool_end", tool, result.value)
 
 
 async def _wait_for_input(drive: Drive, call: Call, tool: Tool, value: NeedsInput) -> None:
@@ -183,7 +188,7 @@ async def _wait_for_input(drive: Drive, call: Call, tool: Tool, value: NeedsInpu
     except Exception as error:
         logger.warning("what %r asked for could not be recorded, nobody is asked: %s", tool.name, error_words(error))
         text = f"The tool asked for an answer that could not be recorded ({type(error).__name__})."
-        await _finish(drive, call, tool, text, failed=True, reports=[])
+        await _finish(drive, call, tool, Result(text), failed=True)
         return
     standing = value.wants == "approval" and call.approval is None
     grants = await borrow_for_call(drive, call, asked_on(call)) if standing else []
@@ -223,23 +228,22 @@ async def _told(
         return TOOL_FAILED, as_user_error(fatal, f"tool {tool.name!r}")
 
 
-async def _finish(drive: Drive, call: Call, tool: Tool, value: Any, *, failed: bool, reports: list[Any]) -> None:
+async def _finish(drive: Drive, call: Call, tool: Tool, result: Result, *, failed: bool) -> None:
     try:
-        item = tool.output(call.raw, value)
-        own = kept(value)
+        item = item_of(call, tool, result)
+        own = kept(result.value)
         _check_recordable(item)
     except Exception as error:  # what cannot be recorded is told, not lost: the effect has happened
         logger.warning("%r ran, and its result is lost, it could not be recorded: %s", tool.name, error_words(error))
         text = f"The tool ran, but its result could not be recorded ({type(error).__name__})."
-        item = tool.output(call.raw, text)
+        item = item_of(call, tool, Result(text))
         own = None
         failed = True
-    item = told_of_edit(call, tool, item)
     drive.live.objects.pop(call.id, None)
-    if not failed and type(value) not in _JSON:
-        drive.live.objects[call.id] = item, value
+    if not failed and type(result.value) not in _JSON:
+        drive.live.objects[call.id] = item, result.value
     saved = context_now(drive.live) if tool.keeps_context else []
-    await drive.commit(cm.FinishCall(call.id, item, own, failed, reports), *saved)
+    await drive.commit(cm.FinishCall(call.id, item, own, failed, list(result.reports)), *saved)
 
 
 def _check_recordable(item: Item) -> None:
@@ -253,9 +257,10 @@ def _check_recordable(item: Item) -> None:
 async def _hand_over(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, value: Handover) -> None:
     source = drive.agent(call.agent)
     if drive.run.frames[call.frame].agent != call.agent:  # where no call waits for its siblings
-        await _finish(drive, call, tool, TWICE, failed=True, reports=[])
+        await _finish(drive, call, tool, Result(TWICE), failed=True)
         return
-    item = told_of_edit(call, tool, tool.output(call.raw, value.text))
+    result = await judged(drive, call, tool, value.text)
+    item = item_of(call, tool, result)
     input_filter = value.input_filter or scope.config.handoff_input_filter
     view = None if input_filter is None else await filtered_view(drive, call, item, input_filter)
     path = drive.live.graph.path(value.agent, call.agent)
@@ -265,8 +270,11 @@ async def _hand_over(drive: Drive, scope: FrameSettings, call: Call, tool: Tool,
         if source.hooks is not None:
             await source.hooks.on_handoff(scope.context, agent=value.agent, source=source)
     try:
-        await drive.commit(cm.HandOff(call.id, item, path, view))
+        await drive.commit(cm.HandOff(call.id, item, path, view, list(result.reports)))
     except Conflict:
         if drive.run.frames[call.frame].agent == call.agent:
             raise
-        await _finish(drive, call, tool, TWICE, failed=True, reports=[])
+        await _finish(drive, call, tool, Result(TWICE), failed=True)
+        return
+    if result.tripwire is not None:
+        raise result.tripwire

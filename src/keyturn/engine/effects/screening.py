@@ -116,7 +116,7 @@ async def _recheck(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, l
     """Ask the newest policy about a decision; where it says nothing, the tool's own terms hold."""
     verdict = await _policy(drive, scope, call, looked)
     if verdict is None:
-        return await _own(scope, call, tool) if asked_otherwise(call) else ALLOW
+        return await _own(scope, call, tool) if asked_otherwise(call) else ALLOW  # its own terms: `outgrown`
     if verdict.action == "ask" and _untold(verdict):  # fail closed: an approval counts only once the policy has spoken
         raise UserError(f"{verdict.reason} when it was asked about a decision; nothing ran: mend it and resume")
     return verdict

@@ -6,21 +6,20 @@ from typing import Any
 
 from ...core import commands as cm
 from ...core.errors import ToolSourceDown
-from ...core.items import Item
 from ...core.run import Call
-from ...sessions.history import superseded_output
 from ...tools.base import Tool
 from ..driving.drive import Drive
 from ..facts.values import jsonable
-from .before_start import terms_of, unsigned
-from .result_words import told_of_edit, worded
+from .around_tool import judged
+from .before_start import outgrown, terms_of, unsigned
+from .result_words import Result, item_of, worded
 
 _NOT_APPROVED = "Tool execution was not approved."
 _ASKED_BACK = (
     "Not run: a person asks a question before they decide. Answer it, and propose the call again if it is still "
     "needed. The question: "
 )
-_WORDS = {
+_DEFAULT = {
     "rejected": _NOT_APPROVED,
     "expired": "Tool execution was not approved in time.",
     "ran": "The tool ran; its output was lost.",
@@ -32,23 +31,30 @@ _SAID = ("answered", "ran", "did_not_run")
 
 
 async def settle(drive: Drive, call_id: str) -> None:
-    """Give a call that will not run its result."""
+    """Give a call that will not run its result; one that was given in its tool's place is judged as the tool's own."""
     call = drive.run.calls[call_id]
     tool = await drive.shown_tool(call) or await _found(drive, call)
     unheard = await _unheard(drive, call, tool)
-    value = unheard or await _value(drive, call)
-    item: Item = tool.output(call.raw, value) if tool is not None else _plain(call, value)
-    if call.state == "ran" or (call.state == "answered" and call.begun):
-        item = told_of_edit(call, tool, item)
-    own = None if isinstance(value, str) else jsonable(value)
-    await drive.commit(cm.FinishCall(call_id, item, own, failed=bool(unheard)))
+    if unheard:
+        result = Result(unheard)
+    elif (given := _output(call)) is not None:
+        result = await judged(drive, call, tool, given)
+    else:
+        result = Result(await _words(drive, call))
+    item = item_of(call, tool, result, ran=call.state == "ran" or (call.state == "answered" and call.begun))
+    own = None if isinstance(result.value, str) else jsonable(result.value)
+    await drive.commit(cm.FinishCall(call_id, item, own, bool(unheard), list(result.reports)))
+    if result.tripwire is not None:
+        raise result.tripwire
 
 
 async def _unheard(drive: Drive, call: Call, tool: Tool | None) -> str:
-    """Return what the model is told where a person's own result had to be signed and is not; "" where it counts."""
+    """Return what the model is told of a person's own result that does not count: unsigned, or on outdated terms."""
     decision = call.decision
     if call.state not in _SAID or decision is None or decision.via != "person":
         return ""
+    if call.state == "answered" and not call.begun and tool is not None and outgrown(drive.run, call, tool):
+        return "A result was given in the tool's place on other terms than its tool takes now; it does not count."
     why = await unsigned(drive, call, terms_of(call, tool))
     return why and "A result was given in the tool's place that is not signed as it must be; it does not count."
 
@@ -61,20 +67,20 @@ async def _found(drive: Drive, call: Call) -> Tool | None:
         return None
 
 
-async def _value(drive: Drive, call: Call) -> Any:
+def _output(call: Call) -> Any:
+    """Return the result that was given for a call, None where none was."""
     decision = call.decision
-    if call.state in ("answered", "ran") and decision is not None and decision.output is not None:
-        return decision.output
+    return decision.output if decision is not None and call.state in ("answered", "ran") else None
+
+
+async def _words(drive: Drive, call: Call) -> str:
+    """Return what the model is told of a call that has no result."""
+    decision = call.decision
     if call.state == "denied":
         return call.reason or "Tool execution was denied."
     if decision is not None and decision.message is not None:
         return _ASKED_BACK + decision.message if decision.asks_back else decision.message
-    default = _WORDS.get(call.state, "")
+    default = _DEFAULT.get(call.state, "")
     if call.state in ("rejected", "expired"):
         return await worded(drive.scope(call.frame), "approval_rejected", call.proposal, default)
     return default
-
-
-def _plain(call: Call, value: Any) -> Item:
-    """Return the result of a call whose tool is gone: nothing ran, so the text needs no tool."""
-    return superseded_output(call.raw, str(value))

@@ -85,6 +85,10 @@ class Backend(abc.ABC):
             inside = "."
         return parts_of(inside, directory=directory)
 
+    def canonical(self, path: str, *, directory: bool = False) -> str:
+        """Return the one spelling of a path, from the root of the backend, or raise `PathRefused`."""
+        return "/" + "/".join(self.parts(path, directory=directory))
+
     def changeable(self, path: str) -> Parts:
         """Return the names of a path to a file that may be changed, as far as the path itself can say."""
         return self.parts(path)
@@ -134,7 +138,7 @@ class Backend(abc.ABC):
         with self.alone():
             for change in changes:
                 self.check(change)
-                self._fits(self.parts(change.path))
+                self.fits(change.path)
                 if digest_of(self.look(change.path)) != digest_of(change.before):
                     raise FileChanged(
                         f"{shown(change.path)} was changed since it was looked at, so nothing was changed. "
@@ -143,8 +147,9 @@ class Backend(abc.ABC):
             for change in changes:
                 self.put(self.parts(change.path), change.after)
 
-    def _fits(self, parts: Parts) -> None:
-        """Refuse a file in the place of a directory, and a directory in that of a file."""
+    def fits(self, path: str) -> None:
+        """Refuse a path where a file is in the place of a directory, or a directory in that of the file."""
+        parts = self.parts(path)
         path = "/".join(parts)
         above = {"/".join(parts[:depth]) for depth in range(1, len(parts))}
         for name in self.names():

@@ -101,6 +101,13 @@ class CompositeBackend(Backend):
         found = backend.look("/".join(rest))
         return None if found is None else replace(found, path="/".join(parts))
 
+    def fits(self, path: str) -> None:
+        """Refuse a path where a file is in the place of a directory, or a directory in that of the file."""
+        _, backend, rest = self._at(self.parts(path))
+        if not rest:
+            raise PathRefused(f"The path {path!r} is refused: it is a directory.")
+        backend.fits("/".join(rest))
+
     def check(self, change: Change) -> None:
         """Refuse a change that is never made, whatever the files hold."""
         backend, inner = self._inner(change)

@@ -98,6 +98,10 @@ class FilesystemBackend(Backend):
         """Read a file as it is now, None where there is none."""
         return self.workspace.look(self._inside(path))
 
+    def fits(self, path: str) -> None:
+        """Refuse a path where a file is in the place of a directory, or a directory in that of the file."""
+        self.workspace.fits(self._inside(path))
+
     def check(self, change: Change) -> None:
         """Refuse a change that is never made, whatever the files hold."""
         self.workspace.check(change)

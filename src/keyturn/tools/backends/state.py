@@ -59,7 +59,7 @@ class StateBackend(Backend):
         for path, given in (files or {}).items():
             self.files[_key(self.parts(path))] = self._file(path, given)
         for path in self.files:
-            self._fits(self.parts(path))
+            self.fits(path)
 
     def __repr__(self) -> str:
         return f"StateBackend({len(self.files)} files)"

@@ -78,6 +78,14 @@ class Workspace:
         """Split a path into names, or raise `PathRefused`."""
         return parts_of(path, directory=directory)
 
+    def canonical(self, path: str, *, directory: bool = False) -> str:
+        """Return the one spelling of a path, or raise `PathRefused`.
+
+        >>> Workspace(".").canonical("./src//app.py")
+        'src/app.py'
+        """
+        return "/".join(self.parts(path, directory=directory)) or "."
+
     def look(self, path: str) -> File | None:
         """Read a file as it is now, None where there is none."""
         parts = parts_of(path)
@@ -175,6 +183,15 @@ class Workspace:
             if _folded(name) in self.protected:
                 raise PathRefused(f"The path {shown(path)} is refused: what is in {name!r} may be read, not changed.")
         return parts
+
+    def fits(self, path: str) -> None:
+        """Refuse a path where a file is in the place of a directory, a directory in that of the file, or a link."""
+        parts = parts_of(path)
+        try:
+            with self.jail.file(parts):
+                pass
+        except FileMissing:
+            pass
 
     def entries(self, path: str = ".") -> list[Entry]:
         """List a directory, by name."""

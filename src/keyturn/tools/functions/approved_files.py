@@ -23,6 +23,7 @@ from ..filesystem.problems import FileChanged, FileProblem, FileTooLarge, shown
 from ..filesystem.staging import ABSENT
 from ..function_tool import FunctionTool
 from .options import FILES, Files
+from .path_arguments import plain_path, with_paths
 
 MOST_BYTES = 256 << 20
 SHOWN = 16 << 10  # bytes of a text up to which people are shown all of it
@@ -58,6 +59,21 @@ class FileBoundTool(FunctionTool):
     def __init__(self, *args: Any, files: Files, **options: Any) -> None:
         super().__init__(*args, **options)
         self.files = files
+
+    def prepare(self, item: Mapping[str, Any]) -> Prepared:
+        """Validate the arguments; those that name files are paths in their one spelling."""
+        prepared = super().prepare(item)
+        return prepared if callable(self.files) else with_paths(prepared, self._plain(prepared.params))
+
+    def _plain(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        given = {name: params[name] for name in self.files if name in params} if not callable(self.files) else {}
+        return {
+            name: [plain_path(path) for path in cast("list[Any]", value)]
+            if isinstance(value, list)
+            else plain_path(value)
+            for name, value in given.items()
+            if value is not None
+        }
 
     async def preview(self, params: Any) -> Preview:  # type: ignore[override]  # a tool that looks may be awaited
         """Show the arguments, and after them each file as it is now."""

@@ -15,6 +15,7 @@ from typing import Any
 from ...core.digest import digest
 from ...core.errors import UserError
 from ..base import ToolProblem
+from ..functions.path_arguments import plain_path
 from ..shell_calls import ShellCallOutcome, ShellCommandOutput, ShellResult
 from .output import Kept, allowed_length, fitted
 from .supervised import Ended, Keeper, Launch
@@ -111,6 +112,16 @@ class LocalExecutor:
             for file in launch.files:
                 os.close(file)
         return _output(ended, kept, seconds, length)
+
+    def place(self, cwd: str) -> str:
+        """Return the one spelling of a directory below the root: relative, links resolved; others as they are.
+
+        >>> LocalExecutor(".").place("./a/../b")
+        'b'
+        """
+        place = os.path.realpath(os.path.join(self.root, cwd))
+        below = os.path.commonpath([place, self.root]) == self.root
+        return os.path.relpath(place, self.root) if below else plain_path(cwd)
 
     def _inside(self, cwd: str) -> str:
         """Return a directory below the root, links resolved."""
