@@ -10,6 +10,7 @@ from ..core.errors import UserError
 from ..core.items import Item
 from ..core.settable import CALLBACK, FLAG, Rule, fixed, must
 from .base import TOOL_RULES
+from .function_rules import FUNCTION_RULES
 
 DEFAULT_MAX_TURNS = 10
 _ENDS = "the nested agent ends by itself: limit it with max_turns=, or with usage_limits of the run"
@@ -77,6 +78,11 @@ def _is_agent(value: Any) -> bool:
     return isinstance(value if isinstance(value, str) else getattr(value, "name", None), str)
 
 
+def _once(tool: Any, name: str, value: Any) -> Any:
+    fixed("make another tool, with as_tool(parameters=...)")(tool, name, value)
+    return FUNCTION_RULES[name](tool, name, value)
+
+
 AGENT_TOOL_RULES: dict[str, Rule] = {
     "agent": must(_is_agent, "an Agent"),
     "max_turns": _turns,
@@ -88,6 +94,7 @@ AGENT_TOOL_RULES: dict[str, Rule] = {
     "on_stream_max_pending_events": _most,
     **dict.fromkeys(("timeout_seconds", "timeout_behavior", "timeout_error_function"), fixed(_ENDS)),
     **dict.fromkeys(("check", "idempotent", "read_only"), fixed(_AGAIN)),
-    **dict.fromkeys(("params_json_schema", "strict_json_schema"), fixed("make another with as_tool(parameters=...)")),
+    "params_json_schema": _once,
+    "strict_json_schema": _once,
     "on_invoke_tool": fixed("the engine runs the nested agent; set .agent to have another"),
 }
