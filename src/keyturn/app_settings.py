@@ -160,11 +160,11 @@ class AppSettings(Settable):
     def _contexts(self) -> ContextOptions:
         return {"context_deserializer": self.context_deserializer, "context_type": self.context_type}
 
-    def refusal(self, name: str, may_be: str, value: Any) -> Exception:
+    def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
         """Return the error for a value that an attribute cannot have."""
         return UserError(f"{name} of an App must be {may_be}, not {value!r}")
 
-    def described(self) -> str:
+    def _described(self) -> str:
         """Return what errors call it."""
         return "an App"
 

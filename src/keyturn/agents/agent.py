@@ -122,11 +122,11 @@ class Agent(AgentBase[TContext], Generic[TContext]):
     realtime: ClassVar[bool] = False
     _rules = AGENT_RULES
 
-    def described(self) -> str:
+    def _described(self) -> str:
         """Return what errors call it."""
         return f"agent {vars(self).get('name', '')!r}"
 
-    def refusal(self, name: str, may_be: str, value: Any) -> Exception:
+    def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
         """Return the error for a value that an attribute cannot have."""
         return TypeError(f"Agent {name} must be {may_be}, got {type(value).__name__}")
 

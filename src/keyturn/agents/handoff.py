@@ -55,7 +55,7 @@ class Go(Generic[TAgent]):
 def _name(handoff: Any, name: str, value: Any) -> Any:
     """Keep one name under both of its names."""
     if not isinstance(value, str) or not value:
-        raise handoff.refusal(name, "a non-empty string", value)
+        raise handoff._refusal(name, "a non-empty string", value)
     own_of(handoff)["name"] = own_of(handoff)["tool_name"] = value
     return value
 
@@ -72,8 +72,8 @@ def _target(handoff: Any, name: str, value: Any) -> Any:
     own = own_of(handoff)
     go = own.get("on_invoke_handoff")
     if not isinstance(go, Go):
-        raise AttributeError(f"{name!r} of {handoff.described()} cannot be set: on_invoke_handoff says where it leads")
-    target = _agent(value, handoff.described())
+        raise AttributeError(f"{name!r} of {handoff._described()} cannot be set: on_invoke_handoff says where it leads")
+    target = _agent(value, handoff._described())
     own["on_invoke_handoff"] = cast("Go[Any]", go).to(target)
     own["agent_name"] = target.name
     return value
@@ -132,13 +132,13 @@ class Handoff(Tool, Generic[TContext, TAgent]):
     _structured: StructuredInput | None = field(init=False, repr=False)
     _spec: dict[str, Any] | None = field(default=None, init=False, repr=False)
 
-    def described(self) -> str:
+    def _described(self) -> str:
         """Return what errors call it."""
         return f"handoff {vars(self).get('tool_name', '')!r}"
 
-    def refusal(self, name: str, may_be: str, value: Any) -> Exception:
+    def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
         """Return the error for a value that an attribute cannot have."""
-        return UserError(f"{self.described()}: {name} must be {may_be}, not {value!r}")
+        return UserError(f"{self._described()}: {name} must be {may_be}, not {value!r}")
 
     @property
     def description(self) -> str:

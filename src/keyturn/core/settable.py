@@ -69,14 +69,14 @@ class Settable:
 
     def __delattr__(self, name: str) -> None:
         if name in (_tables.get(type(self)) or _table_of(type(self))) and not callable(getattr(type(self), name, None)):
-            raise AttributeError(f"{name!r} of {self.described()} cannot be deleted: set the value that it is to have")
+            raise AttributeError(f"{name!r} of {self._described()} cannot be deleted: set the value that it is to have")
         object.__delattr__(self, name)
 
-    def described(self) -> str:
+    def _described(self) -> str:
         """Return what errors call the object."""
         return f"a {type(self).__name__}"
 
-    def refusal(self, name: str, may_be: str, value: Any) -> Exception:
+    def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
         """Return the error for a value that an attribute cannot have."""
         return UserError(f"{type(self).__name__} {name} must be {may_be}, not {value!r}")
 
@@ -93,9 +93,9 @@ def own_of(owner: object) -> dict[str, Any]:
 def must(fits: Callable[[Any], bool], may_be: str) -> Rule:
     """Make the rule that a value must fit; `may_be` says in the error what it may be."""
 
-    def rule(owner: Settable, name: str, value: Any) -> Any:
+    def rule(owner: Any, name: str, value: Any) -> Any:
         if not fits(value):
-            raise owner.refusal(name, may_be, value)
+            raise owner._refusal(name, may_be, value)
         return value
 
     return rule
@@ -109,9 +109,9 @@ def made_by(make: Callable[[Any], Any]) -> Rule:
 def fixed(remedy: str) -> Rule:
     """Make the rule that an attribute is set by the constructor only; `remedy` says what to do later."""
 
-    def rule(owner: Settable, name: str, value: Any) -> Any:
-        if name in vars(owner):
-            raise AttributeError(f"{name!r} of {owner.described()} cannot be set after construction: {remedy}")
+    def rule(owner: Any, name: str, value: Any) -> Any:
+        if name in own_of(owner):
+            raise AttributeError(f"{name!r} of {owner._described()} cannot be set after construction: {remedy}")
         return value
 
     return rule
@@ -120,8 +120,8 @@ def fixed(remedy: str) -> Rule:
 def refused(remedy: str) -> Rule:
     """Make the rule that an attribute cannot be set, since it would have no effect; `remedy` says what has."""
 
-    def rule(owner: Settable, name: str, _value: Any) -> Any:
-        raise AttributeError(f"{name!r} of {owner.described()} cannot be set: {remedy}")
+    def rule(owner: Any, name: str, _value: Any) -> Any:
+        raise AttributeError(f"{name!r} of {owner._described()} cannot be set: {remedy}")
 
     return rule
 
@@ -129,7 +129,7 @@ def refused(remedy: str) -> Rule:
 def then(rule: Rule, after: Callable[[Any, Any], None]) -> Rule:
     """Make the rule that checks by another, and calls `after(owner, value)` for what follows from the value."""
 
-    def both(owner: Settable, name: str, value: Any) -> Any:
+    def both(owner: Any, name: str, value: Any) -> Any:
         made = rule(owner, name, value)
         after(owner, made)
         return made
@@ -250,28 +250,28 @@ def is_ours(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == _OURS
 
 
-def _of_class(owner: Settable, name: str, value: Any) -> Any:
-    if is_ours(type(owner)):
-        raise AttributeError(f"{name!r} of {owner.described()} is the same for all of its class: set it in a subclass")
+def _of_class(owner: Any, name: str, value: Any) -> Any:
+    if is_ours(owner.__class__):
+        raise AttributeError(f"{name!r} of {owner._described()} is the same for all of its class: set it in a subclass")
     return value
 
 
-def _read_only(owner: Settable, name: str, _value: Any) -> Any:
-    raise AttributeError(f"{name!r} of {owner.described()} cannot be set: it follows from what else is set")
+def _read_only(owner: Any, name: str, _value: Any) -> Any:
+    raise AttributeError(f"{name!r} of {owner._described()} cannot be set: it follows from what else is set")
 
 
-def _unknown(owner: Settable, name: str, value: Any) -> Any:
+def _unknown(owner: Any, name: str, value: Any) -> Any:
     """Refuse a name that the object does not have, unless a method of its own class sets it."""
-    kind = type(owner)
-    if name.startswith("_") or name in vars(owner):
+    kind: type[Any] = owner.__class__
+    if name.startswith("_") or name in own_of(owner):
         return value
     own = _own_names.get(kind) or _own_names_of(kind)
     if name in own or "setattr" in own:  # whoever sets names that are made up knows them
         return value
     remedy = next((text for each in kind.__mro__ if (text := vars(each).get("_remedies", {}).get(name))), None)
-    known = {*(each for each in vars(owner) if not each.startswith("_")), *settable_names(kind)}
+    known = {*(each for each in own_of(owner) if not each.startswith("_")), *settable_names(kind)}
     hint = f": {remedy}" if remedy else did_you_mean(name, known)
-    raise AttributeError(f"{owner.described()} has no attribute {name!r}{hint}")
+    raise AttributeError(f"{owner._described()} has no attribute {name!r}{hint}")
 
 
 def _own_names_of(kind: type) -> frozenset[str]:

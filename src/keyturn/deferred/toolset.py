@@ -13,7 +13,7 @@ from typing import Any, cast
 from ..agents.agent_base import ToolSource
 from ..core.errors import UserError
 from ..tools.base import Tool as AnyTool
-from ..tools.base import ToolLike
+from ..tools.base import ToolLike, gated
 from ..tools.function_tool import FunctionTool
 from .declaring import DeclaresTools
 from .requests import CallDeferred
@@ -135,7 +135,7 @@ def asking(tool: Any, asks: Asks | None) -> Any:
     """Return a copy of a tool that asks; one that the provider runs is refused, since no gate sees its calls."""
     if not isinstance(tool, AnyTool):
         raise UserError(f"{getattr(tool, 'name', tool)!r} runs at the provider, and cannot be made to ask here")
-    return tool.gated(True if asks is None else _either(tool, asks))
+    return gated(tool, True if asks is None else _either(tool, asks))
 
 
 def _either(tool: AnyTool, asks: Asks) -> Any:

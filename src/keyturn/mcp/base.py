@@ -148,13 +148,13 @@ class MCPServer(PromptsAndResources, Settable, abc.ABC):
     name: str
     _entered = False
 
-    def described(self) -> str:
+    def _described(self) -> str:
         """Return what errors call it."""
         return f"MCP server {getattr(self, 'name', '')!r}"
 
-    def refusal(self, name: str, may_be: str, value: Any) -> Exception:
+    def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
         """Return the error for a value that an attribute cannot have."""
-        return UserError(f"{self.described()}: {name} must be {may_be}, not {value!r}")
+        return UserError(f"{self._described()}: {name} must be {may_be}, not {value!r}")
 
     @abc.abstractmethod
     async def connect(self) -> None:

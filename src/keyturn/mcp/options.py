@@ -115,7 +115,7 @@ def _while_closed(server: Any, name: str, value: Any) -> Any:
 def _all_options(server: Any, _name: str, value: Any) -> Any:
     """Keep the options, each under its own name as well."""
     if "settings" in own_of(server):
-        raise AttributeError(f"'settings' of {server.described()} cannot be set: set the option itself")
+        raise AttributeError(f"'settings' of {server._described()} cannot be set: set the option itself")
     named = {field: name for name, field in _FIELD_OF.items()}
     own = own_of(server)
     own["settings"] = value
@@ -130,7 +130,7 @@ def connected_by(read: Callable[[Any], Any]) -> Rule:
         read(value)
         if own_of(server).get("_connection") is not None:
             raise AttributeError(
-                f"{name!r} of {server.described()} cannot be set while it is connected: cleanup() first"
+                f"{name!r} of {server._described()} cannot be set while it is connected: cleanup() first"
             )
         return value
 

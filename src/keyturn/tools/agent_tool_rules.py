@@ -60,13 +60,13 @@ def _turns(tool: Any, name: str, max_turns: Any) -> Any:
     if max_turns is None:
         return DEFAULT_MAX_TURNS
     if not isinstance(max_turns, int) or isinstance(max_turns, bool) or max_turns < 1:
-        raise tool.refusal(name, "1 or more", max_turns)
+        raise tool._refusal(name, "1 or more", max_turns)
     return max_turns
 
 
 def _most(tool: Any, name: str, events: Any) -> Any:
     if events is not None and (not isinstance(events, int) or isinstance(events, bool) or events < 1):
-        raise tool.refusal(name, "1 or more, or None", events)
+        raise tool._refusal(name, "1 or more, or None", events)
     return events
 
 

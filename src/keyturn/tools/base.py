@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -191,7 +191,7 @@ def _is_name(value: Any) -> bool:
 def _of_agents(tool: Any, name: str, value: Any) -> Any:
     if is_ours(tool.__class__) and not tool.by_agent:
         raise AttributeError(
-            f"{name!r} of {tool.described()} cannot be set: it is for a tool that answers by an agent, as "
+            f"{name!r} of {tool._described()} cannot be set: it is for a tool that answers by an agent, as "
             "Agent.as_tool(...) makes one"
         )
     return value
@@ -278,21 +278,15 @@ class Tool(Settable, abc.ABC):
     structured: Any = None  # the `StructuredInput` of the nested agent, None for a plain text
     custom_output_extractor: Callable[[Any], Any] | None = None  # makes the call's result of the nested agent's
 
-    def described(self) -> str:
+    def _described(self) -> str:
         """Return what errors call it."""
         return f"tool {getattr(self, 'name', '')!r}"
 
-    def refusal(self, name: str, may_be: str, value: Any) -> Exception:
+    def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
         """Return the error for a value that an attribute cannot have."""
         if name == "name":
             return UserError(f"a tool's name must be {may_be}, not {value!r}")
         return UserError(f"tool {self.name!r}: {name} must be {may_be}, not {value!r}")
-
-    def gated(self, needs_approval: NeedsApproval) -> Self:
-        """Return a copy of the tool that asks as `needs_approval` says."""
-        made = copy(self)
-        made.needs_approval = needs_approval
-        return made
 
     @abc.abstractmethod
     def spec(self) -> dict[str, Any]:
@@ -325,6 +319,13 @@ class Tool(Settable, abc.ABC):
     def preview(self, params: Any) -> Preview | Awaitable[Preview]:
         """Return what the approver sees; the default is the arguments themselves."""
         return plain_preview(params, self.secrets)
+
+
+def gated(tool: Tool, needs_approval: NeedsApproval) -> Tool:
+    """Return a copy of a tool that asks as `needs_approval` says."""
+    made = copy(tool)
+    made.needs_approval = needs_approval
+    return made
 
 
 #: What may stand in an agent's `tools`.

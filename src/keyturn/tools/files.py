@@ -40,7 +40,7 @@ _MOST_ENTRIES = 1000
 def _other_files(tool: Any, name: str, given: Any) -> Any:
     """Let a tool work on other files: with all that was made of those it had."""
     if not isinstance(given, Workspace | Backend):
-        raise tool.refusal(name, "a Workspace or a Backend", given)
+        raise tool._refusal(name, "a Workspace or a Backend", given)
     own = own_of(tool)
     if name in own:
         remade = own_of(tool._make(given, False))

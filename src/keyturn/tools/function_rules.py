@@ -14,7 +14,7 @@ from .strict_schema import ensure_strict_json_schema
 def _own_schema(tool: Any, name: str, given: Any) -> Any:
     """Keep a schema of the tool's own, in the strict form where it is written by hand and the tool is strict."""
     if not isinstance(given, dict):
-        raise tool.refusal(name, "a dict", given)
+        raise tool._refusal(name, "a dict", given)
     own = own_of(tool)
     own["_given_schema"] = given
     schema = cast("dict[str, Any]", given)

@@ -55,7 +55,7 @@ SCHEMA: dict[str, Any] = {
 def _own_environment(tool: Any, name: str, given: Any) -> dict[str, Any]:
     """Keep where the commands run; a tool stays at the provider, or here, whatever else of it changes."""
     if not isinstance(given, Mapping):
-        raise tool.refusal(name, "a mapping", given)
+        raise tool._refusal(name, "a mapping", given)
     made = own_copy({"type": "local", **cast("Mapping[str, Any]", given)})
     hosted = made["type"] != "local"
     own = own_of(tool)
@@ -88,7 +88,7 @@ def _executor(tool: Any, name: str, given: Any) -> Any:
         return None
     made = BubblewrapExecutor() if given is None else given
     if not callable(made):
-        raise tool.refusal(name, "a function of a ShellCommandRequest, sync or async", made)
+        raise tool._refusal(name, "a function of a ShellCommandRequest, sync or async", made)
     return made
 
 
