@@ -28,7 +28,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports compiled shape format kinds previews pictures probes site package bench bench-peers sweep mutants pace pile recovery first-decision simulate crash race rot forge signatures deep-peers leaks audit-trial published lock clean distclean
+.PHONY: help setup demo test check lint types imports compiled shape format kinds previews pictures probes site package bench bench-peers sweep mutants pace pile recovery first-decision simulate explore crash race rot forge signatures deep-peers leaks audit-trial published lock clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -160,6 +160,11 @@ SEEDS   ?= 1000
 FROM    ?= 0
 simulate: $(VENV)/.ready ## The real engine in a made world, seed after seed: make simulate SEEDS=100000 FROM=0 JOBS=2
 	@$(BIN)/python -m trials.simulate --seeds $(SEEDS) --from $(FROM) --jobs $(JOBS) $(ARGS)
+
+STATES ?= 100000
+DEPTH  ?= 99
+explore: $(VENV)/.ready ## Every order of small worlds, walked to their end: make explore STATES=10000000 DEPTH=30 JOBS=2; ARGS=--mutants
+	@$(BIN)/python -m trials.explore --states $(STATES) --depth $(DEPTH) --jobs $(JOBS) $(if $(filter-out random,$(SEED)),--seed $(SEED)) $(ARGS)
 
 KILLS ?= 1000
 crash: $(VENV)/.ready $(VENV)/.system ## Kill -9 at every write and message, then settle and check: make crash KILLS=10000 SEED=7

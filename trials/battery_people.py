@@ -12,19 +12,23 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from keyturn import App, Approval, Budget, Conflict, Inbox, NotPending, Policy, Runner
 from keyturn.channels.base import Channel, Message
 from keyturn.channels.dispatcher import Dispatcher
 from keyturn.channels.plan import Attempts, ChannelPlan
 from keyturn.core import commands as cm
+from keyturn.core import events as ev
 from keyturn.core.errors import NotAllowed
 from keyturn.core.people import Decider, Proof
+from keyturn.core.policy import Verdict
 from keyturn.core.records import Decision
 from keyturn.core.run import call_digest
 from keyturn.directory.login import Login
 from keyturn.engine.driving.writer import write_to
 from keyturn.engine.run.log_cache import log_in
+from keyturn.engine.states.fork import forked
 from keyturn.journal.memory import MemoryJournal
 from keyturn.journal.rows import DeliveryQuery
 from keyturn.policies.rules import ask
@@ -121,6 +125,48 @@ async def who_confirms_is_not_who_decides(b: Bench) -> None:
     assert pen.state == "asked"
     pen.decide(pen.word(by="bob"))
     assert pen.state == "approved"
+
+
+# Forks --------------------------------------------------------------------------------------------------------------
+
+
+@trial
+async def nothing_open_crosses_into_a_fork(b: Bench) -> None:
+    """One vote of two is no vote in a fork, and a rejection for good is one there as well."""
+    pen = b.pen().asks(terms=Approval(quorum=2))
+    pen.decide(pen.word())
+    fork = b.pen()
+    fork.log = forked(pen.log, None, fork.now)
+    assert not fork.log.run.calls["r/1.0"].votes
+    fork.decide(fork.word(by="bob"))
+    assert fork.state == "asked"
+    pen = b.pen().asks(count=2)
+    no = pen.word("reject")
+    pen(cm.Deliver([no], [ev.GrantTerms("g", "desk", "t1", "reject", decider=no.decider)]))
+    fork = b.pen()
+    fork.log = forked(pen.log, None, fork.now)
+    fork(cm.Screen("r/1.1", Verdict("allow")))
+    assert fork.stands("r/1.1") == "rejected"
+
+
+@trial
+async def an_approved_agent_is_in_no_fork(b: Bench) -> None:
+    pen = b.pen().asks()
+    pen.decide(pen.word())
+    pen.start()
+    pen(cm.OpenFrame("r/1.0", "desk/inner", [], 5))
+    fork = b.pen()
+    fork.log = forked(pen.log, None, fork.now)
+    assert fork.state == "asked"
+
+
+@trial
+async def who_confirmed_is_none_of_the_others(b: Bench) -> None:
+    """A program vouches for the requester under another id than the run has."""
+    pen = b.pen().asks(terms=Approval(confirm=True, role="ops"))
+    sure = pen.word(roles=("ops",))
+    pen.decide(replace(sure, decider=replace(sure.decider, requester=True)))
+    pen.refuses(NotAllowed, cm.Deliver([pen.word(roles=("ops",))]))
 
 
 # Lists --------------------------------------------------------------------------------------------------------------

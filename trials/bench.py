@@ -161,7 +161,7 @@ class Pen:
 
     def faults(self) -> set[str]:
         """What the automaton finds in the log."""
-        automaton = LogAutomaton("run")
+        automaton = LogAutomaton(self.log.run.id or "run")
         try:
             for each in self.log.steps:
                 automaton.read(each)

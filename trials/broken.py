@@ -5,7 +5,7 @@ Every one must be caught by the battery. A law of the gate without a mutant here
 
 from __future__ import annotations
 
-from keyturn.core import beside, decide, evolve, expiry, gate, people, request, run, seal, strict
+from keyturn.core import beside, crossing, decide, evolve, gate, people, request, run, seal, strict
 from keyturn.core.comparisons import Truth
 from keyturn.core.errors import StorageError
 from keyturn.core.run import call_digest
@@ -52,7 +52,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "digest without the run",
         "I4 a decision of another run is none of this one",
-        Edit(call_digest, "bound_words(run.id, call.id,", "bound_words('', '',"),
+        Edit(call_digest, "bound_words(named, call.id,", "bound_words('', '',"),
         Edit(state.RunState._pending, "(shown.run, shown.digest) != (run_id, digest)", "shown.digest != digest"),
     ),
     mutant(
@@ -379,7 +379,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "the asking not compared",
         "I4 a word on one asking is none on the next",
-        Edit(call_digest, "basis, call.asks)", "basis, 0)"),
+        Edit(call_digest, "basis, call.asks", "basis, 0"),
     ),
     mutant(
         "expiry by the decision's own time",
@@ -440,7 +440,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "what a copy lets run is run",
         "I2 what a copy lets run may have run",
-        Edit(expiry.restored, '*run.groups["run"].values(), ', ""),
+        Edit(crossing.restored, '*run.groups["run"].values(), ', ""),
     ),
     mutant(
         "an edit passes by the tool's terms",
@@ -460,12 +460,12 @@ BROKEN: list[Mutant] = [
     mutant(
         "a probe speaks after a restore",
         "I2 what a copy lets run may have run",
-        Edit(evolve._run_restored, "call.revoked = True", "pass"),
+        Edit(crossing.was_restored, "call.revoked = True", "pass"),
         Edit(evolve._call_lost, 'call.revoked or call.state != "started"', "call.revoked"),
     ),
     mutant(
         "a word survives the copy it was said to",
         "I3 what was said to a copy is said anew",
-        Edit(expiry.restored, "for call in waits:", "for call in []:"),
+        Edit(crossing._asked_anew, 'in run.groups["wait"]]', "in []]"),
     ),
 ]

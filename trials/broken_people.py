@@ -6,11 +6,11 @@ As in `broken.py`, each breaks one law and must be caught by the battery.
 from __future__ import annotations
 
 from keyturn.channels.lane import Lane
-from keyturn.core import beside, gate, people, quota, words
+from keyturn.core import beside, crossing, gate, people, quota, words
 from keyturn.core.challenge import decision_text
 from keyturn.core.states import MOVES
 from keyturn.directory import decide as directory_decide
-from keyturn.directory import state
+from keyturn.directory import fold, state
 from keyturn.directory.people import People
 from keyturn.engine.effects import before_start
 from keyturn.engine.effects.quotas import Quotas
@@ -25,12 +25,32 @@ OF_PEOPLE: list[Mutant] = [
     mutant(
         "who acts for somebody is another",
         "I1 a quorum is of principals",
-        Edit(people.voices, "reads_as(who.principal)", "reads_as(who.id)"),
+        Edit(people.voices, "looks_as(who.principal)", "looks_as(who.id)"),
     ),
     mutant(
         "ids that read alike are two",
         "I1 a quorum is of principals",
-        Edit(people.voices, "reads_as(who.principal)", "who.principal"),
+        Edit(people.voices, "(looks_as(who.id), looks_as(who.principal))", "(who.id, who.principal)"),
+    ),
+    mutant(
+        "what is open crosses into a fork",
+        "I1 nothing open crosses into another run",
+        Edit(crossing.fork, 'yield from _asked_anew(run, "forked")', "pass"),
+    ),
+    mutant(
+        "never again ends at a fork",
+        "I1 a rejection for good holds in a fork",
+        Edit(crossing._approvals_end, 'run.grants[grant].verdict == "approve"', "True"),
+    ),
+    mutant(
+        "an approved agent begins in each fork",
+        "I2 what was let run is not copied",
+        Edit(crossing._unasked, "call.decision is None", "True"),
+    ),
+    mutant(
+        "who confirmed is who decides",
+        "I1 a quorum is of principals",
+        Edit(gate._check_decider, "not why and confirmed_by(run, call, decision.decider)", "False"),
     ),
     mutant(
         "one denies for two",
@@ -88,7 +108,7 @@ OF_PEOPLE: list[Mutant] = [
     mutant(
         "a role is never taken away",
         "I1 a role counts while somebody has it",
-        Edit(state._role_taken, "d.people[e.person].roles - {e.role}", "d.people[e.person].roles"),
+        Edit(fold._role_taken, "d.people[e.person].roles - {e.role}", "d.people[e.person].roles"),
     ),
     mutant(
         "a revoked token lets in",

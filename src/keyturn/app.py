@@ -19,7 +19,6 @@ from .agents.settings import RunConfig
 from .app_settings import AppSettings
 from .audit.service import Audit
 from .channels.service import Channels, ChannelService
-from .core import commands as cm
 from .core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
 from .core.people import plain_text
 from .directory.people import People
@@ -46,13 +45,14 @@ from .inbox.insights import Insights
 from .inbox.restored import settle_whole
 from .journal import opened
 from .journal.base import Claim, Store
-from .journal.rows import Query, RunRow
+from .journal.rows import ENDED, Query, RunRow
 from .lifespan import AppResources, Lifespan
 from .policies.base import PolicyLike
 from .run_handle import RunHandle
 from .server.settings import ServerSettings
+from .user_code import run_callback
 
-OVER = ("finished", "failed", "cancelled", "erased")
+OVER = ENDED
 
 
 class App(AppSettings):
@@ -231,7 +231,7 @@ class App(AppSettings):
     async def result(self, run_id: str, timeout: float | None = None) -> RunResult:
         """Return what `Runner.run` would: a final answer or interruptions; raise `RunStopped` where it was stopped."""
         row = await self.wait(run_id, timeout)
-        if row.status in ("failed", "cancelled", "erased"):
+        if row.status in OVER and row.status != "finished":
             kept = "" if row.status == "erased" else (await log_in(self.journal, run_id)).run.traceback
             raise RunStopped(run_id, row.status, row.error, kept)
         state = await self._state(run_id)
@@ -256,9 +256,9 @@ class App(AppSettings):
         """Add a message that the model reads at its next turn."""
         await self.inbox.send(run_id, message)
 
-    async def resume(self, run_id: str, max_turns: int | None = None) -> None:
-        """Resume a run that failed, with another limit of turns if one is given."""
-        await self.inbox.tell(run_id, cm.Resume(max_turns))
+    async def resume(self, run_id: str, max_turns: int | None = None, *, by: By = "app") -> None:
+        """Resume a run that failed or was set aside, with another limit of turns if one is given."""
+        await self.inbox.resume(run_id, by=by, max_turns=max_turns)
         await self.at_work()
 
     async def cancel(self, run_id: str, *, by: By = "app", why: str = "") -> None:
@@ -383,7 +383,7 @@ class App(AppSettings):
             return None
         if self.sessions is None:
             raise UserError("a session is named by its id; say App(sessions=...) what makes the session of an id")
-        return self.sessions(session_id)
+        return run_callback(self.sessions, session_id)
 
     def _agent(self, name: str) -> Agent[Any]:
         agent = self.agents.get(name)

@@ -18,6 +18,7 @@ from .core.errors import UserError
 from .core.settable import CALLBACK, ELSEWHERE, FLAG, WHOLE, Rule, Settable, fixed, must, own_of
 from .engine.states.loading import ContextOptions
 from .inbox.drills import DrillService
+from .inbox.rule_lint import checked_policy
 from .lifespan import AppResources
 from .policies.base import PolicyLike
 
@@ -32,6 +33,8 @@ def _agents(app: Any, name: str, given: Any) -> Any:
     named = {agent.name: agent for agent in made}
     if len(named) != len(made):
         raise UserError("two agents of an app have the same name; a run could not say whose it is")
+    if (config := own_of(app).get("run_config")) is not None:
+        checked_policy(named, config.policy)
     known: dict[str, Agent[Any]] = own_of(app).setdefault(name, named)
     if known is not named:
         known.clear()
@@ -44,7 +47,9 @@ def _core_of(declared: Any) -> Agent[Any]:
 
 
 def _run_config(app: Any, name: str, given: Any) -> RunConfig:
-    return RunConfig.of(given)
+    config = RunConfig.of(given)
+    checked_policy(app.agents, config.policy)
+    return config
 
 
 def _hooks(app: Any, name: str, given: Any) -> Any:
@@ -139,7 +144,7 @@ class AppSettings(Settable):
 
     @policy.setter
     def policy(self, policy: PolicyLike | None) -> None:
-        self.run_config.policy = policy
+        self.run_config.policy = checked_policy(self.agents, policy)
 
     @property
     def channels(self) -> ChannelPlan:
@@ -171,9 +176,10 @@ class AppSettings(Settable):
     def _given(self, agents: Sequence[Agent[Any] | AgentDeclaration], options: Mapping[str, Any]) -> None:
         """Take what the constructor was given of these."""
         self.agents = cast("Any", agents)
-        self.run_config = options["run_config"]
+        config = RunConfig.of(options["run_config"])
         if options["policy"] is not None:
-            self.policy = options["policy"]
+            config.policy = options["policy"]
+        self.run_config = config
         for name in ("hooks", "sessions", *_CONTEXT, "trusted_keys", "slots", "grace"):
             setattr(self, name, options[name])
         self.embedded = options["worker"]

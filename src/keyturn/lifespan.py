@@ -16,6 +16,7 @@ from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Any
 
 from .core.errors import UserError
+from .user_code import answer_of, class_name, contained
 
 log = logging.getLogger("keyturn.app")
 
@@ -108,26 +109,28 @@ class AppResources:
             return
         async with self._lock:  # one that connects at once is connected once
             if id(server) not in self._servers:
-                await server.hold(self)
+                await answer_of(server.hold, self)
                 self._servers[id(server)] = server
 
     async def _own(self, ready: asyncio.Future[Any]) -> None:
         try:
-            async with self._manager() as self.value:
-                ready.set_result(None)
-                try:
-                    await self._ending.wait()
-                finally:
-                    await self._let_go()
-        except BaseException as error:
+            with contained:
+                await self._inside(ready)
+        except Exception as error:
             if ready.done():
-                raise
-            if not isinstance(error, Exception):
                 raise
             ready.set_exception(error)  # whoever opens the app is told, and the next one tries again
             ready.exception()
         finally:
             self.value = None
+
+    async def _inside(self, ready: asyncio.Future[Any]) -> None:
+        async with self._manager() as self.value:
+            ready.set_result(None)
+            try:
+                await self._ending.wait()
+            finally:
+                await self._let_go()
 
     def _manager(self) -> AbstractAsyncContextManager[Any]:
         made = (self._lifespan or _nothing)(self._app)
@@ -145,9 +148,9 @@ class AppResources:
     async def _release(self, server: Any) -> None:
         try:
             async with asyncio.timeout(_CLOSING):
-                await server.release(self)
+                await answer_of(server.release, self)
         except Exception as error:
-            log.warning("MCP server %r of the app was not closed: %s", server.name, type(error).__name__)
+            log.warning("MCP server %r of the app was not closed: %s", server.name, class_name(error))
 
     def _gone(self, owner: asyncio.Task[None]) -> bool:
         """Return whether the lifespan is over, or was on a loop that is."""

@@ -308,7 +308,7 @@ THE_VERDICT: Table = {
 
 THE_BYTES: Table = {
     "decided for other bytes": ("I4", lambda: after(pen := asked(), decided(pen, digest="0" * 64))),
-    "voted for other bytes": ("I4", lambda: after(pen := on(quorum=2), voted(pen, digest="0"))),
+    "voted for other bytes": ("I1", lambda: after(pen := on(quorum=2), voted(pen, digest="0"))),
     "decided as it was before": ("I4", from_before),
     "other arguments and no edit": ("I4", lambda: after(pen := asked(), decided(pen, args='{"n":2}'))),
     "an edit to nothing": ("I4", lambda: after(pen := asked(), decided(pen, "edit"))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import signal
 import threading
 from decimal import Decimal
 from typing import Any
@@ -259,11 +260,14 @@ class Odd(BaseException):
     """An exception that is no `Exception`."""
 
 
+_POISON = (SystemExit(3), KeyboardInterrupt(), Odd("x"), GeneratorExit(), asyncio.CancelledError())
+
+
 @pytest.mark.parametrize(
     ("threaded", "problem"),
     [
-        *((False, problem) for problem in (SystemExit(3), Odd("x"), GeneratorExit(), asyncio.CancelledError())),
-        *((True, problem) for problem in (SystemExit(3), Odd("x"), GeneratorExit(), asyncio.CancelledError())),
+        *((False, problem) for problem in _POISON),
+        *((True, problem) for problem in _POISON),
         (True, StopIteration("x")),  # a coroutine turns it into a RuntimeError by itself
     ],
 )
@@ -292,7 +296,8 @@ def test_an_interrupt_from_the_keyboard_stops_everything_and_leaves_a_doubt(worl
     @function_tool
     async def stopped() -> str:
         world.done.append("stopped")
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)  # as Ctrl-C does; `raise KeyboardInterrupt` is an error of the call
+        await turns_of_the_loop(1)
 
     agent = with_tool(stopped)
     state: RunState[Any] = RunState(None, "go", agent)

@@ -8,7 +8,10 @@ import pytest
 
 from keyturn import (
     Agent,
+    FunctionTool,
     MaxTurnsExceeded,
+    ModelBehaviorError,
+    RunConfig,
     RunErrorHandlerInput,
     RunErrorHandlerResult,
     Runner,
@@ -18,7 +21,7 @@ from keyturn import (
     Usage,
     UserError,
 )
-from keyturn.models.scripted.model import ModelStep
+from keyturn.models.scripted.model import ModelStep, ScriptedModel, function_call
 from keyturn.testing import approve_all
 from tests.playing import (
     Run,
@@ -303,3 +306,30 @@ async def test_two_states_of_one_result_count_for_themselves(world: World) -> No
     await plain(agent, one)
     assert total(other.usage) == (1, 10, 1, 11)
     assert isinstance(other, RunState)
+
+
+async def test_a_reply_of_very_many_calls_is_refused_whole_before_they_are_read(run: Run) -> None:
+    """So many calls hold up every other run; what the reply used is counted, and the run can be resumed."""
+    seen: list[str] = []
+
+    class Counted(FunctionTool):
+        def prepare(self, item: Any) -> Any:
+            seen.append(item["call_id"])
+            return super().prepare(item)
+
+    async def nothing(_context: Any, _arguments: str) -> str:
+        return "done"
+
+    tool = Counted("note", "Note.", {"type": "object", "properties": {}}, nothing, strict_json_schema=False)
+    for most, options in ((1_000, {}), (3, {"run_config": RunConfig(max_calls_per_reply=3)})):
+        seen.clear()
+        calls = [function_call("note", {}, call_id=f"c{number}") for number in range(10 * most)]
+        agent = Agent("desk", model=ScriptedModel([calls, "done"]), tools=[tool])
+        with pytest.raises(ModelBehaviorError, match=f"more than {most} calls in one reply; nothing of it was used"):
+            await run(agent, "go", **options)
+        assert len(seen) <= most
+        agent = Agent("desk", model=ScriptedModel([calls[:most], "done"]), tools=[tool])
+        assert (await run(agent, "go", **options)).final_output == "done"
+    for wrong in (0, -1, True, 1.5, None):
+        with pytest.raises(UserError, match="max_calls_per_reply must be a whole number"):
+            RunConfig(max_calls_per_reply=wrong)  # pyright: ignore[reportArgumentType] - the mistake that is tried

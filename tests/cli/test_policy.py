@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -101,3 +102,49 @@ def test_what_a_policy_in_shadow_mode_said_is_listed(url: str, capsys: pytest.Ca
     assert "1 calls" in said
     assert "pay: 1 was allowed, would be denied" in said
     assert "too much" in said
+
+
+APP = """
+from keyturn import Agent, App, Policy, Rule, function_tool
+from keyturn.testing import ScriptedModel
+
+class Server:
+    async def tools_for(self, context, agent):
+        return []
+
+@function_tool
+def pay(amount: int, tags: list[str]) -> str:
+    return "paid"
+
+def app_of(*rules, servers=()):
+    agent = Agent("desk", model=ScriptedModel([]), tools=[pay], mcp_servers=list(servers))
+    return App([agent], "memory://", Policy(*rules, default="ask"))
+
+app = app_of()
+open_app = app_of(Rule("deny", tool="pya"), servers=[Server()])
+"""
+
+
+def test_rules_are_checked_against_the_app_that_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    (tmp_path / "linted_app.py").write_text(APP)
+    for text, says in (
+        ('action = "deny"\ntool = "pya"', "new.toml:3: rule 1: no tool is named 'pya'; did you mean 'pay'?"),
+        ('action = "deny"\ntool = "pay"\nwhere = { amuont = 5 }', "new.toml:4: rule 1: no argument of 'pay'"),
+        ('action = "deny"\nwhere = { tags = { matches = "x" } }', "new.toml:3: rule 1: 'tags' is a list"),
+    ):
+        path = file(tmp_path, f"[[rules]]\n{text}\n")
+        assert main(["policy", "check", path]) == 0
+        for command in (["check", path], ["test", path, "--journal", "sqlite:///none.db"]):
+            capsys.readouterr()
+            assert main(["policy", *command, "--app", "linted_app:app"]) == 2
+            assert says in capsys.readouterr().err
+    path = file(tmp_path, '[[rules]]\naction = "deny"\ntool = "pya"\n')
+    assert main(["policy", "check", path, "--app", "linted_app:open_app"]) == 0
+    assert "a server that is not asked yet may bring it" in capsys.readouterr().err
+    main(["doctor", "--app", "linted_app:open_app", "--json"])
+    [found] = [each for each in json.loads(capsys.readouterr().out) if each["what"] == "policy"]
+    assert (found["level"], "did you mean 'pay'" in found["said"]) == ("warn", True)

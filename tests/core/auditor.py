@@ -339,6 +339,8 @@ class Auditor:
         assert asking, "only what waits is asked again"
         if event.why == "terms":
             assert call.place == "doubt", "other terms without an escalation are of what was let run before"
+        elif event.why == "forked":
+            assert call.place == "open", "only a request is asked about in a fork"
         elif event.why != "restored":
             assert call.place == "open", "only a request runs out"
             assert call.terms is not None, "only what has terms runs out"
@@ -394,7 +396,8 @@ class Auditor:
     def call_lost(self, event: ev.CallLost) -> None:
         call = self.calls[event.call]
         ready = call.place == "open" and call.licence is not None
-        assert call.place == "running" or (ready and not event.again), "only what was started or may start is lost"
+        known = ready or (call.place == "open" and call.acted)
+        assert call.place == "running" or (known and not event.again), "only what was started or may start is lost"
         assert event.call not in self.desks, "what an agent answers is not lost"
         assert not event.again or call.proposal.recover == "retry", "what has effects is not started again by itself"
         call.revoked |= call.place == "open"

@@ -162,6 +162,7 @@ FIELDS: dict[tuple[type[Any], str], Any] = {
     (ev.CallAskedAgain, "terms"): TERMS,
     (ev.GrantRevoked, "decider"): DECIDER,
     (ev.RunCancelled, "decider"): DECIDER,
+    (ev.RunResumed, "decider"): DECIDER,
     (ev.CallMarked, "decider"): DECIDER.filter(lambda who: who is not None),
     (ev.CallLooked, "decider"): DECIDER.filter(lambda who: who is not None),
     (ev.ReviewGiven, "decider"): DECIDER.filter(lambda who: who is not None),

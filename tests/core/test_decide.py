@@ -63,6 +63,7 @@ COMMANDS: list[cm.RunCommand] = [
     cm.Fail("Error"),
     cm.Cancel(),
     cm.Restored("the store was restored"),
+    cm.Fork("run", "origin", 2),
     cm.LendGrant("g", ["here"], "other", "r/1.0"),
     cm.BorrowGrant(grant("g@r/1.0", reach="here", call="r/1.0", uses=1), "home"),
     cm.MarkCall("r/1.0", "5e1f", "claim", person("ada"), 9),

@@ -83,8 +83,10 @@ def test_who_may_not_decide_it_does_not_end_it() -> None:
 def test_marks_and_looks_are_as_of_any_other() -> None:
     pen = drill()
     shown = call_digest(pen.run, pen.call())
-    assert pen(cm.MarkCall(CALL, shown, "claim", ANN, 2_000_000)) == [ev.CallMarked(CALL, "claim", ANN, 2_000_000)]
-    assert pen(cm.Look(CALL, shown, ANN)) == [ev.CallLooked(CALL, ANN)]
+    assert pen(cm.MarkCall(CALL, shown, "claim", ANN, 2_000_000)) == [
+        ev.CallMarked(CALL, "claim", ANN, 2_000_000, shown)
+    ]
+    assert pen(cm.Look(CALL, shown, ANN)) == [ev.CallLooked(CALL, ANN, shown)]
     assert pen(cm.AddInput("r", [user("more")]))
     assert pen.does() == []
 

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from keyturn.audit.log import LogAutomaton
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.errors import BadJson, Conflict, NotPending
-from keyturn.core.policy import Approval
+from keyturn.core.policy import Approval, Verdict
+from tests.core.auditor import Auditor
 from tests.core.samples import ALLOW, DENY, Pen, asked, everything, grant, nested, person, tool
 
 CALL, OTHER = "r/1.0", "r/1.1"
@@ -25,6 +27,14 @@ def needing(gate: str = "allow", **more: Any) -> Pen:
     pen.begin()
     pen(WHICH)
     return pen
+
+
+def audited(pen: Pen) -> None:
+    """Read the log as the reference does, and as `keyturn check` does: neither finds a fault."""
+    Auditor().read(pen.log.steps)
+    audit = LogAutomaton(pen.run.id)
+    for step in pen.log.steps:
+        audit.read(step)
 
 
 def again(pen: Pen, output: Any = "this") -> None:
@@ -308,3 +318,29 @@ def test_why_a_call_asked_before_is_not_why_it_asks_now() -> None:
     pen.begin()
     pen(WHICH)
     assert pen.call().reason == ""
+
+
+def test_a_tool_that_changes_while_its_call_asks_leaves_an_earlier_start_in_doubt() -> None:
+    pen = asked(tool("c0", "ask"))
+    pen.decide("approve", by="ada")
+    pen.begin()
+    pen(cm.LoseCall(CALL, "the power failed"))
+    pen.decide("retry", by="ada")
+    pen.begin()
+    pen(cm.NeedInput(CALL, {"limit": 1}, wants="approval"))
+    assert (pen.state(), pen.call().acted) == ("asked", True)
+    pen(cm.VoidCall(CALL, replace(pen.call().proposal, tool="t9"), "its tool was changed"))
+    assert pen.state() == "in_doubt", "nobody knows what its first start did, and a person says so"
+    pen.decide("did_not_run", by="bob")
+    audited(pen)
+
+
+def test_what_asks_on_the_terms_of_a_policy_is_audited_by_those() -> None:
+    pen = asked(tool("c0", "ask", terms=Approval(role="pay")))
+    pen.decide("approve", by=person("ann", "pay"))
+    pen(*pen.screened(verdict=Verdict("ask", terms=Approval(role="chief"), by="policy:p")))
+    pen.decide("approve", by=person("zoe", "chief"))
+    pen.begin()
+    pen(cm.NeedInput(CALL, {"limit": 1}, wants="approval"))
+    pen.decide("approve", by=person("zoe", "chief"))
+    audited(pen)

@@ -338,3 +338,45 @@ def _action(policy: Policy, params: Any) -> str:
     verdict = policy(CallView("pay", "function", "desk", params, digest="5e1f", call_id="c1"))
     assert verdict is not None
     return verdict.action
+
+
+YES, NO, UNKNOWN = Truth.YES, Truth.NO, Truth.UNKNOWN
+
+
+@each(
+    ("condition", "value", "expected"),
+    [
+        ({"any": {"matches": "rm .*"}}, ["ls", "rm -rf /"], YES),
+        ({"any": {"matches": "rm .*"}}, ["ls", "cat x"], NO),
+        ({"any": {"matches": "rm .*"}}, ["ls", "'rm' x"], UNKNOWN),
+        ({"any": {"matches": "rm .*"}}, ["'rm' x", "rm x"], YES),
+        ({"any": {"matches": "rm .*"}}, [], NO),
+        ({"any": {"matches": "rm .*"}}, None, NO),
+        ({"any": {"matches": "rm .*"}}, MISSING, NO),
+        ({"any": {"matches": "rm .*"}}, "ls", UNKNOWN),
+        ({"any": {"matches": "rm .*"}}, [["rm x"]], UNKNOWN),
+        ({"any": {"matches": "rm .*"}}, ["ls"] * 1_001, UNKNOWN),
+        ({"any": {"matches": ".*a.*a.*b"}}, ["a" * 400] * 900, UNKNOWN),
+        ({"any": "rm"}, ["ls", "rm"], YES),
+        ({"any": {"gt": 5}}, [1, 9], YES),
+        ({"any": {"gt": 5}}, [1, "9"], UNKNOWN),
+        ({"any": {"gt": 5, "lt": 8}}, [4, 9], NO),
+        ({"all": {"one_of": ["ls", "pwd"]}}, ["ls", "pwd"], YES),
+        ({"all": {"one_of": ["ls", "pwd"]}}, ["ls", "rm"], NO),
+        ({"all": {"one_of": ["ls", "pwd"]}}, ["ls", " pwd"], UNKNOWN),
+        ({"all": {"one_of": ["ls"]}}, [], UNKNOWN),
+        ({"all": {"one_of": ["ls"]}}, None, UNKNOWN),
+        ({"all": {"one_of": ["ls"]}}, MISSING, UNKNOWN),
+        ({"all": {"under": "/srv"}, "any": {"under": "/srv/b"}}, ["/srv/a", "/srv/b"], YES),
+    ],
+)
+def test_the_members_of_a_list_are_compared_where_any_or_all_is_said(condition: Any, value: Any, expected: Any) -> None:
+    where = {"x": condition}
+    check_where(where)
+    assert evaluate(where, {} if value is MISSING else {"x": value}) is expected
+
+
+@each("condition", [{"any": {}}, {"all": {"like": 1}}, {"any": {"all": "x"}}, {"any": {"matches": "(a+)+"}}])
+def test_a_condition_on_members_that_could_not_be_evaluated_is_refused(condition: Any) -> None:
+    with pytest.raises(UserError, match="'x'"):
+        check_where({"x": condition})

@@ -136,7 +136,7 @@ def test_a_look_is_of_somebody_known_on_what_is_shown() -> None:
     pen.refuses(NotAllowed, cm.Look(CALL, shown, person("eve")))
     pen.refuses(Conflict, cm.Look(CALL, "0" * 64, ANN))
     pen.refuses(NotPending, cm.Look("r/9.9", shown, ANN))
-    assert pen(cm.Look(CALL, shown, ANN), at=2_000) == [ev.CallLooked(CALL, ANN)]
+    assert pen(cm.Look(CALL, shown, ANN), at=2_000) == [ev.CallLooked(CALL, ANN, shown)]
     assert pen(cm.Look(CALL, shown, ANN), at=3_000) == [], "the first time counts"
     assert pen.call().looks == {"ann": 2_000}
 

@@ -87,6 +87,12 @@ def outside(pen: Pen, verdict: str) -> Any:
     return pen.decide(verdict) if need is not None and need.wants == "result" else None
 
 
+def asks_once_more(pen: Pen) -> None:
+    """Start a call again of which nobody knows what its first start did, and let its tool ask for approval."""
+    pen.begin()
+    pen(cm.NeedInput(CALL, {"limit": 1}, wants="approval"))
+
+
 def propose(gate: str) -> Pen:
     return asked(tool("c0", gate), tool("c1", "ask"))
 
@@ -142,11 +148,13 @@ SPECIAL: dict[tuple[str, str], Callable[[], Pen]] = {
     **{("needs", verb): lambda: wanting("result") for verb in ("supply", "withhold")},
     ("proposed", "refuse"): waits,
     ("supplied", "void"): lambda: needing("answer", recover="retry"),
+    ("asked", "lose"): lambda: after(doubted("retry"), asks_once_more),
 }
 OTHERWISE: dict[tuple[str, str], Callable[[Pen], Any]] = {
     ("proposed", "void"): lambda pen: pen(RESTORED),
     ("started", "ask"): lambda pen: pen(cm.NeedInput(CALL, {"limit": 1}, wants="approval")),
     **{(state, "lose"): lambda pen: pen(RESTORED) for state in READY},
+    ("asked", "lose"): lambda pen: ACTS["void"](pen),
 }
 
 
@@ -306,6 +314,7 @@ RUNS: dict[str, cm.RunCommand] = {
     "start": start(),
     "resume": cm.Resume(7),
     "fail": cm.Fail("Error"),
+    "set_aside": cm.Fail("Error", lost=3),
     "restore": RESTORED,
     "finish": cm.JudgeFrame("r", final=True, output="x"),
     "cancel": cm.Cancel(),

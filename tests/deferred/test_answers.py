@@ -252,3 +252,19 @@ async def test_a_tool_that_is_gone_is_named(run: Any) -> None:
             message_history=waits.all_messages(),
             deferred_tool_results=DeferredToolResults(approvals={"c1": True}),
         )
+
+
+async def test_results_of_one_history_answer_no_call_of_another(run: Any, carry: Any) -> None:
+    """Models number their calls: the same id is another call in another conversation."""
+    first, second = Bank(), Bank([call("pay", amount=9_000)], "Paid.")
+    shown, waits = await run(first.agent, "Pay 10."), await run(second.agent, "Pay 9,000.")
+    results = shown.output.build_results(approve_all=True)
+    with pytest.raises(WrongResults, match="another call with the id 'c1'"):
+        await run(second.agent, message_history=carry(waits.all_messages()), deferred_tool_results=results)
+    own = waits.output.build_results(approvals={"c1": False})
+    own.update(results)
+    with pytest.raises(WrongResults, match="another call with the id 'c1'"):
+        await run(second.agent, message_history=waits.all_messages(), deferred_tool_results=own)
+    assert second.ran == []
+    done = await run(first.agent, message_history=carry(shown.all_messages()), deferred_tool_results=results)
+    assert (done.output, first.ran) == ("Paid.", [("pay", 10)])

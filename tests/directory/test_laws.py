@@ -16,9 +16,10 @@ from keyturn.audit.directory import faults_of
 from keyturn.core.errors import KeyturnError
 from keyturn.core.people import Decider, Proof
 from keyturn.core.policy import Approval
-from keyturn.directory import decide
+from keyturn.directory import addresses, decide
 from keyturn.directory import events as ev
-from keyturn.directory.state import SCOPES, Directory, fold
+from keyturn.directory.fold import fold
+from keyturn.directory.state import SCOPES, Directory
 
 NAMES = st.sampled_from(["ada", "bob", "cyd", "dan", "Bob", "a b"])
 AUTHORS = st.sampled_from(["ada"] * 5 + ["bob", "bob", "cyd", "dan", "nobody"])
@@ -115,7 +116,7 @@ class Directories(RuleBasedStateMachine):
         changed = ev.SettingChanged("s", value, "" if everybody else person)
         self.change(by, lambda: decide.change_setting(self.directory, by, changed))
         address = ev.AddressSet(person, "mail", "" if value is None else str(value))
-        self.change(by, lambda: decide.set_address(self.directory, by, address))
+        self.change(by, lambda: addresses.set_address(self.directory, by, address))
 
     @rule(by=AUTHORS, person=NAMES, keeps=IDS, none=st.booleans())
     def password(self, by: str, person: str, keeps: str, none: bool) -> None:

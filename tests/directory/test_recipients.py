@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from keyturn import Approval, MemoryJournal, UserError
+from keyturn import Approval, Conflict, MemoryJournal, UserError
 from keyturn.channels.base import Recipient
 from keyturn.directory.people import People
 from keyturn.directory.recipients import DirectoryRecipients, reached_by
@@ -155,12 +155,14 @@ async def test_an_address_is_one_person_or_nobody() -> None:
     journal = MemoryJournal()
     people = await staff(journal)
     for name in ("bob", "cyd"):
-        await people.set_address(name, "slack", f"U{name}", by=name)
+        await people.set_address(name, "slack", f"U{name}", by="ada")
     assert reached_by(await people.directory(), "slack", "Ubob") == "bob"
     assert reached_by(await people.directory(), "slack", "ubob") is None
     assert reached_by(await people.directory(), "slack", "") is None
-    await people.set_address("dan", "slack", "Ubob", by="dan")
-    assert reached_by(await people.directory(), "slack", "Ubob") is None
+    with pytest.raises(Conflict):
+        await people.set_address("dan", "slack", "Ubob", by="dan")
+    await people.set_address("dan", "slack", "Udan", by="dan")
+    assert reached_by(await people.directory(), "slack", "Udan") is None, "nobody confirmed it"
     await people.remove("cyd", by="ada")
     assert reached_by(await people.directory(), "slack", "Ucyd") is None
     assert not await journal.requests(Query(state="open"))

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from keyturn import App, Approval, MemoryJournal
+from keyturn import App, Approval, Conflict, MemoryJournal, NotAllowed
 from keyturn.channels.slack_replies import SlackRefused, SlackReplies
+from keyturn.core.people import Decider
+from keyturn.directory.events import AddressSet
 from keyturn.directory.people import People
 from keyturn.inbox.desk import Inbox
 from keyturn.inbox.slack_clicks import SlackAnswer, SlackDesk
@@ -31,7 +33,7 @@ class Room:
         await self.people.start("ada")
         await self.people.add("bob", roles=["finance"], by="ada")
         for name, user in (("ada", "U1"), ("bob", "U2")):
-            await self.people.set_address(name, "slack", user, by=name)
+            await self.people.set_address(name, "slack", user, by="ada")
         return self
 
     async def click(self, request: Any, user: str, verdict: str = "approve", **said: Any) -> SlackAnswer:
@@ -84,11 +86,38 @@ async def test_a_user_of_another_workspace_is_somebody_else(room: Room) -> None:
     assert not (await room.click(request, "U2", team="T2")).decided
 
 
-async def test_who_takes_the_user_of_another_gets_no_rights_by_it_and_neither_decides(room: Room) -> None:
+async def test_who_writes_the_user_of_another_as_their_own_changes_nothing_of_what_that_one_decides(room: Room) -> None:
+    """Slack's ids are no secret: who claims one is not believed, and takes nothing from whom it belongs to."""
+    await room.people.add("eve", by="ada", roles=["finance"])
+    with pytest.raises(Conflict):
+        await room.people.set_address("eve", "slack", "u2", by="eve")
+    await room.people.set_address("eve", "slack", "U7", by="eve")
     [request] = await asked(room.journal, terms=Approval(role="finance"))
-    await room.people.set_address("ada", "slack", "U2", by="ada")
-    assert not (await room.click(request, "U2")).decided
+    assert not (await room.click(request, "U7")).decided, "an address that waits for its code decides nothing"
     assert (await room.state(request)).state == "open"
+    assert (await room.click(request, "U2")).person == "bob"
+    with pytest.raises(Conflict):
+        await room.people.set_address("ada", "slack", "U2", by="ada")
+
+
+async def test_an_address_of_before_there_were_codes_decides_nothing_until_it_is_confirmed(room: Room) -> None:
+    await room.people.add("eve", by="ada", roles=["finance"])
+    await room.people._book.change(  # pyright: ignore[reportPrivateUsage]  # an entry as an older version wrote it
+        Decider("eve"), lambda _now, _at: [AddressSet("eve", "slack", "U9")]
+    )
+    assert (await room.people.get("eve")).told_at == {"slack": "U9"}, "and they are told there as before"
+    [request] = await asked(room.journal, terms=Approval(role="finance"))
+    assert not (await room.click(request, "U9")).decided
+    await room.people.set_address("eve", "slack", "U9", by="eve")
+    assert (await room.people.get("eve")).told_at == {}
+    code = await room.people.address_code("eve", "slack")
+    for wrong in ("", "AAAA-AAAA-AAAA", await room.people.address_code("ada", "slack")):
+        with pytest.raises(NotAllowed):
+            await room.people.confirm_address("eve", "slack", wrong, by="eve")
+    with pytest.raises(NotAllowed):
+        await room.people.confirm_address("eve", "slack", code, by="bob")
+    await room.people.confirm_address("eve", "slack", code.lower(), by="eve")
+    assert (await room.click(request, "U9")).person == "eve"
 
 
 async def test_who_left_or_lost_the_role_decides_nothing(room: Room) -> None:

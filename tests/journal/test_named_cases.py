@@ -12,7 +12,7 @@ import pytest
 
 from keyturn import Agent, App, Approval, Conflict, Expired, MemoryJournal, Runner, RunState, function_tool
 from keyturn.audit.checker import check
-from keyturn.core.errors import StorageError
+from keyturn.core.errors import StorageError, UserError
 from keyturn.engine.run import open_run
 from keyturn.inbox.desk import Inbox
 from keyturn.journal import open_journal
@@ -270,3 +270,28 @@ async def test_e14_what_a_tool_writes_about_approvals_changes_none(
     agent = Agent("desk", model=ScriptedModel(script), tools=[settings, pay])
     result = await Runner.run(agent, "go", journal=MemoryJournal())
     assert ([item.tool_name for item in result.interruptions], paid) == (["pay"], [])
+
+
+async def test_a_writer_that_stopped_in_a_transaction_keeps_nobody_from_opening_and_reading(tmp_path: Path) -> None:
+    """Only a write waits for it, for as long as was said, and then says what to do."""
+    import apsw
+
+    path = tmp_path / "runs.db"
+    journal = SQLiteJournal(path)
+    await journal.append("run", 0, [b"one"])
+    await journal.close()
+    stopped = apsw.Connection(str(path))
+    stopped.execute("BEGIN IMMEDIATE")
+    for opened in (
+        SQLiteJournal(path, busy_timeout=0.01),
+        open_journal(f"sqlite:///{path!s}?busy_timeout=0.01"),
+    ):
+        whole: Any = opened
+        assert await whole.read("run") == [b"one"]
+        with pytest.raises(StorageError, match=r"another process has a write transaction open.*busy_timeout"):
+            await whole.append("run", 1, [b"two"])
+        await whole.close()
+    with pytest.raises(UserError, match="busy_timeout is a number of seconds above 0"):
+        SQLiteJournal(path, busy_timeout=0)
+    stopped.execute("ROLLBACK")
+    stopped.close()

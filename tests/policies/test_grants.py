@@ -9,10 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from keyturn import Agent, Runner, function_tool
 from keyturn.core.errors import UserError
 from keyturn.core.events import GrantTerms
 from keyturn.core.people import Decider
 from keyturn.core.predicate import holds
+from keyturn.models.scripted.model import ScriptedModel, function_call
 from keyturn.policies.grants import Grant
 from tests.table import each
 
@@ -78,3 +80,26 @@ def test_a_grant_means_the_same_after_it_was_written_down(where: Any) -> None:
     assert read == terms
     for value in (1, 2, 3, "1", True):
         assert holds(read.where, {"x": value}) == holds(where, {"x": value})
+
+
+@each(
+    ("where", "says"),
+    [
+        ({"amuont": {"le": 100}}, "no argument 'amuont'; did you mean 'amount'"),
+        ({"tags": {"matches": "x"}}, "'tags' is a list, which 'matches' cannot compare: write {'any': "),
+        ({"tags": "x"}, "'tags' is a list, which 'eq' cannot compare"),
+    ],
+)
+async def test_a_grant_that_misreads_the_call_it_is_given_with_is_refused(where: Any, says: str) -> None:
+    @function_tool(needs_approval=True)
+    def pay(amount: int, tags: list[str]) -> str:
+        """Pay."""
+        return f"{amount} {tags}"
+
+    agent = Agent("desk", model=ScriptedModel([[function_call("pay", {"amount": 5, "tags": ["x"]})]]), tools=[pay])
+    result = await Runner.run(agent, "go")
+    state = result.to_state()
+    with pytest.raises(UserError) as caught:
+        state.approve(result.interruptions[0], grant=Grant(where=where))
+    assert says in str(caught.value)
+    state.approve(result.interruptions[0], grant=Grant(where={"tags": {"any": {"matches": "x"}}, "amount": {"le": 9}}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -232,3 +233,44 @@ async def test_runs_go_by_the_file_as_it_is_now(tmp_path: Path, streamed: bool) 
     again = Desk(needs_approval=False)
     await play(again.agent, "go", streamed, policy=policy)
     assert again.paid == [5]
+
+
+def test_a_file_that_cannot_be_read_in_any_way_is_refused_with_a_typed_error(tmp_path: Path) -> None:
+    path, clock = tmp_path / "policy.toml", Seconds()
+    path.write_text(RULES.format("deny"))
+    policy = PolicyFile(path, clock=clock)
+    deep = f'[[rules]]\naction = "ask"\nwhere = {{ a = {"[" * 5_000}{"]" * 5_000} }}'
+    long = f'[[rules]]\naction = "ask"\nwhere = {{ a = {"9" * 5_000} }}'
+    for broken in (deep.encode(), long.encode(), b"\xff", b"a = 2020-02-30"):
+        path.write_bytes(broken)
+        clock.now += 1
+        assert said(policy) == "deny"
+        assert str(path) in (policy.error or "")
+        with pytest.raises(UserError):
+            PolicyFile(path)
+    with pytest.raises(UserError, match="cannot be read"):
+        PolicyFile(tmp_path / "a\0b.toml")
+
+
+def test_a_file_with_another_text_is_read_though_its_size_and_time_are_the_same(tmp_path: Path) -> None:
+    path, clock = tmp_path / "policy.toml", Seconds()
+    path.write_text(RULES.format("deny"))
+    policy = PolicyFile(path, clock=clock)
+    before = path.stat()
+    path.write_text(RULES.format("ask") + "\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_size == before.st_size
+    clock.now += 1
+    assert said(policy) == "ask"
+
+
+def test_a_file_that_comes_back_as_it_was_is_no_error(tmp_path: Path) -> None:
+    path, clock = tmp_path / "policy.toml", Seconds()
+    path.write_text(RULES.format("deny"))
+    policy = PolicyFile(path, clock=clock)
+    path.rename(tmp_path / "away")
+    clock.now += 1
+    assert (said(policy), "cannot be read" in (policy.error or "")) == ("deny", True)
+    (tmp_path / "away").rename(path)
+    clock.now += 1
+    assert (said(policy), policy.error) == ("deny", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from keyturn.core.policy import Approval, CallView, Verdict
 from keyturn.core.predicate import holds
 from keyturn.policies.base import PolicyLike
 from keyturn.policies.rules import SHADOWS, Policy, Rule, allow, ask, deny
+from tests.playing import Desk, Run
 from tests.table import each
 
 FOUR_EYES = Approval(role="ops", quorum=2)
@@ -122,13 +124,13 @@ def test_a_condition_that_answers_neither_true_nor_false_asks(answer: Any) -> No
     assert verdict == Verdict("ask", "the rule's condition did not answer True or False", None, "policy:1")
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-def test_a_condition_does_not_swallow_the_end_of_the_program(error: type[BaseException]) -> None:
+@each("error", [KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError, StopIteration])
+def test_a_condition_that_would_end_the_program_asks(error: type[BaseException]) -> None:
     def ends(view: CallView, context: Any) -> bool:
         raise error
 
-    with pytest.raises(error):
-        Policy(allow(when=ends))(call())
+    says = f"the rule's condition raised {error.__name__}"
+    assert Policy(allow(when=ends))(call()) == Verdict("ask", says, None, "policy:1")
 
 
 async def _later(view: CallView, context: Any) -> bool:
@@ -354,3 +356,20 @@ class TestE13:
     def test_whatever_follows_the_command_asks(self, tail: str) -> None:
         for where in STATED:
             assert holds(where, {"command": HARMLESS + tail}) is (tail == "")
+
+
+async def test_a_condition_that_edits_the_call_hides_nothing_from_the_rules_below(run: Run) -> None:
+    """What a `when=` does to the arguments that it is given, no other rule sees."""
+
+    def tidies(call: CallView, _context: Any) -> bool:
+        call.params["amount"] = 0
+        return False
+
+    desk = Desk(needs_approval=False)
+    policy = Policy(Rule("allow", when=tidies), Rule("deny", tool="pay", where={"amount": {"gt": 0}}), default="allow")
+    await run(desk.agent, "go", policy=policy)
+    assert desk.paid == []
+    given = {"to": {"name": "eve"}}
+    call = CallView("pay", "function", "desk", given, digest="", call_id="c")
+    Policy(Rule("ask", when=lambda call, _context: bool(call.params["to"].clear()))).judged(call)
+    assert given == {"to": {"name": "eve"}}

@@ -21,8 +21,9 @@ from keyturn import (
 from keyturn.audit.checker import check
 from keyturn.core.errors import KeyturnError
 from keyturn.core.usage import Usage
-from keyturn.realtime import RealtimeAgent, RealtimeRunner, event_buffer
+from keyturn.realtime import RealtimeAgent, RealtimeModelListener, RealtimeRunner, event_buffer
 from keyturn.realtime import model_events as me
+from keyturn.realtime.items import AssistantAudio, AssistantMessageItem
 from keyturn.testing.loopback.realtime import Call, Gate, Turn
 from tests.realtime.attending import OwnModel, Reader, conversing, talking_to
 from tests.realtime.desk import ran, refund, support, weather
@@ -338,3 +339,43 @@ async def test_a_gate_in_the_middle_of_a_response_lets_a_person_decide_meanwhile
         assert await server.answered("c1") == "refunded A1"
         await told.until("agent_end", 2)
         assert server.errors == []
+
+
+async def test_who_listens_to_a_session_edits_copies_and_not_the_record() -> None:
+    """Whatever a listener redacts, the log, the other listeners and the next history have what was said."""
+
+    class Redacts(RealtimeModelListener):
+        async def on_event(self, event: Any) -> None:
+            redact(event)
+
+    journal, model = MemoryJournal(), OwnModel()
+    async with talking_to(model, support(), journal=journal) as (session, told):
+        model.add_listener(Redacts())
+        await model.tell(me.RealtimeModelTurnStartedEvent(response_id="r1"))
+        await model.tell(me.RealtimeModelTranscriptDeltaEvent("m1", "The code ", "r1"))
+        for seen in (session.history, await told.until("history_updated")):
+            redact(seen)
+        await model.tell(me.RealtimeModelTranscriptDeltaEvent("m1", "is 1234", "r1"))
+        whole = AssistantMessageItem(item_id="m1", status="completed", content=[AssistantAudio(transcript=CODE)])
+        await model.tell(me.RealtimeModelItemUpdatedEvent(whole))
+        redact(whole)
+        await until(lambda: told.of("history_updated")[-1].history[-1].status == "completed")
+        redact(told.of("history_updated")[-1])
+        assert session.history[-1].content[0].transcript == CODE
+        await model.tell(me.RealtimeModelTurnEndedEvent(response_id="r1"))
+        await told.until("agent_end")
+        run_id = session.run_id
+    lines = await journal.read(run_id)
+    assert CODE in str(lines)
+    assert "redacted" not in str(lines)
+
+
+CODE = "The code is 1234"
+
+
+def redact(seen: Any) -> None:
+    """Edit every text of what a listener was given, in place."""
+    items = seen if isinstance(seen, list) else getattr(seen, "history", None) or [getattr(seen, "item", seen)]
+    for item in items:
+        for part in getattr(item, "content", []):
+            part.transcript = "redacted"

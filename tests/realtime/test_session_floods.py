@@ -14,6 +14,7 @@ from keyturn.realtime.event_buffer import EventBuffer, EventsDropped
 from keyturn.realtime.items import AssistantMessageItem, AssistantText
 from keyturn.realtime.openai_reading import ServerReader
 from keyturn.realtime.session_events import RealtimeHistoryUpdated, RealtimeRawModelEvent
+from keyturn.realtime.session_events import held as held_by
 from tests.realtime.attending import OwnModel, Reader, talking_to
 from tests.realtime.desk import support
 from tests.waiting import never, turns_of_the_loop, until
@@ -61,7 +62,7 @@ async def test_events_of_any_kind_are_bounded_by_their_size(kind: str) -> None:
         held = [
             event for queue in (session._events._kept, session._events._droppable) for _place, event, _size in queue
         ]
-        distinct = {id(event.data) for event in held if isinstance(event, RealtimeRawModelEvent)}
+        distinct = {id(held_by(event, "data")) for event in held if isinstance(event, RealtimeRawModelEvent)}
         assert len(distinct) * len(text) <= event_buffer.MOST_BYTES + 2 * len(text)
 
 
@@ -74,7 +75,7 @@ async def test_what_a_long_history_costs_an_unread_session_is_bounded() -> None:
         held = [
             event for _place, event, _size in session._events._droppable if isinstance(event, RealtimeHistoryUpdated)
         ]
-        assert sum(len(event.history) for event in held) * 8 <= event_buffer.MOST_BYTES
+        assert sum(len(held_by(event, "history")) for event in held) * 8 <= event_buffer.MOST_BYTES
 
 
 async def test_a_reader_remembers_no_arguments_of_thousands_of_calls() -> None:

@@ -72,6 +72,7 @@ SCOPES: dict[str, frozenset[str]] = {
     "POST /people/revoke_token": PEOPLE,
     "POST /people/make_link": PEOPLE,
     "POST /people/set_address": PEOPLE,
+    "POST /people/confirm_address": PEOPLE,
     "POST /people/mute": PEOPLE,
     "POST /people/set": PEOPLE,
     "POST /people/key_to_sign": PEOPLE,

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from limits import RateLimitItemPerHour
 
 from keyturn import App, MemoryJournal
 from keyturn.audit.service import Audit
 from keyturn.journal import memory_rows
 from keyturn.journal.rows import Changes, Query, RequestRow, RunRow
 from keyturn.server import reading_logs
+from keyturn.server.api import routes
 from keyturn.server.web import audit as web_audit
 from tests.audit.test_search import store_of_decisions
 from tests.server.programs import program
@@ -88,6 +91,68 @@ async def test_verifying_and_exporting_end_when_their_time_is_up(monkeypatch: py
             made = await ada.send(path, {"form_mark": mark, **form})
             assert made.status_code == 503
             assert "has no such bound" in made.text
+
+
+async def test_searches_hold_up_no_administrator_and_nobody_queues_two(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    going, asked = asyncio.Event(), asyncio.Event()
+    search = Audit.search_page
+
+    async def slow(self: Audit, **given: Any) -> Any:
+        asked.set()
+        await going.wait()
+        return await search(self, **given)
+
+    monkeypatch.setattr(Audit, "search_page", slow)
+    monkeypatch.setattr(reading_logs, "WHOLE_SECONDS", 5.0)
+    async with program() as at:
+        bens = asyncio.create_task(at.ask("GET", "/audit", "ben"))
+        await asked.wait()
+        second = await at.ask("GET", "/audit?text=x", "ben")
+        assert (second.status_code, second.json()["error"]["kind"]) == (429, "too_many")
+        assert (await at.ask("GET", "/audit/verify", "ada")).status_code == 200, "it stands in no line behind searches"
+        assert (await at.ask("POST", "/audit/export", "ada", json={"format": "csv"})).status_code == 200
+        monkeypatch.setattr(reading_logs, "WAITING_SECONDS", 0.01)
+        waited = await at.ask("GET", "/audit", "cyd")
+        assert waited.status_code == 503
+        assert "waiting for others" in waited.json()["error"]["message"]
+        going.set()
+        assert (await bens).status_code == 200
+        assert (await at.ask("GET", "/audit", "ben")).status_code == 200
+
+
+async def test_what_a_person_notes_beside_requests_has_an_end_and_deciding_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each note is a line of a run's log, and claiming and letting go could be repeated for ever."""
+    monkeypatch.setattr(routes, "MARKS", RateLimitItemPerHour(1, namespace="person"))
+    async with program() as at:
+        row = await at.waiting()
+        for number, word in enumerate(("look", "take", "let_go", "snooze", "wake")):
+            body = {"digest": row["digest"]} | ({"lasts": "1h"} if word == "snooze" else {})
+            assert (await at.ask("POST", f"/requests/{row['id']}/{word}", json=body)).status_code == (
+                429 if number else 200
+            )
+        done = await at.ask("POST", f"/requests/{row['id']}/approve", json={"digest": row["digest"]})
+        assert done.status_code == 200
+
+
+async def test_the_time_of_a_reading_begins_when_its_turn_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting is free: a bound that had passed long before the turn came ends nothing."""
+    monkeypatch.setattr(reading_logs, "WHOLE_SECONDS", 0.05)
+    state: Any = SimpleNamespace(readers=reading_logs.LogReaders())
+    visitor: Any = SimpleNamespace(id="ben", roles=frozenset[str]())
+
+    async def waits() -> str:
+        async with reading_logs.reading_logs(state, visitor, "it", "keyturn"):
+            return "read"
+
+    async with state.readers.search("cyd"):
+        reading = asyncio.create_task(waits())
+        await asyncio.wait({reading}, timeout=0.2)
+        assert not reading.done()
+    assert await reading == "read"
 
 
 async def test_a_bystanders_list_of_runs_reads_the_requests_of_each_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:

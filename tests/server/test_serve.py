@@ -86,7 +86,8 @@ async def _alive(http: httpx2.AsyncClient) -> bool:
     ("options", "remedy"),
     [
         (("--host", "0.0.0.0"), "--tls-cert"),
-        (("--host", "0.0.0.0", "--secure"), "keyturn init"),
+        (("--host", "0.0.0.0", "--secure", "--proxy", "none"), "keyturn init"),
+        (("--url", "https://keyturn.example"), "--proxy 10.0.0.5"),
         (("--tls-cert", "a.pem"), "name both"),
         (("--url", "keyturn.example"), "https://keyturn.example"),
     ],

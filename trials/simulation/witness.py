@@ -293,9 +293,9 @@ class Witness:
     def asked_again(self, seen: RunSeen, event: ev.CallAskedAgain) -> None:
         """A request begins anew, and not before its time was up."""
         call = seen.calls[event.call]
-        if call.until is not None and event.why != "restored" and journal_time() <= call.until:
+        if call.until is not None and event.why not in ("restored", "forked") and journal_time() <= call.until:
             self._wrong(f"{call.id} was asked again {call.until - journal_time()} ms before its time")
-        runs_out = call.until is not None or event.why != "restored"  # doubts and questions wait
+        runs_out = call.until is not None or event.why not in ("restored", "forked")  # doubts and questions wait
         if call.wait is not None and runs_out:
             call.until = event.at + call.wait
 

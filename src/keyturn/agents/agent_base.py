@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from inspect import Parameter, isawaitable, signature
+from inspect import Parameter, signature
 from typing import Any, Generic, NotRequired, Protocol, TypedDict, runtime_checkable
 
 from ..core.errors import UserError
 from ..core.settable import Settable
 from ..tools.base import ToolLike
+from ..user_code import answer_of
 from .context import RunContextWrapper, TContext
 
 
@@ -118,8 +119,7 @@ async def is_enabled(tool: Any, context: RunContextWrapper[Any], agent: AgentBas
     enabled: Any = getattr(tool, "is_enabled", True)
     if isinstance(enabled, bool):
         return enabled
-    answer = enabled(context, agent)
-    return bool(await answer if isawaitable(answer) else answer)
+    return bool(await answer_of(enabled, context, agent))
 
 
 def check_names(tools: Iterable[Any]) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from inspect import isawaitable, iscoroutinefunction
+from inspect import iscoroutinefunction
 from typing import Any, Generic, overload
 
 from ..core.errors import UserError
 from ..core.items import Item
 from ..core.settable import FLAG, Rule, Settable, must
+from ..user_code import answer_of
 from .context import RunContextWrapper, TContext
 
 
@@ -100,8 +101,9 @@ class InputGuardrail(Settable, Generic[TContext]):
         self, agent: Any, input: str | list[Item], context: RunContextWrapper[TContext]
     ) -> InputGuardrailResult:
         """Run the guardrail on this input."""
-        answer = self.guardrail_function(context, agent, input)
-        return InputGuardrailResult(self, _report(self, await answer if isawaitable(answer) else answer))
+        return InputGuardrailResult(
+            self, _report(self, await answer_of(self.guardrail_function, context, agent, input))
+        )
 
 
 @dataclass(eq=False)
@@ -124,8 +126,7 @@ class OutputGuardrail(Settable, Generic[TContext]):
 
     async def run(self, context: RunContextWrapper[TContext], agent: Any, agent_output: Any) -> OutputGuardrailResult:
         """Run the guardrail on this output."""
-        answer = self.guardrail_function(context, agent, agent_output)
-        report = _report(self, await answer if isawaitable(answer) else answer)
+        report = _report(self, await answer_of(self.guardrail_function, context, agent, agent_output))
         return OutputGuardrailResult(self, agent_output, agent, report)
 
 

@@ -10,7 +10,6 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from inspect import isawaitable
 from typing import Any, ClassVar, Generic, cast
 
 from ..core.errors import UserError
@@ -19,6 +18,7 @@ from ..core.preview import Json, Preview, Text, redact
 from ..core.settable import CALLBACK, FLAG, TEXT, Rule, must, one_of, own_of, refused, then
 from ..tools.base import Handover, Prepared, Tool
 from ..tools.functions.structured import StructuredInput, any_object
+from ..user_code import answer_of
 from .agent_base import AgentBase, snake_name, takes
 from .context import RunContextWrapper, TContext
 from .handoff_input import HandoffInputData as HandoffInputData
@@ -46,9 +46,7 @@ class Go(Generic[TAgent]):
     async def __call__(self, context: RunContextWrapper[Any], arguments: str) -> TAgent:
         if self._on_handoff is not None:
             given = () if self.structured is None else (self.structured.value(arguments),)
-            called = self._on_handoff(context, *given)
-            if isawaitable(called):
-                await called
+            await answer_of(self._on_handoff, context, *given)
         return self.agent
 
 

@@ -19,6 +19,7 @@ from ..core.errors import BadJson, ModelBehaviorError, UserError
 from ..core.strict import JsonValue, Limits, parse
 from ..tools.functions.refusal import cause, complaints
 from ..tools.strict_schema import ensure_strict_json_schema
+from ..user_code import contained, run_callback
 
 # An answer is as long as a model can write, unlike a tool's arguments.
 _ANSWER = Limits(bytes=64 << 20)
@@ -84,8 +85,9 @@ class AgentOutputSchema(AgentOutputSchemaBase):
             asked: Any = (
                 create_model("Response", response=(self.output_type, ...)) if self._wrapped else self.output_type
             )
-            self._adapter = TypeAdapter[Any](asked)
-            schema = self._adapter.json_schema()
+            with contained:
+                self._adapter = TypeAdapter[Any](asked)
+                schema = self._adapter.json_schema()
             self._schema = ensure_strict_json_schema(schema) if self._strict else schema
         except UserError as error:
             raise UserError(f"output type {self._name}: {error}") from None
@@ -117,9 +119,9 @@ class AgentOutputSchema(AgentOutputSchemaBase):
             return json_str
         try:
             parse(json_str, _ANSWER)
-            value = self._adapter.validate_json(json_str)
+            value = run_callback(self._adapter.validate_json, json_str)
         except Exception as error:
-            with suppress(Exception):
+            with suppress(Exception), contained:
                 return self._as_elsewhere(json_str)
             reason = str(error) if isinstance(error, BadJson) else complaints(error)
             raise ModelBehaviorError(f"the final answer is not a {self._name}: {reason}") from cause(error)
@@ -174,9 +176,9 @@ def dump(value: Any) -> JsonValue:
     from pydantic_core import to_json
 
     try:
-        return parse(to_json(value, by_alias=True, inf_nan_mode="strings", fallback=str), _ANSWER)
+        return parse(run_callback(to_json, value, by_alias=True, inf_nan_mode="strings", fallback=str), _ANSWER)
     except Exception:  # cycles, bytes that are no text, a serializer that raises
-        return _text(str(value))
+        return _text(run_callback(str, value))
 
 
 def _text(text: str) -> str:

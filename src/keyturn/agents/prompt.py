@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from inspect import isawaitable, signature
+from inspect import signature
 from typing import Any, NotRequired, TypedDict, cast
 
 from ..core.errors import UserError
+from ..user_code import answer_of
 from .agent_base import takes
 from .context import RunContextWrapper
 
@@ -47,8 +48,7 @@ async def system_prompt(instructions: Any, context: RunContextWrapper[Any], agen
     """Return the instructions as text, for this run."""
     if instructions is None or isinstance(instructions, str):
         return instructions
-    answer = instructions(context, agent)
-    return await answer if isawaitable(answer) else answer
+    return await answer_of(instructions, context, agent)
 
 
 def check_instructions(instructions: Any) -> None:
@@ -67,8 +67,7 @@ async def resolved_prompt(prompt: Any, context: RunContextWrapper[Any], agent: A
         return None
     made: Any = prompt
     if callable(prompt):
-        answer = prompt(GenerateDynamicPromptData(context, agent))
-        made = await answer if isawaitable(answer) else answer
+        made = await answer_of(prompt, GenerateDynamicPromptData(context, agent))
     if not isinstance(made, Mapping) or not isinstance(cast("Mapping[str, Any]", made).get("id"), str):
         raise UserError(f"the prompt of agent {agent.name!r} must be a mapping with the prompt's 'id'")
     given = cast("Mapping[str, Any]", made)

@@ -20,6 +20,7 @@ from ..core.preview import redact
 from ..models import default_provider
 from ..models.base import Model, ModelSettings, ModelTracing
 from ..policies.rules import Policy
+from ..user_code import answer_of, class_name
 from .output import output_schema_for
 
 May: TypeAlias = Literal["ask", "allow"]
@@ -92,9 +93,9 @@ class Reviewer:
         if call.approved or (ruled is not None and ruled.action != "allow"):
             return ruled
         try:
-            answer = await asyncio.wait_for(self._asked(call), self._timeout)
+            answer = await asyncio.wait_for(answer_of(self._asked, call), self._timeout)
         except Exception as error:  # fail closed: a reviewer that cannot say asks a person
-            return Verdict("ask", f"the reviewer gave no verdict ({type(error).__name__})", by="policy:reviewer")
+            return Verdict("ask", f"the reviewer gave no verdict ({class_name(error)})", by="policy:reviewer")
         if answer.verdict != "allow":
             return Verdict(answer.verdict, _told(answer.reason), by="policy:reviewer")
         if self.may == "ask":

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, fields
-from inspect import isawaitable
 from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, cast
 
 from ..core.errors import MaxTurnsExceeded, ModelBehaviorError, ModelRefusalError, UsageLimitExceeded, UserError
@@ -18,6 +17,7 @@ from ..core.settable import (
     CALLBACK,
     ENTRIES,
     FLAG,
+    WHOLE,
     Rule,
     Rules,
     Settable,
@@ -31,6 +31,7 @@ from ..models.base import Model, ModelProvider, ModelSettings
 from ..policies.base import PolicyLike
 from ..sessions.base import SessionSettings
 from ..tracing.base import check_provider
+from ..user_code import answer_of
 from .context import RunContextWrapper, TContext
 from .guardrail import BlockedMessage, InputGuardrail, OutputGuardrail, check_blocked_message
 from .handoff_input import HandoffHistoryMapper, HandoffInputFilter
@@ -150,6 +151,7 @@ RUN_RULES: dict[str, Rule] = {
     "tool_name_collision_policy": one_of("error"),
     "reasoning_item_id_policy": one_of("preserve", "omit", None),
     "paused_session": one_of("supersede", "refuse", "queue"),
+    "max_calls_per_reply": WHOLE,
     **dict.fromkeys(("handoff_input_filter", "handoff_history_mapper", "session_input_callback"), CALLBACK),
     **dict.fromkeys(("call_model_input_filter", "tool_error_formatter"), CALLBACK),
     **dict.fromkeys(("input_guardrails", "output_guardrails"), ENTRIES),
@@ -164,7 +166,7 @@ class RunConfig(Settable):
     until others are given; `UsageLimits()` takes them away. `paused_session` says what a new message does to a run that
     waits on the same session: with "queue" it waits until that run is over, which takes a journal. A `model_provider`
     of None is the process's own, and so is a tracer provider as `tracing`. `trace_include_sensitive_data=True` puts
-    messages, arguments and results into its spans.
+    messages, arguments and results into its spans. A reply with more than `max_calls_per_reply` calls is refused whole.
     `nest_handoff_history` tells the next agent the conversation in one message, or as `handoff_history_mapper` makes
     it, unless an input filter says what it sees.
 
@@ -199,6 +201,7 @@ class RunConfig(Settable):
     policy: PolicyLike | None = None
     usage_limits: UsageLimits | None = None
     paused_session: Literal["supersede", "refuse", "queue"] = "supersede"
+    max_calls_per_reply: int = 1_000
     _rules = RUN_RULES
 
     @classmethod
@@ -307,5 +310,4 @@ async def handled(
     handler: Any = (handlers or {}).get(kind)
     if handler is None:
         return None
-    answer = handler(data)
-    return RunErrorHandlerResult.of(await answer if isawaitable(answer) else answer)
+    return RunErrorHandlerResult.of(await answer_of(handler, data))

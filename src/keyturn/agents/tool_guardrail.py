@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from inspect import isawaitable
 from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, overload
 
 from ..core.errors import UserError
 from ..core.settable import Rules, Settable, must
+from ..user_code import answer_of
 from .context import TContext, ToolContext
 
 
@@ -134,8 +134,7 @@ class _ToolGuardrail(Settable, Generic[TData]):
 
     async def run(self, data: TData) -> ToolGuardrailFunctionOutput:
         """Run the guardrail on this call."""
-        answer = self.guardrail_function(data)
-        return _report(self.get_name(), await answer if isawaitable(answer) else answer)
+        return _report(self.get_name(), await answer_of(self.guardrail_function, data))
 
 
 class ToolInputGuardrail(_ToolGuardrail[ToolInputGuardrailData], Generic[TContext]):

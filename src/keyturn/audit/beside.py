@@ -5,14 +5,14 @@ from __future__ import annotations
 from ..core import events as ev
 from ..core.people import Decider
 from .calls import WAITING, AuditedCall, Broken, need
+from .crossing import Crossing
 from .deciders import behind_glass, outside, two_steps
-from .gate import Gate
 from .grants import GRANT
 
 _LONGEST_MS = 31 * 24 * 3_600_000
 
 
-class Beside(Gate):
+class Beside(Crossing):
     """Checks what is said beside decisions; `withdrawn` is the call that must ask anew next."""
 
     def __init__(self) -> None:
@@ -31,6 +31,7 @@ class Beside(Gate):
         """Check a mark: on what waits, by somebody who may decide it, for a while; only one's own is taken off."""
         call = self.at(event.call)
         need(call.place in WAITING, "I8", f"call {call.id} was marked while it was {call.place}")
+        self._of_this_asking(call, event.digest, "a mark")
         need(event.mark in ("claim", "snooze"), "I7", f"call {call.id} got a mark of an unknown kind")
         why = outside(call.terms, event.decider, self.requester)
         need(not why, "I8", f"call {call.id} was marked {why}")
@@ -54,6 +55,7 @@ class Beside(Gate):
         call = self.at(event.call)
         who = event.decider
         need(call.place in WAITING, "I8", f"call {call.id} was looked at while it was {call.place}")
+        self._of_this_asking(call, event.digest, "a look")
         need(who.strength != "claimed", "I1", f"call {call.id} was looked at by a name that nobody verified")
         glass = behind_glass(call.terms)
         why = outside(call.terms, who, self.requester)
@@ -61,6 +63,11 @@ class Beside(Gate):
         need(not why, "I8", f"call {call.id} was looked at {why}")
         need(who.id not in call.looks, "I8", f"call {call.id} was first looked at twice by one person")
         call.looks = {**call.looks, who.id: self.now}
+
+    def _of_this_asking(self, call: AuditedCall, shown: str, what: str) -> None:
+        """Check what a mark or a look is of; those of earlier versions do not say."""
+        own = not shown or shown == call.digest(self.bound_to)
+        need(own, "I1", f"{what} of call {call.id} is of another run, or of another asking")
 
     def step_of(self, call: AuditedCall) -> str:
         """Return for whom a request waits, where its requester has to confirm it."""

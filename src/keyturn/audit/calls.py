@@ -172,7 +172,7 @@ class AuditedCall:
             self.proposal = replace(self.proposal, args=self.args, edited=True)
         self.acted = self.approval is not None and self.approval.verdict == "retry"
         self.place = "asked"
-        self.terms = self.proposal.terms
+        self.terms = self.proposal.terms if self.terms is None else self.terms
         self.preview = event.preview
         self.recheck = self.revoked = self.warned = False
         self.decision = self.approval = self.question = None

@@ -122,6 +122,11 @@ def _check_log(taken: _Taken, outside: Outside, report: CheckReport) -> _Read | 
             report.add(fault.invariant, taken.run, position, fault.what)
             outside.unread(taken.run)
             return None
+    fault = read.end()
+    if fault is not None:
+        report.add(fault.invariant, taken.run, len(taken.lines), fault.what)
+        outside.unread(taken.run)
+        return None
     outside.compare_effects(read.automaton, report)
     if read.stuck():
         report.add("I6", taken.run, len(taken.lines) - 1, "the run is open, and there is nothing that could move it")
@@ -156,10 +161,20 @@ class _Read:
             outside.heard(self.automaton, event)
         return None
 
+    def end(self) -> Broken | None:
+        """Return what is wrong with a log that ends here."""
+        try:
+            self.automaton.whole()
+        except Broken as broken:
+            return broken
+        return None
+
     def stuck(self) -> bool:
         """Return whether the run is open and nothing and nobody could move it."""
         run = self.run
-        if run.status not in ("running", "failed") or not all(frame.barrier for frame in run.frames.values()):
+        if run.queued or run.status not in ("running", "failed"):
+            return False  # whose turn it is on a session is not in the log
+        if not all(frame.barrier for frame in run.frames.values()):
             return False  # a model that goes on talking moves its run by itself
         return not (pending(run) or run.groups["wait"] or run.groups["started"])
 

@@ -5,7 +5,6 @@ Only data types are shared with the core. What is not known of somebody counts a
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from ..core import events as ev
 from ..core.people import Decider, Proof
 from ..core.policy import Approval
 from .calls import canonical_text
+from .voices import heard, reads
 
 _ROLE = "role:"
 _FACTS = ("ran", "did_not_run", "expire")
@@ -126,24 +126,13 @@ def agree(vote: ev.Decision, made: ev.Decision) -> bool:
     return canonical_text(vote.output) == canonical_text(made.output)
 
 
-def whose_word(made: ev.Decision) -> str:
-    """Return whose word a decision is: who decides in somebody's place is one with them towards a quorum."""
-    who = made.decider
-    return "" if who is None else _read(who.acting_for or who.id)
-
-
 def _same(requester: str | None, who: Decider) -> bool:
-    return requester is not None and _read(requester) in (_read(who.id), _read(who.acting_for))
-
-
-def _read(name: str | None) -> str:
-    """Return an id as it reads: letters of another case or width make no other person."""
-    return unicodedata.normalize("NFKC", name or "").casefold()
+    return requester is not None and reads(requester) in (reads(who.id), reads(who.acting_for))
 
 
 def same_person(some: Iterable[str], others: Iterable[str]) -> bool:
     """Return whether a name of some reads like one of others."""
-    return not {_read(name) for name in some if name}.isdisjoint(_read(name) for name in others if name)
+    return not {reads(name) for name in some if name}.isdisjoint(reads(name) for name in others if name)
 
 
 def voices(terms: Approval | None, votes: Mapping[str, ev.Decision], made: ev.Decision, now: int) -> int:
@@ -151,7 +140,7 @@ def voices(terms: Approval | None, votes: Mapping[str, ev.Decision], made: ev.De
     within = terms.execute_by_ms if terms is not None else None
     fresh = {by: vote for by, vote in votes.items() if within is None or now <= vote.at + within}
     agreeing = {by: vote for by, vote in fresh.items() if agree(vote, made)} | {made.by or "": made}
-    return len({whose_word(vote) for vote in agreeing.values()})
+    return heard(vote.decider for vote in agreeing.values())
 
 
 def lacks_reason(terms: Approval | None, made: ev.Decision) -> bool:

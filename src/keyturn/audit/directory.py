@@ -75,7 +75,7 @@ def _fault(known: _Known, entry: ev.Entry, event: ev.AnyDirectoryEvent) -> str:
             return "" if owner else "a key is enrolled by the person whose it is"
         case ev.KeyConfirmed():
             return _confirmation(known, by, event)
-        case ev.TokenIssued() | ev.AddressSet():
+        case ev.TokenIssued() | ev.AddressSet() | ev.AddressConfirmed():
             mine = event.person == by and by in known.here
         case ev.SettingChanged():
             mine = bool(event.person) and event.person == by and by in known.here

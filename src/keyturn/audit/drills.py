@@ -9,7 +9,7 @@ from .calls import need
 _HAPPENS = (
     *(ev.RunStarted, ev.FrameOpened, ev.ReplyRecorded, ev.CallScreened, ev.CallAskedAgain, ev.ExpiryNear),
     *(ev.CallMarked, ev.CallLooked, ev.InputAdded, ev.ContextSaved, ev.DrillEnded),
-    *(ev.RunResumed, ev.RunFailed, ev.RunCancelled, ev.RunRestored),
+    *(ev.RunResumed, ev.RunFailed, ev.RunCancelled, ev.RunRestored, ev.RunForked),
 )
 _SAID = {"approve": False, "edit": False, "reject": True, "answer": True}
 
@@ -42,7 +42,7 @@ class Drills(Beside):
         if made.via == "clock":
             quiet = made.verdict == "expire" and event.passed is None and made.decider is None and made.at == self.now
             need(quiet, "I8", f"the drill {call.id} ended by the clock, and not quietly")
-            need(made.digest == call.digest(self.run), "I4", f"the end of the drill {call.id} is of other bytes")
+            need(made.digest == call.digest(self.bound_to), "I4", f"the end of the drill {call.id} is of other bytes")
             in_time = self.ran_out(call) or (self.drill is not None and self.now >= self.drill)
             need(in_time, "I6", f"the drill {call.id} ended before its time")
         else:

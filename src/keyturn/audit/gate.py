@@ -27,7 +27,7 @@ _MAY = {
     "doubt": {"ran": "dead", "did_not_run": "dead", "retry": "ready"},
     "asking": {"answer": "ready", "reject": "ready"},
 }
-_AGAIN = ("ask_again", "escalate", "restored", "terms")
+_AGAIN = ("ask_again", "escalate", "restored", "forked", "terms")
 _SCREENED = {"allow": "ready", "ask": "asked", "deny": "dead"}
 _NO_START = {
     "new": ("I1", "without a verdict or a decision"),
@@ -41,12 +41,16 @@ _NO_START = {
 
 
 class Gate(Steps):
-    """Checks the calls of one run; `restoring` says that this line must end with the restoring of the run."""
+    """Checks the calls of one run.
+
+    `restoring` says that this line must end with the restoring of the run, `forking` that it begins a fork.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.over = False
         self.restoring = False
+        self.forking = False
 
     # Verdicts ------------------------------------------------------------------------------------------------------
 
@@ -114,6 +118,8 @@ class Gate(Steps):
             return
         votes = call.place != "asking" and made.verdict in _MAY[call.place] and made.via == "person"
         need(votes, "I3", f"call {call.id} got a vote that cannot be cast while it is {call.place}")
+        own = made.digest == call.digest(self.bound_to)
+        need(own, "I1", f"a vote on call {call.id} is on another run's, or on another asking of it")
         self.check(call, made)
         self._check_edit(call, made)
         if made.confirms:
@@ -162,7 +168,7 @@ class Gate(Steps):
 
     def check(self, call: AuditedCall, made: ev.Decision) -> None:
         """Check what holds for every decision, whether it settles the call or not."""
-        need(made.digest == call.digest(self.run), "I4", f"a decision of call {call.id} is for other bytes")
+        need(made.digest == call.digest(self.bound_to), "I4", f"a decision of call {call.id} is for other bytes")
         self._check_via(call, made)
         self.check_way(call, made)
         if made.via == "clock":
@@ -230,7 +236,7 @@ class Gate(Steps):
         kept = before is not None and (made.args, made.basis) == (before.args, before.basis) and call.place != "asked"
         allowed = kept or (made.verdict == "edit" and made.args)
         need(allowed, "I4", f"call {call.id} would run with other arguments, and nobody edited it")
-        bound = made.runs == call.edit_digest(self.run, made.args, made.basis)
+        bound = made.runs == call.edit_digest(self.bound_to, made.args, made.basis)
         need(bound, "I4", f"the edit of call {call.id} is bound to other arguments than it names")
 
     # Time ----------------------------------------------------------------------------------------------------------
@@ -254,6 +260,9 @@ class Gate(Steps):
             need(more, "I6", f"call {call.id} was asked about again more often than its terms say")
         if event.why == "restored":
             self.restoring = True
+        elif event.why == "forked":
+            self.forking = True
+            need(not event.reason, "I8", f"call {call.id} asks again for another reason than it was asked about")
         elif event.why == "terms":
             fresh = call.renewed_in == self.line
             need(fresh, "I8", f"call {call.id} asks again on other terms, and was not put in doubt just before")
@@ -270,22 +279,6 @@ class Gate(Steps):
         call.renewed = event.nonce or call.renewed
         call.renewed_in = self.line
         call.revoked = True
-
-    def restored(self, event: ev.RunRestored) -> None:
-        """Check that after a restore nothing that may have run goes on without a new decision."""
-        self.restoring = False
-        for call in self.calls.values():
-            left = call.place in ("ready", "running") and not self.framed(call.id)
-            need(not left, "I2", f"call {call.id} may have run before the store was restored, and was not put in doubt")
-            heard = call.place in WAITING and call.renewed_in != self.line
-            need(not heard, "I1", f"call {call.id} was not asked about anew when the store was restored")
-            named = call.place not in WAITING or not event.nonce or call.renewed == event.nonce
-            need(named, "I1", f"call {call.id} was asked about anew for another restore than the run was told of")
-            unseen = call.place == "new" and not call.must_ask
-            need(not unseen, "I2", f"call {call.id} may have run before the store was restored, and could run unasked")
-            call.revoked = True
-        for grant in self.grants.values():  # how often it was used since is not in the copy
-            need(grant.verdict != "approve", "I1", f"grant {grant.id} stands though the store was restored")
 
     # The effect ----------------------------------------------------------------------------------------------------
 
@@ -326,7 +319,7 @@ class Gate(Steps):
             stale = within is not None and lets is not None and self.now > lets.at + within
             need(not stale, "I1", f"call {call.id} started after its approval had gone stale")
             # Held against the decision already; what starts is looked at once more all the same.
-            fits = made.args is None or made.runs == call.edit_digest(self.run, call.args, made.basis)
+            fits = made.args is None or made.runs == call.edit_digest(self.bound_to, call.args, made.basis)
             need(fits, "I4", f"call {call.id} started with other arguments than its edit is bound to")
         call.place = "running"
         call.started_at = self.now
@@ -355,11 +348,13 @@ class Gate(Steps):
         if call.place == "ready" and not event.again and not self.framed(call.id):
             # What was never started is in doubt only where the log itself may be behind the world.
             self.restoring = self.restoring or not self.starts.get(call.id)
+        elif call.place == "asked":
+            need(call.acted and not event.again, "I2", f"call {call.id} was lost while it waited to be started")
         else:
             self._running(event.call, "was lost")
         call.reason = event.why
         call.renewed = event.nonce or call.renewed
-        call.revoked = call.revoked or call.place == "ready"
+        call.revoked = call.revoked or call.place != "running"
         if event.again:
             again = call.proposal.recover == "retry"
             need(again, "I2", f"call {call.id} may start again by itself, and its tool never said that it may")

@@ -19,7 +19,8 @@ class Standing(Reviews):
 
     `now` is the run's time, the latest of its lines, and `line` the number of the line that is read. `owed` is the use
     of a grant that must be counted next, `decided_now` are the calls that this line decides. `lent` are the grants
-    that calls of other runs used, `borrowed` those of other runs, with their homes and the lines that say so.
+    that calls of other runs used, `borrowed` those of other runs, with their homes and the lines that say so, and
+    `freed_in` is the line in which a standing rejection ended last.
     """
 
     def __init__(self) -> None:
@@ -31,6 +32,7 @@ class Standing(Reviews):
         self.decided_now: list[AuditedCall] = []
         self.lent: dict[tuple[str, str], ev.GrantTerms] = {}
         self.borrowed: list[tuple[ev.GrantTerms, str, int]] = []
+        self.freed_in = 0
         self._given_in: dict[str, int] = {}
 
     def given(self, event: ev.GrantGiven) -> None:
@@ -71,6 +73,8 @@ class Standing(Reviews):
     def taken_back(self, event: ev.GrantRevoked) -> None:
         """Check that a revoked grant was standing."""
         need(event.grant in self.grants, "I8", f"grant {event.grant} was revoked and did not stand")
+        if self.grants[event.grant].verdict == "reject":
+            self.freed_in = self.line
         del self.grants[event.grant]
 
     def by_grant(self, call: AuditedCall, made: ev.Decision) -> None:

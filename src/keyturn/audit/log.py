@@ -51,12 +51,14 @@ class LogAutomaton(Drills):
         self.now = max(self.now, step.at)
         self.line += 1
         self.decided_now = []
+        self.own_lines()
         for event in step.events:
             self._take(event)
         need(self.owed is None, "I1", "a grant decided a call and was not counted")
         need(self.withdrawn is None, "I1", "an approval was taken back, and its call could still run")
         self.owes_no_review(None)
         need(self._answered is None, "I8", "a nested agent ended and its call got no result")
+        need(not self.forking, "I8", "a call asks anew as in a fork, and none begins")
         need(not self.restoring, "I2", "a call was treated as after a restored store, and the run was not restored")
 
     def _take(self, event: ev.AnyEvent) -> None:
@@ -81,6 +83,7 @@ class LogAutomaton(Drills):
         need(not self.run, "I8", "the run started a second time")
         need(event.run == self.name, "I8", "the log is that of another run")
         self.run = event.run
+        self.bound_to = event.copied_from or event.run
         self.salt = event.salt
         self.requester = event.requester
         self.about = event.about
@@ -261,4 +264,5 @@ _LAWS: dict[type[Any], Callable[[LogAutomaton, Any], None]] = {
     ev.QuotaReturned: LogAutomaton.returned,
     ev.QuotaClosed: LogAutomaton.closed_for_new,
     ev.RunRestored: LogAutomaton.restored,
+    ev.RunForked: LogAutomaton.forked,
 }

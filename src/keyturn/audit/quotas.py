@@ -58,6 +58,10 @@ class Counting(Frames):
         told = [watch for watch in call.watched if trouble in watch.after]
         self._to_tell.setdefault(call.id, []).extend(told)
 
+    def tells_nothing(self) -> None:
+        """Forget which counts were to be told of calls: what a fork copied is told by the run in which it was."""
+        self._to_tell = {}
+
     def closed_for_new(self, _event: ev.QuotaClosed) -> None:
         """Record that no new calls are counted here."""
         self._closed = True

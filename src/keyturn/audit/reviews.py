@@ -33,20 +33,29 @@ class AuditedReview:
 
 
 class Reviews(Counting):
-    """Tracks the reviews of one run; `due_review` is the one that the next event must ask for."""
+    """Tracks the reviews of one run; `due_review` is the one that the next event must ask for.
+
+    `bound_to` is the run to which decisions are bound: another one in the lines that a fork copied. Whether a call of
+    these is of the sample cannot be said here, and `may_be_drawn` is the one of which the next event may say so.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.run = ""
+        self.bound_to = ""
         self.salt = ""
         self.requester: str | None = None
         self.now = 0
         self.reviews: dict[str, AuditedReview] = {}
         self.due_review: _Due | None = None
+        self.may_be_drawn = ""
 
     def draw(self, call: AuditedCall, share: float, giver: Decider | None = None) -> None:
         """Note that others must be asked about a call that no person decided, where it is of the sample."""
         need(0 <= share <= 1, "I8", f"a share of calls like {call.id} is looked at that is no share")
+        if self.bound_to != self.run:  # it was drawn by the salt of another run, whose own log is checked
+            self.may_be_drawn = call.id
+            return
         shown, key = call.digest(self.run).encode(), self.salt.encode()[:64]
         number = int.from_bytes(blake2b(shown, key=key, digest_size=8, person=b"review").digest())
         if number < share * (1 << 64):
@@ -59,18 +68,25 @@ class Reviews(Counting):
 
     def owes_no_review(self, event: ev.AnyEvent | None) -> None:
         """Check that a review that is due is asked for at once."""
-        if self.due_review is not None and not isinstance(event, ev.ReviewAsked):
+        if isinstance(event, ev.ReviewAsked):
+            return
+        self.may_be_drawn = ""
+        if self.due_review is not None:
             raise Broken("I8", f"others were to be asked about call {self.due_review[0]}, and were not")
 
     def review_asked(self, event: ev.ReviewAsked) -> None:
         """Check that a review is due, and names those who decided."""
         due, self.due_review = self.due_review, None
         asked = (event.call, event.why, event.deciders)
-        need(due == asked, "I8", f"others were asked about call {event.call} for another reason than there was")
+        copied = due is None and self.may_be_drawn == event.call and event.why == "sample"
+        self.may_be_drawn = ""
+        need(
+            copied or due == asked, "I8", f"others were asked about call {event.call} for another reason than there was"
+        )
         call = copy(self.at(event.call))
         before = self.reviews.get(event.call)
         revision = 1 if before is None else before.revision + 1
-        bound = sha256(canonical_text(["review", call.digest(self.run), revision]).encode()).hexdigest()
+        bound = sha256(canonical_text(["review", call.digest(self.bound_to), revision]).encode()).hexdigest()
         self.reviews[event.call] = AuditedReview(call, event.why, self.now, revision, event.deciders, bound)
 
     def review_given(self, event: ev.ReviewGiven) -> None:

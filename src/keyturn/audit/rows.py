@@ -100,7 +100,7 @@ class DerivedRows:
         """Count what is said of an open request, unless a fork copied it: there it was counted before."""
         origin: Any = self._log.about.get("forked_from") or {"at": 0}
         call = swept if event is None else _named(event)
-        if call not in self._open or self._log.line <= origin["at"]:
+        if call not in self._open or self._log.line <= max(origin["at"], self._log.forked_in):
             return
         row = self.requests[self._open[call]]
         if isinstance(event, ev.VoteCast):
@@ -128,6 +128,9 @@ class DerivedRows:
             self._end(_named(event), event.verdict, self._log.now, event.decider.id)
         elif isinstance(event, ev.CallVoided | ev.CallAskedAgain | ev.ReviewAsked):
             self._end(_named(event), "void", self._log.now, "")
+        elif isinstance(event, ev.RunForked):
+            for review in [name for name in self._open if name.startswith(REVIEW)]:
+                self._end(review, "void", self._log.now, "")
 
     def _end(self, call: str, state: str, at: int, by: str) -> None:
         name = self._open.pop(call, None)
@@ -148,7 +151,7 @@ class DerivedRows:
             kind=_KINDS[call.place],
             tool=call.proposal.name,
             agent=call.agent,
-            digest=call.digest(self._log.run),
+            digest=call.digest(self._log.bound_to),
             asked_at=call.asked_at,
             expires_at=call.expires_at,
             reason=call.reason,
@@ -311,6 +314,8 @@ def _status(run: Run) -> str:
     """Return what people are told of a run that goes on."""
     if run.status == "running" and run.queued:
         return "queued"
+    if run.status == "failed" and run.lost:
+        return "set_aside"
     return "waiting" if run.status == "running" and waiting(run) else run.status
 
 

@@ -7,6 +7,7 @@ from ..core.policy import Approval
 from .calls import AuditedCall, need
 from .deciders import of_step, two_steps
 from .grants import Standing
+from .voices import one_voice
 
 
 class Steps(Standing):
@@ -25,6 +26,9 @@ class Steps(Standing):
         need(alone or not made.broke_glass, "I1", f"the glass was broken for call {call.id} otherwise than it may be")
         back = asked and made.verdict == "reject" and made.message
         need(back or not made.asks_back, "I8", f"call {call.id} was asked back about and not rejected with a question")
+        sure = call.confirmed if two_steps(call.terms) and call.place == "asked" and self.confirmed(call) else None
+        twice = sure is not None and one_voice(sure.decider, made.decider)
+        need(not twice, "I1", f"call {call.id} was decided by the one who had confirmed it")
         edited = made.verdict == "edit" and two_steps(call.terms)
         need(not edited, "I4", f"call {call.id} was edited, and what its requester confirms is what runs")
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from ..core.request import Request
 from ..journal.base import Store
 from ..journal.rows import Delivery, DeliveryQuery, Dispatch, Notice, Query, RequestRow
+from ..user_code import class_name
 from .base import TOPICS, Recipient
 from .plan import ChannelPlan
 
@@ -56,11 +57,12 @@ class Addressing:
         try:
             return await self._to_people(notice, now)
         except Exception as error:
-            log.warning("who is told of %s %s cannot be said, it is tried again: %s", *_named(notice), _kind(error))
+            why = class_name(error)
+            log.warning("who is told of %s %s cannot be said, it is tried again: %s", *_named(notice), why)
             tried, attempts = notice.attempts + 1, self._plan.attempts
             state = "waiting" if tried < attempts.most else "dead"
             due = now + int(attempts.wait(tried) * 1_000)
-            return [replace(notice, attempts=tried, state=state, due_at=due, error=_kind(error))]
+            return [replace(notice, attempts=tried, state=state, due_at=due, error=why)]
 
     async def _to_people(self, notice: Delivery, now: int) -> list[Delivery]:
         request: Request | None = None
@@ -130,7 +132,3 @@ def _subject(notice: Notice) -> str:
 
 def _named(notice: Delivery) -> tuple[str, str]:
     return notice.topic, notice.subject
-
-
-def _kind(error: BaseException) -> str:
-    return type(error).__name__

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from ..core.errors import Conflict, StorageError
 from ..journal.base import RESERVED, Store
 from ..journal.rows import Delivery, DeliveryQuery, Dispatch, Notice
+from ..user_code import class_name
 from .addressing import NOBODY, Addressing
 from .lane import Desk, Lane
 from .plan import ChannelPlan
@@ -123,7 +124,7 @@ class Dispatcher:
         except Exception as error:
             if len(notices) == 1:
                 said = "notice %s is dropped, it cannot be worked on: %s"
-                log.error(said, notices[0].number, type(error).__name__)
+                log.error(said, notices[0].number, class_name(error))
                 await desk.apply(Dispatch(notices[0].number))
                 return
             for notice in notices:

@@ -20,6 +20,7 @@ from ..core.encodable import in_milliseconds, moment
 from ..core.errors import Conflict, StorageError, UserError
 from ..journal.base import Claim, Store
 from ..journal.rows import Delivery, DeliveryQuery, Dispatch
+from ..user_code import RaisedByUser, answer_of, class_name, contained
 from .addressing import CALLS_FOR_DECISION, Addressing
 from .base import Channel, ChannelBusy, ChannelRefused, Recipient
 from .messages import NoticedRequest, message_of
@@ -198,17 +199,15 @@ class Lane:
         await desk.apply(Dispatch(changed=[begun]))
         rows = [begun]
         try:
-            outcome = await self._tried(row, rows, now)
+            with contained:
+                outcome = await self._tried(row, rows, now)
         except (Conflict, StorageError):
             raise
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():  # it did not end its process, and is no suspect
-                with suppress(Conflict, StorageError):
-                    await asyncio.shield(desk.apply(Dispatch(changed=[_waits(each) for each in rows])))
-                raise
-            outcome = await self._failed(rows, RuntimeError("cancelled"), wait)
-        except (Exception, SystemExit) as error:
+        except asyncio.CancelledError:  # it did not end its process, and is no suspect
+            with suppress(Conflict, StorageError):
+                await asyncio.shield(desk.apply(Dispatch(changed=[_waits(each) for each in rows])))
+            raise
+        except Exception as error:
             outcome = await self._failed(rows, error, wait)
         await desk.apply(outcome)
 
@@ -233,7 +232,7 @@ class Lane:
         tenant = getattr(self._desk.store, "tenant", "default")
         message = await asyncio.to_thread(message_of, told, who, tenant, self._desk.plan.link)
         async with asyncio.timeout(self._channel.timeout):
-            await self._channel.send(message)
+            await answer_of(self._channel.send, message)
         self._held.pop(row.person, None)
         self._sent.setdefault(row.person, deque(maxlen=10_000)).append(now)
         return Dispatch(gone=[each.number for each in rows])
@@ -309,5 +308,6 @@ def _counted(other: Delivery) -> dict[str, Any]:
 
 def _words(error: BaseException) -> str:
     """Return why an attempt failed: in our own words, else by its kind alone, since others quote addresses."""
-    words = f": {error}" if isinstance(error, ChannelRefused | ChannelBusy | UserError) else ""
-    return f"{type(error).__name__}{words}"[:300].encode("ascii", "backslashreplace").decode().replace("\0", "?")
+    ours = isinstance(error, ChannelRefused | ChannelBusy | UserError) and not isinstance(error, RaisedByUser)
+    words = f"{class_name(error)}: {error}" if ours else class_name(error)
+    return words[:300].encode("ascii", "backslashreplace").decode().replace("\0", "?")

@@ -22,6 +22,7 @@ from ..render.escape import clip, quote
 from ..render.layout import LayoutLine
 from ..render.names import mixed_script
 from ..render.terminal import drawn
+from ..render.verdicts import STATES
 from .base import Message, Recipient
 
 # How many characters a name, a text of a request and a whole message may have.
@@ -34,14 +35,6 @@ LARGEST = 262_144
 _NAMED = 10
 
 _KINDS = {"approval": "asks to run", "external": "needs an answer for", "in_doubt": "lost track of"}
-_VERDICTS = {
-    "approve": "approved",
-    "edit": "approved with changes",
-    "reject": "rejected",
-    "answer": "answered",
-    "expire": "expired",
-    "void": "withdrawn",
-}
 
 
 class NoticedRequest(msgspec.Struct, frozen=True):
@@ -124,7 +117,7 @@ def title_of(note: Delivery, row: RequestRow | None, *, details: bool = True) ->
         verdict = str(note.about.get("verdict", ""))
         if verdict.startswith("drill_"):
             return f"this was a drill, nothing would have run: {what}"
-        said = _VERDICTS.get(verdict, "settled")
+        said = STATES.get(verdict, "settled")
         return f"{said}{'' if verdict in ('expire', 'void') else f' by {by}'}: {what}"
     lead = {
         "request.expiring": "expires soon: ",

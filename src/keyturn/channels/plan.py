@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from inspect import isawaitable
 from urllib.parse import urlsplit
 
 from ..core.errors import UserError
 from ..core.request import Request
+from ..user_code import answer_of
 from .base import Channel, Recipient, Recipients, channel_name
 
 
@@ -84,8 +84,7 @@ class ChannelPlan:
 
     async def who(self, request: Request | None) -> dict[tuple[str, str], Recipient]:
         """Return who is told of a request, by channel and person; of two that are the same, the first."""
-        found = (self.recipients or self.everybody)(request)
-        named = await found if isawaitable(found) else found
+        named = await answer_of(self.recipients or self.everybody, request)
         known, told = self.by_name, dict[tuple[str, str], Recipient]()
         for each in named:
             if not isinstance(each, Recipient):

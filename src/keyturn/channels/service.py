@@ -7,6 +7,7 @@ import logging
 from collections.abc import Sequence
 
 from ..journal.base import Store
+from ..user_code import answer_of, class_name
 from .base import Channel
 from .dispatcher import Dispatcher
 from .plan import ChannelPlan
@@ -62,6 +63,6 @@ class ChannelService:
         for channel in self.plan.channels:
             try:
                 async with asyncio.timeout(_CLOSING):
-                    await channel.close()
+                    await answer_of(channel.close)
             except Exception as error:
-                log.warning("channel %r was not closed: %s", channel.name, type(error).__name__)
+                log.warning("channel %r was not closed: %s", channel.name, class_name(error))

@@ -6,6 +6,7 @@ does at the console; nothing in a row is read as markup by anybody.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, LiteralString, cast
@@ -24,7 +25,7 @@ from .transcript import CallEntry, Entry, Lane, Note, Transcript, Words
 SHOWN = 8  # rows of a preview, or of a result, that are shown unless all are asked for
 _BACK: LiteralString = "  "
 _SHOWN_ELSEWHERE = ("asked", "needs", "in_doubt")  # while it waits, it is shown whole below the conversation
-_NOT_RUN = ("rejected by", "nobody decided in time", "it did not run, says")
+_NOT_RUN = ("reject", "asked_back", "expire", "did_not_run")
 _IN_ITS_PANEL = ("write_todos",)  # the panel shows what these wrote
 _LEADS: dict[str, tuple[LiteralString, str]] = {
     "proposed": ("looked at", "quiet"),
@@ -80,7 +81,7 @@ def _rows_of(entry: Entry, width: int, *, whole: bool) -> Iterator[Row]:
 
 def _call_rows(entry: CallEntry, width: int, *, whole: bool) -> Iterator[Row]:
     lead, style = _LEADS.get(entry.state, ("call", "quiet"))
-    if entry.decided in _NOT_RUN and entry.state in ("finished", "failed"):
+    if entry.verdict in _NOT_RUN and entry.state in ("finished", "failed"):
         lead, style = "not run", "bad"
     given: Any = entry.arguments
     known = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
@@ -96,8 +97,10 @@ def _below(entry: CallEntry, known: dict[str, Any], width: int, *, whole: bool) 
     if entry.state not in _SHOWN_ELSEWHERE or whole:
         yield from _cut([list(line_rows([lines], width)) for lines in _body(entry, known)], whole=whole)
     if entry.decided:
-        style: str = "bad" if entry.decided in _NOT_RUN else "good"
+        style: str = "bad" if entry.verdict in _NOT_RUN else "good"
         yield from labelled(style, entry.decided, entry.by or "nobody", width)
+    if entry.before is not None:
+        yield from labelled("note", "in place of", json.dumps(entry.before, ensure_ascii=False), width)
     if entry.reason:
         yield from labelled("note", "because", entry.reason, width)
     if entry.result is not None and (whole or entry.tool not in _IN_ITS_PANEL or entry.state == "failed"):

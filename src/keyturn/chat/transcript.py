@@ -18,6 +18,7 @@ from ..core.items import Item
 from ..core.preview import Preview, redact
 from ..core.run import Call, Run
 from ..core.strict import parse
+from ..render.verdicts import STATES, verdict_of
 
 _SETTLED = ("finished", "failed")
 _GRANTED: LiteralString = "an earlier grant"
@@ -57,7 +58,9 @@ class CallEntry(Entry):
     arguments: Any = None
     preview: Preview | None = None
     state: str = "proposed"
-    decided: LiteralString = ""  # how it was decided
+    before: Any = None  # the arguments that the model gave, where a person gave others
+    verdict: str = ""  # how it was decided
+    decided: LiteralString = ""  # the same in words
     by: str = ""  # who decided
     reason: str = ""  # what was said with it
     result: str | None = None
@@ -171,7 +174,10 @@ class Transcript:
         if entry is None:
             return
         decision = event.decision
-        entry.decided = _DECIDED.get(decision.verdict, "decided")
+        entry.verdict = verdict_of(decision)
+        entry.decided = _DECIDED.get(entry.verdict) or f"{STATES[entry.verdict]} by"
+        if decision.args is not None:
+            entry.before = entry.arguments
         entry.by = _GRANTED if decision.via == "grant" else decision.by or ""
         entry.reason = decision.message or ""
         entry.version += 1
@@ -194,7 +200,8 @@ class Transcript:
         """Note that an earlier grant decided a call."""
         entry, terms = self._calls.get(event.call), run.grants.get(event.grant)
         if entry is not None:
-            entry.decided = _DECIDED["approve" if terms is None else terms.verdict]
+            entry.verdict = "approve" if terms is None else terms.verdict
+            entry.decided = f"{STATES[entry.verdict]} by"
             entry.by = _GRANTED
             entry.version += 1
 
@@ -227,10 +234,7 @@ class Transcript:
 
 
 _DECIDED: dict[str, LiteralString] = {
-    "approve": "approved by",
-    "edit": "approved, with other arguments, by",
-    "reject": "rejected by",
-    "answer": "answered by",
+    "asked_back": "a question, and no decision yet, by",
     "expire": "nobody decided in time",
     "ran": "it ran, says",
     "did_not_run": "it did not run, says",

@@ -25,6 +25,7 @@ from ..directory.people import People
 from ..directory.signed import trusted_keys
 from ..directory.state import Directory
 from ..engine.run.log_cache import log_in
+from ..inbox.rule_lint import complaints_of
 from ..journal.rows import DeliveryQuery, Query
 from ..journal.statements import SCHEMA
 from ..keys import OLD_VARIABLE, VARIABLE, ring, state_directory
@@ -67,7 +68,7 @@ def check_keys() -> list[Finding]:
 
 async def check_store(store: Any, roots: Any = ()) -> list[Finding]:
     """Look at a tenant's part of a journal: where it comes from, its clock, rows, people and requests."""
-    made = [await _origin(store), *_permissions(store), await _clock(store), *await _rows(store)]
+    made = [await _origin(store), *_permissions(store), await _clock(store), *await _rows(store), *await _aside(store)]
     try:
         people = People(store, roots=roots)
         directory = await people.directory()
@@ -102,6 +103,15 @@ def _permissions(store: Any) -> list[Finding]:
         said = f"others can read or write {path} (mode {mode:04o}), and it holds what runs said"
         return [Finding("warn", "permissions", said, f"chmod 600 {path}*")]
     return [Finding("ok", "permissions", f"nobody else can read {path}")]
+
+
+async def _aside(store: Any) -> list[Finding]:
+    """Name the runs that were set aside: each goes on only once a person resumes it."""
+    remedy = "find out why (the log of a worker that died says where), then keyturn resume RUN"
+    return [
+        Finding("bad", "runs", f"run {row.run} of agent {row.agent} is set aside: {row.error}", remedy)
+        for row in await store.runs(Query(state="set_aside", limit=_LOOKED_AT))
+    ]
 
 
 async def _clock(store: Any) -> Finding:
@@ -226,6 +236,9 @@ async def check_app(store: Any, app: App) -> list[Finding]:
     for agent in app.agents.values():
         if isinstance(agent.model, str | None):
             made += _model(agent.name, agent.model or "")
+    for each in complaints_of(app.agents, app.policy):
+        level: Level = "bad" if each.level == "error" else "warn"
+        made.append(Finding(level, "policy", str(each), "correct the rule; keyturn policy check FILE --app APP"))
     return made
 
 

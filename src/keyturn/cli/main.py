@@ -43,6 +43,7 @@ COMMANDS: dict[str, str] = {
     "reject": "reject a call: keyturn reject REQUEST --message TEXT",
     "requests": "list what waits for people",
     "resolve": "say what became of a call in doubt: keyturn resolve REQUEST ran",
+    "resume": "resume a run that failed or was set aside: keyturn resume RUN",
     "restored": "put in doubt what a store lets run that was brought back from a copy: keyturn restored URL",
     "review": "say of a call that was let run whether that was right: keyturn review REQUEST wrong --note TEXT",
     "revoke": "revoke a standing decision: keyturn revoke GRANT",

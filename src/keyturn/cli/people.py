@@ -40,6 +40,10 @@ _WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
         "say where a person is told of requests; no address for not any more",
         ("person", "channel", "address"),
     ),
+    "confirm-address": (
+        "confirm an address with the code that was sent there; administrators need none",
+        ("person", "channel", "code"),
+    ),
     "mute": ("tell a person of nothing for so long; no time for as before", ("person", "lasts")),
     "set": ("change a setting, of everybody or with --person of one person; no value for as it was", _SETS),
     "settings": ("list the settings of everybody, or of one person", ("whose",)),
@@ -53,6 +57,7 @@ _OPTIONAL = {
     "value": "JSON such as true, 5 or [1]; other text is text",
     "whose": "the person",
     "address": "where, such as an e-mail address",
+    "code": "the code",
     "lasts": "for how long, such as 2h",
 }
 _SCOPES = ["decide", "read"]
@@ -165,7 +170,8 @@ def _told(book: Book, person: PersonSeen) -> Iterator[str]:
             who = f"{escape(given.receiver, keep='')} decides for {escape(given.giver, keep='')}"
             yield f"  delegation {escape(given.id, keep='')}: {who} until {given.until:%Y-%m-%d %H:%MZ}"
     for channel, address in (person.addresses or {}).items():
-        yield f"  told by {escape(channel, keep='')} at {escape(address, keep='')}"
+        waits = " (not confirmed)" if channel in (person.unconfirmed or ()) else ""
+        yield f"  told by {escape(channel, keep='')} at {escape(address, keep='')}{waits}"
 
 
 def _data(book: Book, person: PersonSeen) -> dict[str, Any]:
@@ -226,6 +232,9 @@ _CHANGES: dict[str, _Do] = {
     "revoke-token": lambda people, given: people.change("revoke_token", given.id),
     "link": _link,
     "address": lambda people, given: people.change("set_address", given.person, given.channel, given.address),
+    "confirm-address": lambda people, given: people.change(
+        "confirm_address", given.person, given.channel, given.code or ""
+    ),
     "mute": lambda people, given: people.change("mute", given.person, given.lasts or None),
     "set": change_setting,
     "enrol-key": enrol_key,

@@ -18,12 +18,16 @@ import msgspec
 
 from ..core.errors import KeyturnError
 from ..inbox.replay import Replayed
+from ..inbox.rule_lint import complaints_of
+from ..policies.lint import refuse
 from ..policies.rules import Policy
+from ..policies.toml_lines import text_of
 from ..render.escape import escape
 from ..wire.records import ReplayCount, ReplayReport
+from .loading import found
 from .printing import print_labelled, print_row
 from .seats.sitting import seated
-from .with_journal import describe_journal
+from .with_journal import describe_app, describe_journal
 
 NOTHING = 0
 SOMETHING = 1
@@ -37,8 +41,10 @@ def describe(parser: argparse.ArgumentParser) -> None:
     what = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
     check = what.add_parser("check", help="say whether a policy's file is right, and where it is not")
     check.add_argument("file", metavar="FILE", help="the policy, a TOML file")
+    describe_app(check, "its tools and agents are what the rules are about")
     test = what.add_parser("test", help="replay past calls of a journal against a policy, and show what would change")
     test.add_argument("file", metavar="FILE", help="the policy, a TOML file")
+    describe_app(test, "the rules are checked against its tools and agents first")
     shadow = what.add_parser("shadow", help="list what a policy in shadow mode would have said of past calls")
     for each in (test, shadow):
         each.add_argument("--since", metavar="TIME", help="only calls of the last 7d, 12h, ... (default: all)")
@@ -50,20 +56,35 @@ def describe(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Do one of the three."""
     try:
-        policy = None if arguments.what == "shadow" else Policy.from_toml(Path(arguments.file))
+        policy = None if arguments.what == "shadow" else _checked(arguments)
         if arguments.what == "check":
             assert policy is not None
             print_row(f"{escape(arguments.file)}: {len(policy.rules)} rules", sys.stdout)
             return NOTHING
         text = None if policy is None else Path(arguments.file).read_text(encoding="utf-8")
         asked = text, arguments.since, max(arguments.examples, 0)
-        found: ReplayReport = asyncio.run(seated(arguments, lambda seat: seat.policies.replayed(*asked)))
+        report: ReplayReport = asyncio.run(seated(arguments, lambda seat: seat.policies.replayed(*asked)))
     except KeyturnError as error:
         print_labelled("keyturn policy", str(error))
         return UNUSABLE
-    for row in [json.dumps(_data(found))] if arguments.json else _rows(found):
+    for row in [json.dumps(_data(report))] if arguments.json else _rows(report):
         print_row(row, sys.stdout)
-    return SOMETHING if any(map(_changed, found.counts)) else NOTHING
+    return SOMETHING if any(map(_changed, report.counts)) else NOTHING
+
+
+def _checked(arguments: argparse.Namespace) -> Policy:
+    """Read the file, and hold its rules against the app that is named: what may match nothing is only shown."""
+    if arguments.app is None:
+        return Policy.from_toml(Path(arguments.file))
+    agents = found(arguments.app).agents
+
+    def check(policy: Policy) -> None:
+        complaints = complaints_of(agents, policy)
+        refuse(complaints)
+        for each in complaints:
+            print_labelled("warning", str(each))
+
+    return Policy.of_text(*text_of(Path(arguments.file)), check)
 
 
 def _changed(count: ReplayCount) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from ..core.encodable import in_milliseconds
 from ..directory.people import DECIDE
+from ..inbox.asking import approvals
 from ..inbox.desk import Inbox
+from ..inbox.trail import Mark
 from ..journal.rows import Query, RequestRow
 from ..render.escape import escape, quote
 from ..render.one_row import first_arguments
@@ -56,7 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
         who = (await login_of(inbox.people, arguments, DECIDE) or by_of(arguments)) if arguments.mine else None
         found = list(await inbox.list(wanted, for_=who, unclaimed=arguments.unclaimed, by=reader))
         now = await inbox.now()
-        rows = [" ".join(_parts(row, now)) for row in found[:limit]] or ["nothing waits"]
+        edits = {row.id: _edited(await inbox.trail(row)) for row in found[:limit] if row.state == "edit"}
+        rows = [" ".join(_parts(row, now, edits.get(row.id, ""))) for row in found[:limit]] or ["nothing waits"]
         if len(found) > limit:
             rows.append(f"there are more: --limit {limit * 2}")
         return Told(rows, [request_data(row) for row in found[:limit]])
@@ -64,7 +67,12 @@ def run(arguments: argparse.Namespace) -> int:
     return run_at(arguments, "requests", work)
 
 
-def _parts(row: RequestRow, now: int) -> Iterator[str]:
+def _edited(trail: Sequence[Mark]) -> str:
+    """Return what a person made of the arguments, as the last edit of a trail has it."""
+    return next((str(mark.text) for mark in reversed(trail) if mark.kind == "edit"), "")
+
+
+def _parts(row: RequestRow, now: int, edited: str = "") -> Iterator[str]:
     yield row.id[:SHORT]
     if row.state == "damaged":
         yield "its row was altered: keyturn check says more, and keyturn show what its log says"
@@ -80,6 +88,8 @@ def _parts(row: RequestRow, now: int) -> Iterator[str]:
     if row.state != "open":
         by = row.by if row.by not in ("clock", "") else None
         yield f"{STATES.get(row.state, row.state)}{f' by {quote(by)}' if by else ''}"
+        if edited:
+            yield f"({edited})"
         return
     yield f"asked {_length(now - row.asked_at)} ago"
     if row.expires_at is not None:
@@ -87,7 +97,7 @@ def _parts(row: RequestRow, now: int) -> Iterator[str]:
         yield f"and {_length(left)} left" if left > 0 else "and its time is up"
     terms = row.request.terms
     if terms is not None and terms.quorum > 1:
-        yield f"with {len(row.request.votes)} of {terms.quorum} votes"
+        yield f"with {approvals(row.request)} of {terms.quorum} approvals"
     claim = row.request.claim
     if claim is not None and in_milliseconds(claim.until) > now:
         yield f"and {quote(claim.by)} is on it"

@@ -22,7 +22,7 @@ from .seats.base import Runs, Seat
 from .seats.sitting import run_at
 from .with_journal import Told, describe_journal
 
-_STATUSES = ("queued", "running", "waiting", "finished", "failed", "cancelled", "erased", "damaged")
+_STATUSES = ("queued", "running", "waiting", "finished", "failed", "set_aside", "cancelled", "erased", "damaged")
 
 
 def describe(parser: argparse.ArgumentParser) -> None:

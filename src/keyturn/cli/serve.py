@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import getpass
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -20,6 +21,7 @@ from .logs import describe_logs, set_up_logs
 from .printing import print_labelled
 
 _GRACE = 10.0
+_NONE = "none"
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +34,14 @@ def describe(parser: argparse.ArgumentParser) -> None:
         "--allow-host", action="append", default=[], metavar="NAME", help="another name by which it may be reached"
     )
     parser.add_argument("--secure", action="store_true", help="people reach it by https, through a proxy")
+    parser.add_argument(
+        "--proxy",
+        action="append",
+        default=[],
+        metavar="NETWORK",
+        help="a proxy whose X-Forwarded-For is believed, 10.0.0.5 or 10.0.0.0/8; `none` where it names no clients "
+        "(KEYTURN_PROXIES)",
+    )
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="serve https with this certificate")
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key")
     parser.add_argument("--person", metavar="ID", help="the first person, where there is none (default: your login)")
@@ -63,26 +73,43 @@ def run(arguments: argparse.Namespace) -> int:
                 certificate=arguments.tls_cert,
                 key=arguments.tls_key,
             )
+            proxies = _proxies(arguments.proxy, proxied=address.proxied)
         except (UserError, UnsafeStore) as error:
             print_labelled("keyturn serve", str(error))
             return 2
     set_up_logs(arguments)
     app.embedded = app.embedded and not arguments.no_worker
     try:
-        return asyncio.run(_serve(app, address, arguments.person))
+        return asyncio.run(_serve(app, address, arguments.person, proxies))
     except (KeyturnError, OSError) as error:
         print_labelled("keyturn serve", str(error))
         return 1 if isinstance(error, StorageError) else 2
 
 
-async def _serve(app: App, address: object, person: str | None) -> int:
+def _proxies(given: list[str], *, proxied: bool) -> tuple[str, ...]:
+    """Return which proxies are trusted to name clients, or refuse to serve behind one that nobody named."""
+    named = given or os.environ.get("KEYTURN_PROXIES", "").replace(",", " ").split()
+    if named == [_NONE]:
+        return ()
+    if _NONE in named:
+        raise UserError("--proxy none says that no proxy names clients: leave out the other networks, or leave it out")
+    if proxied and not named:
+        raise UserError(
+            "people reach it by https through a proxy, and no proxy is named: all of them would share one address and "
+            "its limits. Name the proxy by address or network, --proxy 10.0.0.5, so that its X-Forwarded-For is "
+            "believed, or say --proxy none where it sends no such header"
+        )
+    return tuple(named)
+
+
+async def _serve(app: App, address: object, person: str | None, proxies: tuple[str, ...]) -> int:
     from ..server.asgi import serve
     from ..server.running import Address, Running
     from ..server.settings import ServerSettings
 
     assert isinstance(address, Address)
     await _may_be_public(app, address)
-    settings = ServerSettings(hosts=address.known_hosts, secure=address.encrypted)
+    settings = ServerSettings(hosts=address.known_hosts, secure=address.encrypted, proxies=proxies)
     with address.bound() as listening:
         await _let_in(app, address.url, person)
         running = Running(serve(app, settings), address, grace=_GRACE, told=_ending)

@@ -9,7 +9,7 @@ from ..console.screen import Terminal
 from ..inbox.desk import Inbox
 from ..render.terminal import wants_colour
 from .deciding.batch import batch_data, batch_of, draw_batch
-from .deciding.drawing import draw_request, request_data
+from .deciding.drawing import draw_request, draw_trail, request_data, trail_data
 from .finding import SHORTEST, find_request
 from .seats.sitting import run_with_inbox
 from .with_journal import Told, describe_journal, reader_of
@@ -39,7 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
             draw_batch(drawing_to(rows), batch, await inbox.now())
             return Told(rows, batch_data(batch), drawn=True)
         draw_request(drawing_to(rows), row, await inbox.now(), context=await inbox.context(row))
-        return Told(rows, request_data(row), drawn=True)
+        trail = await inbox.trail(row)
+        draw_trail(drawing_to(rows), trail)
+        return Told(rows, request_data(row) | {"trail": trail_data(trail)}, drawn=True)
 
     return run_with_inbox(arguments, "show", work)
 

@@ -143,6 +143,7 @@ class People(_Words):
     join = _waits(AsyncPeople.join)
     leave = _waits(AsyncPeople.leave)
     set_address = _waits(AsyncPeople.set_address)
+    confirm_address = _waits(AsyncPeople.confirm_address)
     mute = _waits(AsyncPeople.mute)
     set = _waits(AsyncPeople.set)
     delegate = _waits(AsyncPeople.delegate)

@@ -20,7 +20,7 @@ from .sending import Sender, ServerError, read
 
 _WAIT = 25.0
 _PATIENCE = 5
-_OVER = ("finished", "failed", "cancelled", "erased")
+_OVER = ("finished", "failed", "set_aside", "cancelled", "erased")
 
 
 class AsyncClient:
@@ -108,7 +108,7 @@ class AsyncClient:
     async def result(self, run: str, timeout: float | None = None) -> RunResult:
         """Return what a run came to: its answer, or what waits for people; raise `RunStopped` where it was stopped."""
         row = await self.wait(run, timeout)
-        if row.status in ("failed", "cancelled", "erased"):
+        if row.status in _OVER and row.status != "finished":
             raise RunStopped(run, row.status, row.error)
         return await self._sender.get(f"/runs/{run}/result", RunResult)
 
@@ -125,7 +125,7 @@ class AsyncClient:
         return (await self._sender.post(f"/runs/{run}/fork", RunNamed, said.Fork(at=at))).run
 
     async def resume(self, run: str, max_turns: int | None = None) -> None:
-        """Resume a run that failed."""
+        """Resume a run that failed or was set aside."""
         await self._sender.post(f"/runs/{run}/resume", Done, said.Resume(max_turns=max_turns))
 
     async def events(

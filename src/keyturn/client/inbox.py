@@ -101,7 +101,12 @@ class AsyncInbox:
     async def alike(self, request: Shown) -> Sequence[RequestRow]:
         """Return the open requests of the same tool with the same arguments, of whatever run."""
         name = request if isinstance(request, str) else shown_of(request, {}).id
-        return [each.row for each in (await self._sender.get(f"/requests/{name}/alike", RequestPage)).requests]
+        page = await self._sender.get(f"/requests/{name}/alike", RequestPage)
+        found = [each.row for each in page.requests]
+        while page.next is not None:
+            page = await self._sender.get(f"/requests/{name}/alike", RequestPage, after=page.next)
+            found += [each.row for each in page.requests]
+        return found
 
     async def looked(self, request: Shown, **words: Unpack[Naming]) -> None:
         """Note that you have a request on the screen, as it was shown."""

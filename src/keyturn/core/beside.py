@@ -38,12 +38,12 @@ def mark(run: Run, c: cm.MarkCall) -> Events:
         if before is not None and before.decider.id != c.decider.id:
             raise Conflict(f"{before.decider.id} is on it, and only they let it go", winner=before.decider.id)
         if before is not None:
-            yield ev.CallMarked(c.call, c.mark, c.decider)
+            yield ev.CallMarked(c.call, c.mark, c.decider, digest=c.digest)
         return
     if not run.now < c.until <= run.now + _LONGEST_MS:
         raise UserError("until= is a time from now on, and no more than 31 days away")
     if before is None or (before.decider, before.until) != (c.decider, c.until):
-        yield ev.CallMarked(c.call, c.mark, c.decider, c.until)
+        yield ev.CallMarked(c.call, c.mark, c.decider, c.until, c.digest)
 
 
 def look(run: Run, c: cm.Look) -> Events:
@@ -61,7 +61,7 @@ def look(run: Run, c: cm.Look) -> Events:
     if why and (glass is None or kept_out(glass, c.decider, run.requester)):
         raise NotAllowed(f"{c.decider.id} cannot look at this request: {why}")
     if c.decider.id not in call.looks:
-        yield ev.CallLooked(c.call, c.decider)
+        yield ev.CallLooked(c.call, c.decider, c.digest)
 
 
 def withdraw(run: Run, c: cm.Withdraw) -> Events:

@@ -25,20 +25,25 @@ class CallMarked(BesideEvent, frozen=True):
     """Somebody marked a request for others or for themselves; a mark restricts nobody.
 
     "claim" says that they are on it, "snooze" that they do not want to see it, each until a time; without one the mark
-    is taken off.
+    is taken off. `digest` is of the request as it was shown; earlier versions did not write it.
     """
 
     call: str
     mark: Mark
     decider: Decider
     until: int | None = None
+    digest: str = ""
 
 
 class CallLooked(BesideEvent, frozen=True):
-    """Somebody who is known for sure had a request on the screen for the first time, as it is asked now."""
+    """Somebody who is known for sure had a request on the screen for the first time, as it is asked now.
+
+    `digest` is of the request as it was shown; earlier versions did not write it.
+    """
 
     call: str
     decider: Decider
+    digest: str = ""
 
 
 class ReviewAsked(BesideEvent, frozen=True):

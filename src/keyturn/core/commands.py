@@ -77,13 +77,14 @@ class Resume(RunCommand, frozen=True):
     """Resume a run.
 
     `max_turns` is a new limit, `unlimited` takes it away; `limits` are those on its usage, `about` is what its caller
-    says now.
+    says now. `decider` is the person who resumes it: what was set aside goes on by no other word.
     """
 
     max_turns: int | None = None
     unlimited: bool = False
     limits: dict[str, Any] | None = None
     about: dict[str, Any] = {}
+    decider: Decider | None = None
 
 
 class SaveContext(RunCommand, frozen=True):
@@ -366,10 +367,11 @@ class WroteSession(RunCommand, frozen=True):
 
 
 class Fail(RunCommand, frozen=True):
-    """Record that the run stopped on an error, and where it was raised."""
+    """Record that the run stopped on an error, and where it was raised; or that so many holders `lost` it in dying."""
 
     error: str
     traceback: str = ""
+    lost: int = 0
 
 
 class Cancel(RunCommand, frozen=True):
@@ -384,6 +386,14 @@ class Restored(RunCommand, frozen=True):
 
     why: str
     nonce: str = ""
+
+
+class Fork(RunCommand, frozen=True):
+    """Begin the run `run` where its log, so far a copy of that of `origin`, ends."""
+
+    run: str
+    origin: str
+    at: int
 
 
 class Tick(RunCommand, frozen=True):

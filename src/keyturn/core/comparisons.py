@@ -5,7 +5,7 @@ Each answers yes or no, or raises `CannotTell`. A no is sure: no reader of the v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from enum import Enum
 from math import isfinite
@@ -14,7 +14,7 @@ from typing import Any, NoReturn, cast
 from .members import MISSING, member
 from .order import order_of
 from .paths import is_under, may_be_anything
-from .pattern import matches
+from .pattern import MOST_STEPS, matches, steps
 from .reading import CannotTell, alike, all_readings, has_digit, may_be_under, odd_path
 
 Comparison = Callable[[Any, Any], "Truth"]
@@ -218,6 +218,62 @@ def _under(value: Any, root: Any) -> Truth:
     return Truth.NO
 
 
+def comparisons(condition: Any) -> Iterable[tuple[str, Any]]:
+    """Return the operators of a condition with their operands; a plain value must be equal.
+
+    >>> list(comparisons({"gt": 0})), list(comparisons(5))
+    ([('gt', 0)], [('eq', 5)])
+    """
+    if isinstance(condition, Mapping):
+        return cast("Mapping[str, Any]", condition).items() or (("where", None),)
+    return (("eq", condition),)
+
+
+def _members(value: Any, condition: Any) -> Iterator[Truth]:
+    """Compare each member of a list by itself; of what is no list nobody knows which members a tool reads."""
+    kind = kind_of(value)
+    if kind != "list":
+        raise CannotTell(f"it is {_NAMES[kind]}")
+    given = cast("list[Any]", value)
+    texts = [each for each in given if isinstance(each, str)]
+    patterns = [str(operand) for operator, operand in comparisons(condition) if operator == "matches"]
+    if len(given) > MOST_MEMBERS or sum(steps(each, len(text)) for each in patterns for text in texts) > MOST_STEPS:
+        raise CannotTell("it is too long a list")
+    return (_member(each, condition) for each in given)
+
+
+def _member(value: Any, condition: Any) -> Truth:
+    return every(_told(value, operator, operand) for operator, operand in comparisons(condition))
+
+
+def _told(value: Any, operator: str, operand: Any) -> Truth:
+    try:
+        return OPERATORS[operator](value, operand)
+    except CannotTell:
+        return Truth.UNKNOWN
+
+
+def _decided(truth: Truth) -> Truth:
+    if truth is Truth.UNKNOWN:
+        raise CannotTell("of a member nobody can tell")
+    return truth
+
+
+def _any(value: Any, condition: Any) -> Truth:
+    if value is None:  # no reader takes it for a list with a member
+        return Truth.NO
+    return _decided(_not(every(map(_not, _members(value, condition)))))
+
+
+def _all(value: Any, condition: Any) -> Truth:
+    truths = list(_members(value, condition))
+    if not truths:  # a tool may fill in what it does by default
+        raise CannotTell("it is an empty list")
+    return _decided(every(iter(truths)))
+
+
+#: How many members of a list are compared, each by itself.
+MOST_MEMBERS = 1_000
 OPERATORS: dict[str, Comparison] = {
     "eq": _equal,
     "ne": _differs,
@@ -228,4 +284,8 @@ OPERATORS: dict[str, Comparison] = {
     "one_of": _one_of,
     "matches": _matches,
     "under": _under,
+    "any": _any,
+    "all": _all,
 }
+#: Those that look at the members of a list, one by one; the others compare a value as a whole.
+OF_MEMBERS = ("any", "all")

@@ -14,12 +14,14 @@ from typing import Any, cast
 from . import commands as cm
 from . import drills, queueing, quota
 from . import events as ev
+from .aside import check_not_aside
 from .beside import look, mark, withdraw
+from .crossing import fork, restored
 from .digest import canonical
 from .effects import comes_next
 from .errors import Conflict, UserError
 from .evolve import evolve
-from .expiry import restored, tick
+from .expiry import tick
 from .gate import (
     Events,
     bound_as_decided,
@@ -83,10 +85,12 @@ def _open_frame(run: Run, c: cm.OpenFrame) -> Events:
 
 def _resume(run: Run, c: cm.Resume) -> Events:
     open_run(run)
+    if c.decider is None:
+        check_not_aside(run)
     limits = c.limits if c.limits != run.limits else None
     about = {name: own_copy(said) for name, said in c.about.items() if name not in run.about or run.about[name] != said}
     if c.max_turns is not None or c.unlimited or limits is not None or about or run.status == "failed":
-        yield ev.RunResumed(c.max_turns, c.unlimited, limits, about)
+        yield ev.RunResumed(c.max_turns, c.unlimited, limits, about, c.decider)
 
 
 def _save_context(run: Run, c: cm.SaveContext) -> Events:
@@ -300,8 +304,8 @@ def _wrote_session(run: Run, c: cm.WroteSession) -> Events:
 
 
 def _fail(run: Run, c: cm.Fail) -> Events:
-    if run.status == "running":
-        yield ev.RunFailed(c.error, c.traceback)
+    if run.status == "running" or (c.lost and run.status == "failed" and not run.lost):
+        yield ev.RunFailed(c.error, c.traceback, c.lost)
 
 
 def _cancel(run: Run, c: cm.Cancel) -> Events:
@@ -349,6 +353,7 @@ _DECIDE: dict[type[cm.RunCommand], Callable[[Run, Any], Events]] = cast(
         cm.Fail: _fail,
         cm.Cancel: _cancel,
         cm.Restored: restored,
+        cm.Fork: fork,
         cm.Tick: tick,
     },
 )

@@ -31,7 +31,7 @@ SAID = {
 
 _AS_ANY = (
     *(cm.Start, cm.RecordReply, cm.MarkCall, cm.Look, cm.Withdraw, cm.Revoke, cm.GiveReview),
-    *(cm.Screen, cm.AddInput, cm.Resume, cm.SaveContext, cm.Cancel, cm.Fail, cm.Restored),
+    *(cm.Screen, cm.AddInput, cm.Resume, cm.SaveContext, cm.Cancel, cm.Fail, cm.Restored, cm.Fork),
 )
 _LET_RUN = ("approve", "edit")
 

@@ -36,13 +36,15 @@ from .shared_events import GrantRevoked as GrantRevoked
 from .shared_events import QuotaClosed as QuotaClosed
 from .shared_events import QuotaReturned as QuotaReturned
 from .shared_events import QuotaTaken as QuotaTaken
+from .shared_events import RunForked as RunForked
 from .shared_events import RunQueued as RunQueued
+from .shared_events import RunRestored as RunRestored
 from .upcasts import VERSION
 from .usage import NOTHING, Counts
 
 Guarded = Literal["", "before", "beside"]
 _VERSION = int(VERSION)
-Again = Literal["ask_again", "escalate", "restored", "terms"]
+Again = Literal["ask_again", "escalate", "restored", "forked", "terms"]
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="e", gc=False):
@@ -53,7 +55,8 @@ class RunStarted(Event, frozen=True):
     """A run began, for `requester` if that is known.
 
     `salt` keys its request ids, `about` is what its caller said. `drill` makes it a drill, of which nothing ever runs:
-    it is when it ends quietly, in milliseconds, where nobody answers it.
+    it is when it ends quietly, in milliseconds, where nobody answers it. `copied_from` is the run whose lines these are
+    up to the first `RunForked`: what was decided in them is bound to that run, and to no other.
     """
 
     run: str
@@ -62,19 +65,21 @@ class RunStarted(Event, frozen=True):
     about: dict[str, Any] = {}
     requester: str | None = None
     drill: int | None = None
+    copied_from: str = ""
 
 
 class RunResumed(Event, frozen=True):
     """Somebody took the run up again, perhaps with other limits; `limits` are all of those on its usage.
 
     `max_turns` is the new limit if there is one, and `unlimited` says that there is none any more. `about` holds what
-    its caller says otherwise than before.
+    its caller says otherwise than before. `decider` is the person who resumed it, where one did.
     """
 
     max_turns: int | None = None
     unlimited: bool = False
     limits: dict[str, Any] | None = None
     about: dict[str, Any] = {}
+    decider: Decider | None = None
 
 
 class ContextSaved(Event, frozen=True):
@@ -173,8 +178,8 @@ class CallDecided(Event, frozen=True):
 class CallAskedAgain(Event, frozen=True):
     """A request started anew, and earlier votes on it count no more.
 
-    Its time ran out, its store was restored, or the policy asks for more; `terms` are the others that hold from now on,
-    `nonce` is the restore's, by which this asking is another than that after an earlier restore.
+    Its time ran out, its store was restored, its run is a fork, or the policy asks for more; `terms` are the others
+    that hold from now on, `nonce` is the restore's, by which this asking is another than that after an earlier restore.
     """
 
     call: str
@@ -319,13 +324,11 @@ class SessionWritten(Event, frozen=True):
 
 
 class RunFailed(Event, frozen=True):
-    """The run stopped on an error; what ran is recorded and it can be resumed.
-
-    `traceback` says where it was raised, as far as that may be kept.
-    """
+    """The run stopped on an error, `traceback` says where, or was set aside since `lost` holders died; it can go on."""
 
     error: str
     traceback: str = ""
+    lost: int = 0
 
 
 class RunCancelled(Event, frozen=True):
@@ -333,13 +336,6 @@ class RunCancelled(Event, frozen=True):
 
     decider: Decider | None = None
     why: str = ""
-
-
-class RunRestored(Event, frozen=True):
-    """The run's store was restored from a copy: nothing that may have run goes on without a decision."""
-
-    why: str
-    nonce: str = ""
 
 
 AnyEvent = (
@@ -383,6 +379,7 @@ AnyEvent = (
     | RunFailed
     | RunCancelled
     | RunRestored
+    | RunForked
     | RunQueued
 )
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from . import crossing, lending, noting, queueing, quota
 from . import events as ev
-from . import lending, noting, queueing, quota
 from .moves import ask_before_acting, drop_below, let_run, move, open_calls, read_in, troubled
 from .noting import unmarked
 from .policy import BY_BREAKER
 from .records import RUNS
-from .run import RESTORED, Frame, Run
+from .run import Frame, Run
 from .states import MOVES, READY
 from .usage import NOTHING
 from .view import viewed
@@ -42,6 +42,7 @@ def _run_started(run: Run, event: ev.RunStarted) -> None:
     run.about = event.about
     run.requester = event.requester
     run.drill = event.drill
+    run.copied_from = event.copied_from
     run.move("start")
 
 
@@ -49,6 +50,7 @@ def _run_resumed(run: Run, event: ev.RunResumed) -> None:
     run.move("resume")
     run.error = ""
     run.traceback = ""
+    run.lost = 0
     run.restored = None
     if event.limits is not None:
         run.limits = event.limits
@@ -327,9 +329,10 @@ def _session_written(run: Run, event: ev.SessionWritten) -> None:
 
 
 def _run_failed(run: Run, event: ev.RunFailed) -> None:
-    run.move("fail")
+    run.move("set_aside" if event.lost else "fail")
     run.error = event.error
     run.traceback = event.traceback
+    run.lost = event.lost
 
 
 def _run_cancelled(run: Run, event: ev.RunCancelled) -> None:
@@ -340,15 +343,6 @@ def _run_cancelled(run: Run, event: ev.RunCancelled) -> None:
     for group in run.groups:
         if group != "started":
             run.groups[group] = {}
-
-
-def _run_restored(run: Run, event: ev.RunRestored) -> None:
-    run.move("restore")
-    run.error = RESTORED
-    run.traceback = ""
-    run.restored = event.nonce or event.why
-    for call in run.groups["wait"].values():
-        call.revoked = True
 
 
 _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
@@ -392,5 +386,6 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.SessionWritten: _session_written,
     ev.RunFailed: _run_failed,
     ev.RunCancelled: _run_cancelled,
-    ev.RunRestored: _run_restored,
+    ev.RunRestored: crossing.was_restored,
+    ev.RunForked: crossing.was_forked,
 }

@@ -16,7 +16,7 @@ from . import events as ev
 from .digest import canonical, same
 from .errors import Conflict, Expired, NotAllowed, NotPending, UserError
 from .looking import said_at, unlooked
-from .people import barred, plain_text, voices
+from .people import barred, plain_text, same_voice, voices
 from .policy import Approval, Verdict, check_share
 from .predicate import check_where, holds, may_hold
 from .preview import Preview
@@ -24,7 +24,7 @@ from .records import BY_GRANT, Word
 from .reviews import glass_broken, sampled
 from .run import Call, Run, call_digest, confirmed, edit_digest, let_by, ran_out, terms_now
 from .states import OVER, READY, WAITING
-from .words import check_words, decided_before, in_two_steps, lacks_reason, needed, say_alike
+from .words import check_words, confirmed_by, decided_before, in_two_steps, lacks_reason, needed, say_alike
 
 Events = Iterator[ev.AnyEvent]
 
@@ -255,6 +255,8 @@ def _check_decider(run: Run, call: Call, decision: ev.Decision) -> None:
     if terms is None and decision.broke_glass:
         raise NotAllowed("the terms of this call let nobody break the glass")
     why = barred(terms, decision.decider, run.requester, decision.proof)
+    if not why and confirmed_by(run, call, decision.decider):
+        why = "it takes somebody other than the one who confirmed it"
     if why:
         raise NotAllowed(f"this call cannot be decided by {decision.by or 'nobody in particular'}: {why}")
     why = unlooked(call, terms, decision, said_at(run, decision))
@@ -302,8 +304,8 @@ def meets(run: Run, call: Call, terms: Approval | None) -> bool:
         glass = terms.behind_glass()
         known = glass is not None and not barred(glass, decision.decider, run.requester, decision.proof)
         return known and not unlooked(call, terms, decision, decision.at)
+    sure = call.confirmed if terms.in_two_steps else None
     if terms.in_two_steps:
-        sure = call.confirmed
         first = terms.at_step(confirmed=False)
         if sure is None or barred(first, sure.decider, run.requester, sure.proof):
             return False
@@ -316,6 +318,7 @@ def meets(run: Run, call: Call, terms: Approval | None) -> bool:
     who = run.grants[decision.grant].decider if decision.grant in run.grants else decision.decider
     people = {vote.by: (vote.decider, vote.proof) for vote in votes.values()} | {decision.by: (who, decision.proof)}
     known = not any(barred(terms, person, run.requester, proof) for person, proof in people.values())
+    known = known and (sure is None or not any(same_voice(sure.decider, person) for person, _ in people.values()))
     reasoned = call.state == "supplied" or not lacks_reason(terms, decision)
     enough = voices(person for person, _ in people.values()) >= needed(terms, decision.verdict)
     return known and reasoned and (call.state == "supplied" or enough)
@@ -362,7 +365,8 @@ def _agreeing(run: Run, call: Call, decision: ev.Decision) -> dict[str, ev.Decis
         alike = (vote.verdict, vote.args, vote.basis) == (decision.verdict, decision.args, decision.basis)
         return alike and same(vote.output, decision.output)
 
-    fresh = {by: vote for by, vote in call.votes.items() if limit is None or run.now <= vote.at + limit}
+    own = {by: vote for by, vote in call.votes.items() if vote.digest == decision.digest}
+    fresh = {by: vote for by, vote in own.items() if limit is None or run.now <= vote.at + limit}
     return {by: vote for by, vote in fresh.items() if agrees(vote)}
 
 

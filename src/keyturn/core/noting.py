@@ -6,12 +6,14 @@ from msgspec.structs import replace
 
 from . import events as ev
 from .moves import drop_below
-from .run import Call, Review, Run
+from .run import Call, Review, Run, call_digest
 
 
 def call_marked(run: Run, event: ev.CallMarked) -> None:
     """Keep a mark, or drop the one that is taken off; one claim stands at a time, and one snooze for each person."""
     call = run.calls[event.call]
+    if not _of_this_asking(run, call, event.digest):
+        return
     if event.mark == "claim":
         call.claim = None if event.until is None else event
         return
@@ -23,7 +25,8 @@ def call_marked(run: Run, event: ev.CallMarked) -> None:
 def call_looked(run: Run, event: ev.CallLooked) -> None:
     """Keep since when somebody has had a request on the screen."""
     call = run.calls[event.call]
-    call.looks = {**call.looks, event.decider.id: run.now}
+    if _of_this_asking(run, call, event.digest):
+        call.looks = {**call.looks, event.decider.id: run.now}
 
 
 def review_asked(run: Run, event: ev.ReviewAsked) -> None:
@@ -46,6 +49,14 @@ def drill_ended(run: Run, event: ev.DrillEnded) -> None:
     run.move("finish")
 
 
+def _of_this_asking(run: Run, call: Call, shown: str) -> bool:
+    """Return whether what is said is of this asking of this call of this run; anything else is said of nothing here.
+
+    A mark or a look of an earlier version does not say what it is of.
+    """
+    return not shown or shown == call_digest(run, call)
+
+
 def unmarked(call: Call) -> None:
     """Drop the marks of a call that asks anew, and its confirmation: they were about what was asked before."""
     call.claim = call.confirmed = None
@@ -58,6 +69,8 @@ def vote_cast(run: Run, event: ev.VoteCast) -> None:
     if event.replaced:
         return
     call = run.calls[event.decision.call]
+    if not _of_this_asking(run, call, event.decision.digest):
+        return
     if event.decision.confirms:
         call.confirmed = event.decision
     else:

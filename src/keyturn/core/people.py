@@ -6,7 +6,6 @@ What is not known of somebody is refused: nobody is given the benefit of the dou
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable
 from typing import Any, Literal, cast, get_args
 
@@ -14,6 +13,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from .errors import NotAllowed, UserError
+from .lookalikes import looks_as
 from .policy import Approval
 
 Strength = Literal["claimed", "authenticated", "signed"]
@@ -118,32 +118,47 @@ def decider(by: str | Decider | None) -> Decider | None:
 
 
 def voices(people: Iterable[Decider | None]) -> int:
-    """Count how many people these are towards a quorum: who decides in somebody's place is one with them.
+    """Count how many people these are towards a quorum: each has one, and so has each who is decided for.
 
-    Ids that read alike are of one person.
+    Ids that look alike are of one person.
 
     >>> voices([Decider("ada"), Decider("bob", acting_for="ada"), Decider("cyd")])
     2
+    >>> voices([Decider("bob"), Decider("Bob", acting_for="ada")])
+    1
     """
-    return len({"" if who is None else reads_as(who.principal) for who in people})
+    said = dict.fromkeys(("", "") if who is None else (looks_as(who.id), looks_as(who.principal)) for who in people)
+    heard = dict[str, str]()  # by the principal that was counted, who spoke for them
 
+    def counted(speaker: str, tried: set[str]) -> bool:
+        for principal in [place for by, place in said if by == speaker and place not in tried]:
+            tried.add(principal)
+            if principal not in heard or counted(heard[principal], tried):
+                heard[principal] = speaker
+                return True
+        return False
 
-def reads_as(name: str) -> str:
-    """Return how an id reads: two that read alike are taken for one person wherever one must not be two.
-
-    >>> reads_as("Ada") == reads_as("\uff21da")
-    True
-    """
-    return name if name.isascii() and name.islower() else unicodedata.normalize("NFKC", name).casefold()
+    return sum(counted(speaker, set()) for speaker in dict.fromkeys(by for by, _ in said))
 
 
 def is_one_of(name: str | None, *others: str) -> bool:
-    """Return whether an id reads like one of others.
+    """Return whether an id looks like one of others.
 
     >>> is_one_of("Ada", "bob", "ada")
     True
     """
-    return name is not None and reads_as(name) in map(reads_as, others)
+    return name is not None and looks_as(name) in map(looks_as, filter(None, others))
+
+
+def same_voice(one: Decider | None, other: Decider | None) -> bool:
+    """Return whether two are one person, or one decides in the other's place.
+
+    >>> same_voice(Decider("bob", acting_for="Eve"), Decider("eve"))
+    True
+    """
+    if one is None or other is None:
+        return one is other
+    return any(is_one_of(name, other.id, other.acting_for) for name in (one.id, one.acting_for) if name)
 
 
 def barred(terms: Approval | None, who: Decider | None, requester: str | None, proof: Proof | None = None) -> str:

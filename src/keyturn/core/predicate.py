@@ -7,14 +7,14 @@ sure yes (`holds`); what asks, denies or limits needs a sure no to be passed by 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from math import isfinite
 from posixpath import normpath
 from typing import Any, NamedTuple, cast
 
+from .comparisons import OF_MEMBERS, ORDER, comparisons, every, kind_of
 from .comparisons import OPERATORS as OPERATORS
-from .comparisons import ORDER, every, kind_of
 from .comparisons import Truth as Truth
 from .digest import canonical
 from .errors import BadJson, UserError
@@ -33,6 +33,8 @@ _WORDS = {
     "one_of": ("is listed", "is not listed"),
     "matches": ("matches", "does not match"),
     "under": ("is in the directory", "is not in the directory"),
+    "any": ("has a member that is meant", "has no member that is meant"),
+    "all": ("has only members that are meant", "has a member that is not meant"),
     "where": ("are meant", "are not meant"),
 }
 
@@ -61,12 +63,14 @@ class Finding(NamedTuple):
 def holds(where: Where | None, params: Any) -> bool:
     """Return whether validated arguments surely satisfy a predicate, for grants and rules that allow; never raise.
 
-    A name with dots goes into objects; a list is compared as a whole. `matches` means the whole text, its digits and
-    letters are those of ASCII.
+    A name with dots goes into objects. A list is compared as a whole, or its members are, with `any` and `all`.
+    `matches` means the whole text, its digits and letters are those of ASCII.
 
     >>> holds({"to": "ada", "amount": {"gt": 0, "le": 100}}, {"to": "ada", "amount": 100})
     True
     >>> holds({"amount": {"le": 100}}, {"amount": "100"})
+    False
+    >>> holds({"commands": {"all": {"matches": "ls( [a-z]+)?"}}}, {"commands": ["ls", "ls src", "rm src"]})
     False
     """
     return evaluate(where, params).sure
@@ -94,7 +98,7 @@ def evaluate(where: Where | None, params: Any) -> Truth:
     return every(
         _judged(cast("Mapping[str, Any]", params), name, operator, operand)[0]
         for name, condition in where.items()
-        for operator, operand in _comparisons(condition)
+        for operator, operand in comparisons(condition)
     )
 
 
@@ -110,7 +114,7 @@ def findings(where: Where | None, params: Any) -> Iterator[Finding]:
         yield Finding("the arguments", "where", Truth.UNKNOWN, "they are not an object")
         return
     for name, condition in where.items():
-        for operator, operand in _comparisons(condition):
+        for operator, operand in comparisons(condition):
             truth, why = _judged(cast("Mapping[str, Any]", params), name, operator, operand)
             yield Finding(name, operator, truth, why)
 
@@ -130,7 +134,7 @@ def _without(operator: str, operand: Any) -> Truth:
     if operator == "ne" and operand is None:
         return Truth.NO
     listed = cast("list[Any]", operand) if operator == "one_of" and isinstance(operand, list) else [operand]
-    if operator in ("matches", "under") or (operator in ("eq", "one_of") and None not in listed):
+    if operator in ("matches", "under", "any") or (operator in ("eq", "one_of") and None not in listed):
         return Truth.NO
     raise CannotTell("it is missing")
 
@@ -150,12 +154,6 @@ def number_at(params: Any, name: str) -> Fraction | None:
     return Fraction(repr(value)) if type(value) is float and isfinite(value) else None
 
 
-def _comparisons(condition: Any) -> Iterable[tuple[str, Any]]:
-    if isinstance(condition, Mapping):
-        return cast("Mapping[str, Any]", condition).items() or (("where", None),)
-    return (("eq", condition),)
-
-
 def check_where(where: Where | None) -> None:
     """Refuse a predicate that could not be evaluated.
 
@@ -163,7 +161,7 @@ def check_where(where: Where | None) -> None:
     Traceback (most recent call last):
     ...
     keyturn.core.errors.UserError: unknown comparison 'atmost' on 'amount'; use one of eq, ne, lt, le, gt, ge, \
-one_of, matches, under
+one_of, matches, under, any, all
     """
     given: object = where
     if given is None:
@@ -173,11 +171,20 @@ one_of, matches, under
     for name, condition in cast("Mapping[object, Any]", given).items():
         if not isinstance(name, str) or not all(name.split(".")):
             raise UserError(f"{name!r} is not the name of an argument; a dot goes into an object, as in 'to.country'")
-        if isinstance(condition, Mapping) and not condition:
-            raise UserError(f"the condition on {name!r} is empty; to compare with an empty object write {{'eq': {{}}}}")
-        for operator, operand in _comparisons(condition):
-            if operator not in OPERATORS:
-                raise UserError(f"unknown comparison {operator!r} on {name!r}; use one of {', '.join(OPERATORS)}")
+        _check_condition(name, condition)
+
+
+def _check_condition(name: str, condition: Any, *, of_members: bool = False) -> None:
+    if isinstance(condition, Mapping) and not condition:
+        raise UserError(f"the condition on {name!r} is empty; to compare with an empty object write {{'eq': {{}}}}")
+    for operator, operand in comparisons(condition):
+        if operator not in OPERATORS:
+            raise UserError(f"unknown comparison {operator!r} on {name!r}; use one of {', '.join(OPERATORS)}")
+        if operator in OF_MEMBERS:
+            if of_members:
+                raise UserError(f"{operator!r} on {name!r} stands inside of another; members are compared one deep")
+            _check_condition(name, operand, of_members=True)
+        else:
             _check_operand(name, operator, operand)
 
 

@@ -198,6 +198,7 @@ class Run(msgspec.Struct):
     """Holds everything that is true of a run now."""
 
     id: str = ""  # the run's id
+    copied_from: str = ""  # the run to which decisions are bound while the lines are folded that a fork copied of it
     salt: str = ""  # the key of its request ids
     status: Status = "new"  # see `states.py`
     seq: int = 0  # how many steps it has
@@ -239,6 +240,7 @@ class Run(msgspec.Struct):
     output: Any = None  # the final output
     error: str = ""  # why it failed
     traceback: str = ""  # where that was raised
+    lost: int = 0  # how many holders died taking it up, where it is set aside for that
     restored: str | None = None  # why it stopped, if its store was restored from a copy
 
     def move(self, verb: str) -> None:
@@ -308,7 +310,8 @@ def call_digest(run: Run, call: Call) -> str:
     """Return the digest that an approval of this call is bound to."""
     text = call.text
     basis = None if call.preview is None else call.preview.basis
-    bound = bound_words(run.id, call.id, call.agent, call.proposal.tool, canonical_of(text), basis, call.asks)
+    named = run.copied_from or run.id
+    bound = bound_words(named, call.id, call.agent, call.proposal.tool, canonical_of(text), basis, call.asks)
     if call.renewed:  # nor on the same asking of the same copy, when that is brought back a second time
         bound.append(canonical(call.renewed))
     if call.need is not None:
@@ -335,7 +338,8 @@ def call_shape(call: Call) -> str:
 
 def edit_digest(run: Run, call: Call, args: str, basis: dict[str, str] | None) -> str:
     """Return the digest that an edited call is bound to: the arguments, and what the editor was shown."""
-    return digest(run.id, call.id, call.agent, call.proposal.tool, call.asks, canonical_of(args), basis)
+    named = run.copied_from or run.id
+    return digest(named, call.id, call.agent, call.proposal.tool, call.asks, canonical_of(args), basis)
 
 
 def unknown_below(run: Run, frame_id: str) -> list[Call]:

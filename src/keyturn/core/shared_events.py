@@ -1,4 +1,4 @@
-"""The events by which one run has to do with others: what it lends, borrows, and counts for all of them.
+"""The events by which one run has to do with others: what it lends, borrows, counts for all of them, or is a copy of.
 
 `events.py` names them among the events of a run.
 """
@@ -69,3 +69,21 @@ class QuotaReturned(SharedEvent, frozen=True):
 
 class QuotaClosed(SharedEvent, frozen=True):
     """The log counts no new calls: its time is over, and they are counted in the next one."""
+
+
+class RunRestored(SharedEvent, frozen=True):
+    """The run's store was restored from a copy: nothing that may have run goes on without a decision."""
+
+    why: str
+    nonce: str = ""
+
+
+class RunForked(SharedEvent, frozen=True):
+    """The run `run` begins here as a fork: the `at` lines before this one are copied from the run `origin`.
+
+    What is decided from here on is bound to `run`. Nothing that was open in `origin` is open here in the same asking.
+    """
+
+    run: str
+    origin: str
+    at: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import events as ev
 from .digest import canonical, same
 from .errors import Conflict, UserError
-from .people import plain_text
+from .people import Decider, plain_text, same_voice
 from .policy import Approval
 from .run import Call, Run, confirmed
 from .strict import parse
@@ -56,6 +56,11 @@ def lacks_reason(terms: Approval | None, decision: ev.Decision) -> bool:
 def in_two_steps(call: Call) -> bool:
     """Return whether a request takes its requester's confirmation and then others' word."""
     return call.state == "asked" and call.terms is not None and call.terms.in_two_steps
+
+
+def confirmed_by(run: Run, call: Call, who: Decider | None) -> bool:
+    """Return whether a request was confirmed by somebody, or in their name, and waits for others now."""
+    return in_two_steps(call) and confirmed(run, call) and same_voice(call.confirmed and call.confirmed.decider, who)
 
 
 def needed(terms: Approval | None, verdict: str) -> int:

@@ -116,6 +116,10 @@ class BackendTools:
     def __init__(self, offered: frozenset[str]) -> None:
         self.offered = offered
 
+    def known_tools(self, agent: Any) -> list[Tool]:
+        """Return the tools of the agent's own backend, for the lint of rules: those of a run's may be others."""
+        return [tool for tool in backend_tools(agent.backend) if tool.name in self.offered]
+
     async def tools_for(self, context: RunContextWrapper[Any], agent: Any) -> list[Any]:
         """Return the tools for the files of this run."""
         if not isinstance(agent, DeepCore):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from inspect import isawaitable, signature
+from inspect import signature
 from typing import Any
 
 from ..tools.backends.backend import Backend
 from ..tools.filesystem.problems import FileProblem
+from ..user_code import answer_of
 from .deps import deps_of
 
 Instructions = str | Callable[..., Any] | None
@@ -36,8 +37,7 @@ class DeepInstructions:
         """Return the instructions as they are now."""
         own: Any = self.own
         if callable(own):
-            own = own(*(context, agent)[: len(signature(own).parameters)])
-            own = await own if isawaitable(own) else own
+            own = await answer_of(own, *(context, agent)[: len(signature(own).parameters)])
         remembered = [_remembered(deps_of(context, self.backend).backend, path) for path in self.memory]
         return "\n\n".join(part for part in (own or "", *self.parts, *remembered) if part)
 

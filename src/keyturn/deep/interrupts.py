@@ -7,11 +7,11 @@ name gates one tool, and a name that no tool has is an error. Nothing here runs 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from inspect import isawaitable
 from typing import Any, cast
 
 from ..core.errors import UserError
 from ..core.policy import Approval, CallView, Verdict
+from ..user_code import answer_of
 
 InterruptRule = bool | Callable[[Any, Any, str], bool | Awaitable[bool]] | Approval
 
@@ -62,8 +62,7 @@ class Interrupts:
             return Verdict("ask", by="interrupt_on") if rule else None
         if isinstance(rule, Approval):
             return Verdict("ask", terms=rule, by="interrupt_on")
-        answer: Any = rule(context, call.params, call.call_id)
-        answer = await answer if isawaitable(answer) else answer
+        answer = await answer_of(rule, context, call.params, call.call_id)
         if not isinstance(answer, bool):
             raise UserError(f"interrupt_on[{call.tool!r}] must answer True or False, not {type(answer).__name__}")
         return Verdict("ask", by="interrupt_on") if answer else None

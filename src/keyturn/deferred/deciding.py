@@ -41,7 +41,7 @@ def requests_of(state: RunState[Any]) -> DeferredToolRequests:
         args = cast("dict[str, Any]", params) if isinstance(params, dict) else {"input": params}
         part = DeferredToolCall(
             item.name or "", args, label, agent=item.request.path, reason=item.reason,
-            preview=item.preview, question=item.requests,
+            preview=item.preview, question=item.requests, digest=item.request.digest,
         )  # fmt: skip
         getattr(made, _CATEGORY[item.kind]).append(part)
         if said := _said(item):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from inspect import Parameter, isawaitable, signature
+from inspect import Parameter, signature
 from typing import Any, cast
 
 from ..core.errors import UserError
+from ..user_code import answer_of
 
 
 class Instructions:
@@ -56,5 +57,4 @@ async def _given(function: Callable[..., Any], context: Any) -> str | None:
         for each in signature(function).parameters.values()
         if each.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     ]
-    made = function(context) if wanted else function()
-    return await made if isawaitable(made) else made
+    return await answer_of(function, *((context,) if wanted else ()))

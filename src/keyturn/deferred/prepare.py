@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from inspect import isawaitable
 from typing import Any, Protocol, cast
 
 from ..agents.agent import Agent as CoreAgent
@@ -16,6 +15,7 @@ from ..engine.result import RunResult
 from ..engine.states.state import RunState
 from ..models.base import ModelSettings
 from ..tools.context import ToolContext
+from ..user_code import answer_of
 from .conversation import user_item
 from .deciding import decide, requests_of
 from .history import History, read_history
@@ -96,8 +96,7 @@ class Prepared:
         self._turns = turns
         if self._asked > PATIENCE:  # a tool that asks whatever it is told; people may look at it
             return None
-        made = self.handler(_handler_context(result), requests)
-        said = await made if isawaitable(made) else made
+        said = await answer_of(self.handler, _handler_context(result), requests)
         if said is None:
             return None
         decide(state, said, note=HANDLED)

@@ -32,6 +32,7 @@ class DeferredToolCall(ToolCallPart):
     reason: str = ""
     preview: Preview = field(default_factory=lambda: Preview(()), repr=False)
     question: Any = None
+    digest: str = field(default="", repr=False, compare=False)
 
 
 @dataclass(kw_only=True)
@@ -129,7 +130,8 @@ class DeferredToolResults:
     """Answers calls that wait, by `tool_call_id`: all of them, or some of them now and the others another time.
 
     `in_doubt` says of calls that were started and whose outcome nobody knows: "ran" (or a `ToolReturn` of its result),
-    "did_not_run" or "retry".
+    "did_not_run" or "retry". `shown` holds the digests of the calls that `build_results` answers: results of one
+    history are refused by another, whose calls may have the same ids.
 
     >>> DeferredToolResults(approvals={"c1": True}, calls={"c2": {"rows": 3}}).approvals
     {'c1': True}
@@ -139,10 +141,11 @@ class DeferredToolResults:
     calls: dict[str, Any] = field(default_factory=dict[str, Any])
     metadata: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     in_doubt: dict[str, Outcome] = field(default_factory=dict[str, Any])
+    shown: dict[str, str] = field(default_factory=dict[str, str], repr=False, compare=False)
 
     def update(self, other: DeferredToolResults) -> None:
         """Add the answers of another."""
-        for name in ("approvals", "calls", "metadata", "in_doubt"):
+        for name in ("approvals", "calls", "metadata", "in_doubt", "shown"):
             getattr(self, name).update(getattr(other, name))
 
 
@@ -181,6 +184,7 @@ class DeferredToolRequests:
         check_results(made, self)
         if approve_all:
             made.approvals = {part.tool_call_id: True for part in self.approvals} | made.approvals
+        made.shown = _shown(self)
         return made
 
     def remaining(self, results: DeferredToolResults) -> DeferredToolRequests | None:
@@ -238,6 +242,13 @@ def check_results(results: object, requests: DeferredToolRequests) -> None:
                 raise NotWaiting(f"{name} names {label!r}, and no call of that id waits; those that wait: {known}")
             if name != "metadata" and waits[label] != name:
                 raise NotWaiting(f"{name} names {label!r}, which {_WAITS_FOR[waits[label]]}")
+    now = _shown(requests)
+    for label in [*results.approvals, *results.calls, *results.in_doubt]:
+        if results.shown.get(label, "") not in ("", now.get(label, "")):
+            raise NotWaiting(
+                f"the results were built for another call with the id {label!r}, of another run or another asking; "
+                "build them from the requests of this history"
+            )
     for label, said in results.approvals.items():
         _check_approval(label, said)
     for label, data in results.metadata.items():
@@ -245,6 +256,12 @@ def check_results(results: object, requests: DeferredToolRequests) -> None:
             raise WrongResults(f"metadata[{label!r}] is a dict, not {type(data).__name__}")
         if waits[label] != "approvals" or not _approves(results.approvals.get(label)):
             raise WrongResults(f"metadata[{label!r}] goes with an approval, and {label!r} is not approved here")
+
+
+def _shown(requests: DeferredToolRequests) -> dict[str, str]:
+    """Return what was shown of each call, by the id under which it is answered."""
+    parts = [*requests.approvals, *requests.calls, *requests.in_doubt]
+    return {part.tool_call_id: part.digest for part in parts if isinstance(part, DeferredToolCall) and part.digest}
 
 
 def _check_approval(label: str, said: object) -> None:

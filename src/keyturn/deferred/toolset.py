@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from inspect import isawaitable
 from typing import Any, cast
 
 from ..agents.agent_base import ToolSource
@@ -15,6 +14,7 @@ from ..core.errors import UserError
 from ..tools.base import Tool as AnyTool
 from ..tools.base import ToolLike, gated
 from ..tools.function_tool import FunctionTool
+from ..user_code import answer_of
 from .declaring import DeclaresTools
 from .requests import CallDeferred
 from .tool import Tool, as_tool
@@ -143,8 +143,7 @@ def _either(tool: AnyTool, asks: Asks) -> Any:
 
     async def needs_approval(context: Any, params: Any, call_id: str) -> bool:
         for question, given in ((own, (context, params, call_id)), (asks, (context, tool, params))):
-            said = question(*given) if callable(question) else question
-            said = await said if isawaitable(said) else said
+            said = await answer_of(question, *given) if callable(question) else question
             if not isinstance(said, bool):
                 raise TypeError(f"whether {tool.name!r} needs approval is True or False, not {said!r}")
             if said:

@@ -21,7 +21,8 @@ from ..journal.base import Journal, LostRace
 from ..keys import ring
 from .decide import Events
 from .events import Entry, Restored, read_entry, written
-from .state import OURS, Directory, fold
+from .fold import fold
+from .state import OURS, Directory
 
 NAME = "@directory"
 # A change takes milliseconds: whoever is killed in one keeps the others out for no longer than this.

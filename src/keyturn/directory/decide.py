@@ -12,15 +12,17 @@ from typing import Any, cast
 
 from ..core.digest import canonical
 from ..core.errors import Conflict, NotAllowed, UserError
-from ..core.people import Decider, Proof, plain_text, reads_as
+from ..core.lookalikes import looks_as
+from ..core.people import Decider, Proof, plain_text
 from ..render.names import mixed_script
 from . import events as ev
+from .bounds import check_pace, check_settings, room_for
+from .fold import fold
 from .settings import check_setting
-from .state import ADMIN, OURS, SCOPES, Directory, Key, Person, fold
+from .state import ADMIN, OURS, SCOPES, Directory, Key, Person
 
 Events = list[ev.AnyDirectoryEvent]
 _LONGEST = 200
-_LARGEST = 65_536
 #: How many logins of one person can last at the same time.
 MOST_SESSIONS = 20
 #: A password that is kept by another hash ends no login.
@@ -42,15 +44,15 @@ def named(text: Any, what: str) -> str:
     return text
 
 
-def one_line(text: Any, what: str) -> str:
+def one_line(text: Any, what: str, longest: int = _LONGEST) -> str:
     """Return a text that people read in one line: nothing in it is invisible or begins another one.
 
     >>> one_line("Ada L.", "a name")
     'Ada L.'
     """
     plain_text(text, what)
-    if len(text) > _LONGEST or not text.isprintable():
-        raise UserError(f"{what} is one line of at most {_LONGEST} visible characters, not {text[:_LONGEST]!r}")
+    if len(text) > longest or not text.isprintable():
+        raise UserError(f"{what} is one line of at most {longest} visible characters, not {text[:_LONGEST]!r}")
     return text
 
 
@@ -112,7 +114,7 @@ def somebody(directory: Directory, name: str) -> Person:
 def own_id(person: str) -> str:
     """Return an id that somebody can have, or refuse it: one that reads as one name, and is not ours."""
     named(person, "a person")
-    if reads_as(person) == OURS:
+    if looks_as(person) == OURS:
         raise UserError(f"the id {person!r} is ours: in its name is recorded what no person did")
     if (why := mixed_script(person)) is not None:
         raise UserError(f"the id {person!r} {why}; choose one that nobody takes for another's")
@@ -135,7 +137,7 @@ def add(directory: Directory, by: str, person: str, name: str, kind: ev.Kind, ro
     before = directory.people.get(person)
     if before is not None and before.here:
         raise Conflict(f"{person!r} is in this directory already")
-    like = directory.alike.get(reads_as(person), person)
+    like = directory.alike.get(looks_as(person), person)
     if like != person:
         raise UserError(f"{person!r} reads like {like!r}, who is or was in this directory; choose another id")
     own_id(person)
@@ -226,6 +228,8 @@ def issue_token(directory: Directory, by: str, issued: ev.TokenIssued, now: int)
     if issued.expires_at is not None and issued.expires_at <= now:
         raise UserError("expires must be a time to come")
     one_line(issued.label, "a label")
+    own = [each for each in directory.tokens.values() if each.person == issued.person]
+    room_for("tokens", [each for each in own if not each.session and each.good(now)])
     return [issued]
 
 
@@ -250,6 +254,7 @@ def enrol_key(directory: Directory, by: str, enrolled: ev.KeyEnrolled) -> Events
         whose = "yours" if known.person == by else "somebody else's"
         raise Conflict(f"this key is {whose} already; a key is enrolled once")
     one_line(enrolled.label, "a label")
+    room_for("keys", [key for key in directory.keys.values() if key.person == by and key.revoked_at is None])
     return [enrolled]
 
 
@@ -313,6 +318,8 @@ def delegate(directory: Directory, by: str, given: ev.Delegated, now: int) -> Ev
     if missing:
         raise UserError(f"{giver.id!r} has not the role {missing[0]!r}, and cannot delegate it")
     one_line(given.why, "why")
+    given_before = [each for each in directory.delegations.values() if each.giver == giver.id and each.holds(now)]
+    room_for("delegations", given_before)
     return [given]
 
 
@@ -331,6 +338,8 @@ def make_link(directory: Directory, by: str, made: ev.LinkMade) -> Events:
     admin(directory, by)
     if somebody(directory, made.person).kind == "machine":
         raise UserError(f"{made.person!r} is a machine: issue a token")
+    own = [each for each in directory.links.values() if each.person == made.person and not each.used]
+    room_for("links", [each for each in own if each.expires_at > directory.at])
     return [made]
 
 
@@ -363,15 +372,6 @@ def set_password(directory: Directory, by: str, chosen: ev.PasswordSet) -> Event
     return [chosen]
 
 
-def set_address(directory: Directory, by: str, changed: ev.AddressSet) -> Events:
-    """Say where a person is told of requests."""
-    own_or_admin(directory, by, changed.person)
-    known = somebody(directory, changed.person).addresses
-    named(changed.channel, "a channel")
-    one_line(changed.address, "an address")
-    return [] if known.get(changed.channel, "") == changed.address else [changed]
-
-
 def change_setting(directory: Directory, by: str, changed: ev.SettingChanged) -> Events:
     """Change a setting of a person, by themselves, or of everybody, by an administrator."""
     check_setting(named(changed.name, "a setting"), changed.value, changed.person)
@@ -381,7 +381,14 @@ def change_setting(directory: Directory, by: str, changed: ev.SettingChanged) ->
     else:
         admin(directory, by)
         settings = directory.settings
-    if len(canonical(changed.value)) > _LARGEST:
-        raise UserError(f"a setting is at most {_LARGEST} characters of JSON; everybody reads it")
     before: object = settings.get(changed.name)
-    return [] if canonical(before) == canonical(changed.value) else [cast("Any", changed)]
+    if canonical(before) == canonical(changed.value):
+        return []
+    check_settings(settings, changed.name, changed.value, own=bool(changed.person))
+    return [cast("Any", changed)]
+
+
+def often(directory: Directory, by: str, now: int) -> None:
+    """Refuse a person who changes the directory too often; administrators change it for many."""
+    if by in directory.paces and ADMIN not in directory.roles_of(by):
+        check_pace(directory.paces[by], now)

@@ -172,11 +172,26 @@ class PasswordSet(DirectoryEvent, frozen=True):
 
 
 class AddressSet(DirectoryEvent, frozen=True):
-    """A person is told of requests over this channel at this address; "" for not over this channel any more."""
+    """A person is told of requests over this channel at this address; "" for not over this channel any more.
+
+    `confirmed` says whether it is theirs beyond doubt: an administrator wrote it, or it cannot be guessed. False waits
+    for a code that is sent there; None stands in entries from before there were codes.
+    """
 
     person: str
     channel: str
     address: str
+    confirmed: bool | None = None
+
+
+class AddressConfirmed(DirectoryEvent, frozen=True):
+    """The address of a person on a channel was confirmed as theirs.
+
+    They repeated the code that was sent there, or an administrator says so.
+    """
+
+    person: str
+    channel: str
 
 
 class SettingChanged(DirectoryEvent, frozen=True):
@@ -216,6 +231,7 @@ AnyDirectoryEvent = (
     | LinkUsed
     | PasswordSet
     | AddressSet
+    | AddressConfirmed
     | SettingChanged
     | Restored
 )

@@ -6,21 +6,25 @@ for the scope "people"; or an id, for whom the program vouches that calls this.
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..core.errors import NotAllowed
-from ..core.people import Decider, Proof, ProofRefused, Strength
+from ..core.people import Decider, Proof, ProofRefused, Strength, plain_text
 from ..core.policy import Approval, milliseconds
 from ..core.records import Decision
 from ..core.run import Call, Run
 from ..journal import opened
 from ..journal.base import Store
+from ..keys import ring
 from ..proofs import scheme as scheme_named
 from ..proofs import verify
 from ..proofs.base import Asked, PublicKey
-from . import decide
+from . import addresses, decide
 from . import events as ev
 from .book import Book
 from .entering import Entering
@@ -36,6 +40,8 @@ from .signed import (
     unsigned,
 )
 from .state import Delegation, Directory, Key, Person
+
+_CODE_MS = 24 * 3_600_000
 
 
 class People(Entering):
@@ -159,10 +165,40 @@ class People(Entering):
         """Have a person leave a group."""
         await self._change(by, lambda now, _at: decide.leave(now, id_of(by), group, person))
 
-    async def set_address(self, person: str, channel: str, address: str, *, by: By) -> None:
-        """Say at which address a person is told of requests over a channel; "" for not any more."""
-        changed = ev.AddressSet(person, channel, address)
-        await self._change(by, lambda now, _at: decide.set_address(now, id_of(by), changed))
+    async def set_address(self, person: str, channel: str, address: str, *, by: By, sure: bool = False) -> None:
+        """Say at which address a person is told of requests over a channel; "" for not any more.
+
+        What an administrator says is so. What people say of themselves waits until they confirm it with the code that
+        was sent there. With `sure`, whoever calls this vouches that nobody but the person can know the address.
+        """
+        changed = ev.AddressSet(person, channel, address, sure or None)
+        await self._change(by, lambda now, _at: addresses.set_address(now, id_of(by), changed))
+
+    async def address_code(self, person: str, channel: str) -> str:
+        """Return the code to send to an address that waits for it, good for a day; "" where none waits."""
+        return self._code(await self._book.read(), person, channel, await self._store.now())
+
+    async def confirm_address(self, person: str, channel: str, code: str = "", *, by: By) -> None:
+        """Confirm an address with the code that was sent there, or without one as an administrator."""
+        given = plain_text(code, "a code").replace("-", "").strip().upper()
+
+        def made(now: Directory, at: int) -> decide.Events:
+            known = self._code(now, person, channel, at).replace("-", "")
+            fits = bool(known) and hmac.compare_digest(known.encode(), given.encode("utf-8", "surrogatepass"))
+            return addresses.confirm_address(now, id_of(by), person, channel, fits=fits)
+
+        await self._change(by, made)
+
+    def _code(self, directory: Directory, person: str, channel: str, now: int) -> str:
+        """Make the code of an address that waits: whoever has not the secret of this store cannot tell it."""
+        found = directory.person(person)
+        since = None if found is None else found.unconfirmed.get(channel)
+        if found is None or since is None or now >= since + _CODE_MS:
+            return ""
+        parts = (self.tenant, person, channel, found.addresses[channel], str(since))
+        mac: str = getattr(self._store, "keys", ring)().mac("address code", *(part.encode() for part in parts))
+        text = base64.b32encode(hashlib.sha256(mac.encode()).digest()).decode()[:12]
+        return "-".join((text[:4], text[4:8], text[8:]))
 
     async def set(self, name: str, value: Any, *, person: str = "", by: By) -> None:
         """Change a setting, of a person or of everybody; None for as it was."""
@@ -297,6 +333,7 @@ class People(Entering):
         def made(now: Directory, at: int) -> decide.Events:
             if isinstance(by, Login):
                 decide.let_in(now, by.person, by.token, by.scopes, PEOPLE, at)
+                decide.often(now, by.person, at)
             return decided(now, at)
 
         return await self._book.change(author_of(by), made)

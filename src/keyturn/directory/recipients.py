@@ -69,7 +69,7 @@ class DirectoryRecipients:
         wishes = wishes_of(person)
         return [
             Recipient(person=person.id, channel=channel, address=address, after=self._after.get(channel, 0.0), **wishes)
-            for channel, address in person.addresses.items()
+            for channel, address in person.told_at.items()
         ]
 
 
@@ -114,7 +114,8 @@ def _typed(name: str, value: Any) -> Any:
 
 
 def reached_by(directory: Directory, channel: Channel | str, address: str) -> str | None:
-    """Return the one person who is here and has this address on a channel; None where nobody has, or several have."""
+    """Return the one person who is here and has this address on a channel, confirmed; None where nobody has."""
     name = channel if isinstance(channel, str) else channel.name
-    found = [person.id for person in directory.people.values() if person.here and person.addresses.get(name) == address]
+    people = [person for person in directory.people.values() if person.here and name in person.confirmed]
+    found = [person.id for person in people if person.addresses.get(name) == address]
     return found[0] if address and len(found) == 1 else None

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ..core.challenge import decision_challenge, key_challenge
 from ..core.digest import same
 from ..core.errors import BadJson, UserError
-from ..core.people import Proof, ProofRefused, barred, reads_as
+from ..core.people import Decider, Proof, ProofRefused, barred, voices
 from ..core.policy import Approval
 from ..core.records import Decision
 from ..core.run import Call, Run, call_digest, let_by, request_id
@@ -113,7 +113,7 @@ def unsigned(
     trusted = trusted_keys(directory, tenant, roots)
     asked = (request_id(run, call.id), call.revision)
     made = let_by(call)
-    signed = set[str]()
+    signed = list[Decider]()
 
     def wrong(decision: Decision, due: Sequence[Approval | None]) -> str:
         who = decision.decider
@@ -134,14 +134,14 @@ def unsigned(
         if why := wrong(decision, due):
             return f"the decision of {decision.by or 'nobody in particular'} does not count: {why}"
         assert decision.decider is not None
-        signed.add(reads_as(decision.decider.principal))
+        signed.append(decision.decider)
     if made is not None and made.verdict in _APPROVES and not made.broke_glass:
         for each in terms:
             if each.in_two_steps and (call.confirmed is None or wrong(call.confirmed, [each.at_step(confirmed=False)])):
                 return "the person for whom the run acts did not confirm it with a signature"
     wanted = _needed(call, terms)
-    if len(signed) < wanted:
-        return f"it takes the signatures of {wanted}, and {len(signed)} signed"
+    if voices(signed) < wanted:
+        return f"it takes the signatures of {wanted}, and {voices(signed)} signed"
     return ""
 
 

@@ -1,19 +1,19 @@
-"""Fold the entries of a directory to who is who, and answer who may decide as what.
+"""Hold who is who, as the entries of a directory say it, and answer who may decide as what.
 
-Pure: the time is an argument. A directory at an earlier place is the fold of the entries up to there.
+Pure: the time is an argument. How entries are folded is in `fold.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from ..core.people import Decider, Proof, Strength, barred, reads_as
+from ..core.people import Decider, Proof, Strength, barred
 from ..core.policy import Approval
 from . import events as ev
+from .bounds import Pace
 
 ADMIN = "admin"
 #: Who makes the entries that no person makes.
@@ -35,6 +35,14 @@ class Person:
     groups: frozenset[str] = frozenset()
     addresses: dict[str, str] = field(default_factory=dict[str, str])
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
+    # On which channels the address is confirmed as theirs, and on which it waits for its code, and since when.
+    confirmed: frozenset[str] = frozenset()
+    unconfirmed: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def told_at(self) -> dict[str, str]:
+        """Return the addresses at which they are told; one that waits for its code is used for nothing."""
+        return {channel: address for channel, address in self.addresses.items() if channel not in self.unconfirmed}
 
 
 @dataclass(frozen=True)
@@ -115,6 +123,7 @@ class Link:
 class Directory:
     """Holds who is who in one tenant, as of `place` entries.
 
+    >>> from keyturn.directory.fold import fold
     >>> directory = fold([ev.Entry(5, Decider("ada"), [ev.PersonAdded("ada"), ev.RoleGiven("admin", person="ada")])])
     >>> directory.decider("ada", 9, "authenticated").roles
     ('admin',)
@@ -133,6 +142,8 @@ class Directory:
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
     # Whose id reads so, of everybody who ever had one.
     alike: dict[str, str] = field(default_factory=dict[str, str])
+    # How often people changed the directory lately.
+    paces: dict[str, Pace] = field(default_factory=dict[str, Pace], repr=False)
 
     def copy(self) -> Directory:
         """Return a directory that can be changed, and shares what it holds with this one."""
@@ -148,6 +159,7 @@ class Directory:
             self.passwords.copy(),
             self.settings,
             self.alike.copy(),
+            self.paces.copy(),
         )
 
     def person(self, name: str) -> Person | None:
@@ -161,6 +173,14 @@ class Directory:
         if found is None:
             return frozenset()
         return found.roles.union(*(self.groups.get(group, ()) for group in found.groups))
+
+    def holder(self, channel: str, address: str) -> str | None:
+        """Return whose address on a channel this is, as far as it was confirmed, however it is spelt."""
+        wanted = address.casefold()
+        for person in self.people.values():
+            if person.here and channel in person.confirmed and person.addresses[channel].casefold() == wanted:
+                return person.id
+        return None
 
     def admins(self) -> list[str]:
         """Return who may change the directory."""
@@ -216,183 +236,3 @@ class Directory:
 def replace_strength(who: Decider) -> Decider:
     """Return a machine as a decider: its name proves nothing of a person."""
     return Decider(who.id, (), "claimed", place=who.place)
-
-
-def fold(entries: Iterable[ev.Entry], directory: Directory | None = None) -> Directory:
-    """Fold entries into a copy of a directory, or into an empty one; what is not changed is shared with it."""
-    made = Directory() if directory is None else directory.copy()
-    for entry in entries:
-        for event in entry.events:
-            _FOLD[type(event)](made, event, entry)
-        made.place += 1
-        made.at = entry.at
-    return made
-
-
-# Nobody changes what a directory holds: an earlier one shares it. An entry puts another one in its place.
-
-
-def _person_added(d: Directory, e: ev.PersonAdded, entry: ev.Entry) -> None:
-    d.people[e.person] = Person(e.person, e.name, e.kind, entry.at)
-    d.alike[reads_as(e.person)] = e.person
-
-
-def _person_removed(d: Directory, e: ev.PersonRemoved, entry: ev.Entry) -> None:
-    _change(d.people, e.person, here=False, roles=frozenset(), groups=frozenset(), addresses={}, settings={})
-    d.passwords.pop(e.person, None)
-    for token in [token for token in d.tokens.values() if token.person == e.person and token.revoked_at is None]:
-        _change(d.tokens, token.id, revoked_at=entry.at)
-    for key in [key for key in d.keys.values() if key.person == e.person and key.revoked_at is None]:
-        _change(d.keys, key.id, revoked_at=entry.at, revoked_place=d.place)
-    for given in [each for each in d.delegations.values() if e.person in (each.giver, each.receiver)]:
-        if given.ended_at is None:
-            _change(d.delegations, given.id, ended_at=entry.at)
-    for link in [link for link in d.links.values() if link.person == e.person]:
-        _change(d.links, link.id, used=True)
-
-
-def _change(table: dict[str, Any], name: str, **changes: Any) -> None:
-    table[name] = replace(table[name], **changes)
-
-
-def _person_returned(d: Directory, e: ev.PersonReturned, _entry: ev.Entry) -> None:
-    _change(d.people, e.person, here=True)
-
-
-def _role_given(d: Directory, e: ev.RoleGiven, _entry: ev.Entry) -> None:
-    if e.person:
-        _change(d.people, e.person, roles=d.people[e.person].roles | {e.role})
-    else:
-        d.groups[e.group] = d.groups.get(e.group, frozenset[str]()) | {e.role}
-
-
-def _role_taken(d: Directory, e: ev.RoleTaken, _entry: ev.Entry) -> None:
-    if e.person:
-        _change(d.people, e.person, roles=d.people[e.person].roles - {e.role})
-    else:
-        d.groups[e.group] = d.groups.get(e.group, frozenset[str]()) - {e.role}
-
-
-def _group_joined(d: Directory, e: ev.GroupJoined, _entry: ev.Entry) -> None:
-    d.groups.setdefault(e.group, frozenset())
-    _change(d.people, e.person, groups=d.people[e.person].groups | {e.group})
-
-
-def _group_left(d: Directory, e: ev.GroupLeft, _entry: ev.Entry) -> None:
-    _change(d.people, e.person, groups=d.people[e.person].groups - {e.group})
-
-
-def _token_issued(d: Directory, e: ev.TokenIssued, entry: ev.Entry) -> None:
-    over = [each.id for each in d.tokens.values() if each.session and each.person == e.person and _over(each, entry)]
-    for name in over:  # a login that is out of time is of no use to anybody; the log remembers it
-        del d.tokens[name]
-    made = Token(e.token, e.person, e.digest, e.scopes, e.label, entry.at, e.expires_at, session=e.session)
-    d.tokens[e.token] = made
-
-
-def _over(token: Token, entry: ev.Entry) -> bool:
-    return token.expires_at is not None and token.expires_at <= entry.at
-
-
-def _token_revoked(d: Directory, e: ev.TokenRevoked, entry: ev.Entry) -> None:
-    _change(d.tokens, e.token, revoked_at=entry.at)
-
-
-def _key_enrolled(d: Directory, e: ev.KeyEnrolled, entry: ev.Entry) -> None:
-    if e.key in d.keys:  # whose key it is was said once; nobody could make this entry
-        raise ValueError("a key that is somebody's already")
-    d.keys[e.key] = Key(e.key, e.person, e.scheme, e.public, e.label, entry.at)
-
-
-def _key_confirmed(d: Directory, e: ev.KeyConfirmed, entry: ev.Entry) -> None:
-    if d.keys[e.key].confirmed_at is not None:
-        raise ValueError("a key that was confirmed already")
-    said = {"confirmed_at": entry.at, "confirmed_by": entry.by.id, "confirmed_place": d.place, "proof": e.proof}
-    _change(d.keys, e.key, **said)
-
-
-def _key_revoked(d: Directory, e: ev.KeyRevoked, entry: ev.Entry) -> None:
-    if d.keys[e.key].revoked_at is None:  # the first word counts: nothing makes it later
-        _change(d.keys, e.key, revoked_at=entry.at, revoked_place=d.place)
-
-
-def _key_counted(d: Directory, e: ev.KeyCounted, _entry: ev.Entry) -> None:
-    _change(d.keys, e.key, count=max(e.count, d.keys[e.key].count or 0))
-
-
-def _delegated(d: Directory, e: ev.Delegated, entry: ev.Entry) -> None:
-    d.delegations[e.delegation] = Delegation(e.delegation, e.giver, e.receiver, e.roles, entry.at, e.until, e.why)
-
-
-def _delegation_ended(d: Directory, e: ev.DelegationEnded, entry: ev.Entry) -> None:
-    _change(d.delegations, e.delegation, ended_at=entry.at)
-
-
-def _link_made(d: Directory, e: ev.LinkMade, _entry: ev.Entry) -> None:
-    d.links[e.link] = Link(e.link, e.person, e.digest, e.expires_at)
-
-
-def _link_used(d: Directory, e: ev.LinkUsed, _entry: ev.Entry) -> None:
-    _change(d.links, e.link, used=True)
-
-
-def _password_set(d: Directory, e: ev.PasswordSet, entry: ev.Entry) -> None:
-    d.passwords.pop(e.person, None)
-    if e.hash:
-        d.passwords[e.person] = e.hash
-    if e.keeps == ev.ALL_SESSIONS:
-        return
-    for token in [token for token in d.tokens.values() if token.person == e.person and token.session]:
-        if token.id != e.keeps and token.revoked_at is None:
-            _change(d.tokens, token.id, revoked_at=entry.at)
-
-
-def _changed(table: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
-    others = {key: kept for key, kept in table.items() if key != name}
-    return others if value is None else {**others, name: value}
-
-
-def _address_set(d: Directory, e: ev.AddressSet, _entry: ev.Entry) -> None:
-    _change(d.people, e.person, addresses=_changed(d.people[e.person].addresses, e.channel, e.address or None))
-
-
-def _setting_changed(d: Directory, e: ev.SettingChanged, _entry: ev.Entry) -> None:
-    if e.person:
-        _change(d.people, e.person, settings=_changed(d.people[e.person].settings, e.name, e.value))
-    else:
-        d.settings = _changed(d.settings, e.name, e.value)
-
-
-def _restored(d: Directory, _e: ev.Restored, entry: ev.Entry) -> None:
-    for token in [token for token in d.tokens.values() if token.revoked_at is None]:
-        _change(d.tokens, token.id, revoked_at=entry.at)
-    for given in [given for given in d.delegations.values() if given.ended_at is None]:
-        _change(d.delegations, given.id, ended_at=entry.at)
-    for link in list(d.links):
-        _change(d.links, link, used=True)
-    d.passwords.clear()
-
-
-_FOLD: dict[type[Any], Callable[[Directory, Any, ev.Entry], None]] = {
-    ev.PersonAdded: _person_added,
-    ev.PersonRemoved: _person_removed,
-    ev.PersonReturned: _person_returned,
-    ev.RoleGiven: _role_given,
-    ev.RoleTaken: _role_taken,
-    ev.GroupJoined: _group_joined,
-    ev.GroupLeft: _group_left,
-    ev.TokenIssued: _token_issued,
-    ev.TokenRevoked: _token_revoked,
-    ev.KeyEnrolled: _key_enrolled,
-    ev.KeyConfirmed: _key_confirmed,
-    ev.KeyRevoked: _key_revoked,
-    ev.KeyCounted: _key_counted,
-    ev.Delegated: _delegated,
-    ev.DelegationEnded: _delegation_ended,
-    ev.LinkMade: _link_made,
-    ev.LinkUsed: _link_used,
-    ev.PasswordSet: _password_set,
-    ev.AddressSet: _address_set,
-    ev.SettingChanged: _setting_changed,
-    ev.Restored: _restored,
-}

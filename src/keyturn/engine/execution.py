@@ -28,9 +28,11 @@ from ..core.items import input_items, own_copy
 from ..core.run import Call, Frame, Run
 from ..core.states import READY, TO_SETTLE
 from ..journal.base import Claim, Journal
+from ..user_code import contained
 from .driving.drive import Drive
 from .driving.lease import TTL_MS, under_lease
 from .driving.stop import NO_MORE_ROUNDS
+from .driving.taking import claimed
 from .effects.fused_steps import deliver
 from .effects.quotas import return_all
 from .effects.recover import recover
@@ -159,7 +161,7 @@ class Execution:
             self.run.id = self.run.id or new_id()
             if self.run.status != "new" and not self.live.kept:
                 await self._attach(journal)
-            claim = self.claim or await journal.claim(self.run.id, claimant("process"), self.lease_ms)
+            claim = self.claim or await claimed(journal, self.run.id, claimant("process"), self.lease_ms)
             async with under_lease(self.drive, journal, claim, self.lease_ms):
                 return await self._told()
         finally:
@@ -190,7 +192,8 @@ class Execution:
     async def _told(self) -> RunResult:
         """Move the run; record what stops it before the lease is released, since only the holder may."""
         try:
-            return await self._moved()
+            with contained:
+                return await self._moved()
         except BaseException as error:
             await asyncio.shield(self._stopped(error))
             raise

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ..core.errors import KeyturnError
-from .user_errors import RaisedByUser, original
+from ..user_code import RaisedByUser, class_name, original
 
 VARIABLE = "KEYTURN_DONT_LOG_TOOL_DATA"
 #: The attribute of an error that holds its words without a call's secrets.
@@ -32,7 +32,7 @@ def error_words(error: BaseException) -> str:
     >>> error_words(ValueError("the card 4111 1111"))
     'ValueError'
     """
-    return f"{type(error).__name__}: {error}" if _ours(error) else type(error).__name__
+    return f"{type(error).__name__}: {error}" if _ours(error) else class_name(error)
 
 
 def failure_words(error: BaseException) -> str:
@@ -47,9 +47,10 @@ def failure_words(error: BaseException) -> str:
     cleaned = getattr(error, WORDS, None)
     if cleaned is not None:
         return _writable(cleaned)
-    name = type(error).__name__
+    raised = original(error)
+    name = type(raised).__name__
     allowed = _ours(error) or tool_data_allowed()
-    said = _writable(_said(error)[:LONGEST]) if allowed else ""
+    said = _writable(_said(raised)[:LONGEST]) if allowed else ""
     return f"{name}: {said}" if said else name
 
 

@@ -17,11 +17,11 @@ from ..core.errors import Conflict, StorageError, ToolInputGuardrailTripwireTrig
 from ..core.policy import StoppedByPolicy
 from ..core.run import Run, unknown_below
 from ..core.states import READY
+from ..user_code import RaisedByUser, contained
 from .driving.drive import Drive
 from .effects.nested_frames import close_failed
 from .effects.recover import lose_started
 from .effects.table import PERFORM
-from .user_errors import RaisedByUser
 
 _ON_CALLS = ("run", "screen", "settle")
 # With these begins what a reader may not want any more; a screening may record a start.
@@ -133,10 +133,11 @@ class Loop:
             drive.begun.pop(on, None)  # settled by somebody else since it was found to be done
             return
         try:
-            if drive.traces is None or do == "return":
-                await PERFORM[do](drive, on)
-            else:
-                await drive.traces.around(effect, partial(PERFORM[do], drive, on))
+            with contained:  # what user code raised past the seams inside
+                if drive.traces is None or do == "return":
+                    await PERFORM[do](drive, on)
+                else:
+                    await drive.traces.around(effect, partial(PERFORM[do], drive, on))
         except asyncio.CancelledError:
             raise
         except Exception as error:

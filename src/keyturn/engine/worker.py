@@ -11,13 +11,15 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ..core.aside import SetAside
 from ..core.errors import Conflict, LogDamaged, StorageError, StoreRestored, ToolSourceDown
 from ..journal.base import RESERVED, Claim, Store
+from ..user_code import contained, original
 from .driving.lease import FROZEN_MS, LATER_MS, TTL_MS
+from .driving.taking import claimed
 from .execution import Execution
 from .logger import TRACE, failure_trace, failure_words, tool_data_allowed
 from .run.open_run import claimant
-from .user_errors import original
 
 log = logging.getLogger("keyturn.worker")
 
@@ -116,7 +118,7 @@ class Worker:
 
     async def _take_up(self, run: str) -> None:
         try:
-            claim = await self._store.claim(run, self.name, TTL_MS)
+            claim = await claimed(self._store, run, self.name, TTL_MS)
         except Conflict:  # another worker was quicker
             return
         except LogDamaged as error:  # the store looks at it again later
@@ -131,7 +133,12 @@ class Worker:
 
     async def _move(self, claim: Claim) -> None:
         try:
-            play = await self._take(claim)
+            with contained:
+                play = await self._take(claim)
+        except SetAside as error:  # something was said of it, which does not resume it
+            log.info("%s", error)
+            await self._store.release(claim)
+            return
         except LogDamaged as error:
             self._frozen(error)
             await self._leave(claim, FROZEN_MS)
@@ -148,7 +155,8 @@ class Worker:
         if self._leaving.is_set():
             play.drive.leave()
         try:
-            await play.finish()
+            with contained:
+                await play.finish()
         except Conflict as error:  # it was cancelled, or somebody took it over: theirs is the word
             log.info("run %s: %s", claim.run, error)
         except LogDamaged as error:

@@ -21,6 +21,8 @@ from ..journal.rows import RequestRow
 from ..render.escape import Escaped, escape
 from ..render.names import mixed_script
 from ..render.one_row import first_arguments
+from ..render.verdicts import STATES as STATES
+from ..render.verdicts import vote_words
 from .clock import in_ms, span, stamp
 
 LINE = 96
@@ -33,25 +35,6 @@ MARKS: dict[str, tuple[str, str]] = {
     "doubt": ("?", "in doubt"),
     "review": ("◇", "review"),
     "": ("○", "risk not stated"),
-}
-
-STATES = {
-    "open": "waits",
-    "approve": "approved",
-    "edit": "approved with other arguments",
-    "reject": "rejected",
-    "answer": "answered",
-    "asked_back": "asked back",
-    "ran": "said to have run",
-    "did_not_run": "said not to have run",
-    "right": "said to be right",
-    "wrong": "said to be wrong",
-    "retry": "to run again",
-    "expire": "out of time",
-    "drill_passed": "a drill, seen through",
-    "drill_failed": "a drill, of which nothing ran, approved",
-    "void": "void",
-    "damaged": "damaged",
 }
 
 NOTHING_RAN = ("reject", "expire", "did_not_run", "answer", "asked_back", "drill_passed", "drill_failed", "void")
@@ -148,7 +131,22 @@ def progress(request: Request) -> str:
     terms = request.terms_now
     if terms is None or terms.quorum < 2:
         return ""
-    return f"{sum(vote.verdict in ('approve', 'edit') for vote in request.votes)}/{terms.quorum}"
+    return f"{approvals(request)}/{terms.quorum}"
+
+
+def vote_of(request: Request) -> str:
+    """Word the newest vote on a request that is open still, by how many of how many there are now."""
+    terms = request.terms_now or Approval()
+    if not request.votes:
+        return "confirmed" if request.confirmed is not None else "nothing yet"
+    newest = max(request.votes, key=lambda vote: vote.at)
+    needed = terms.deny_quorum if newest.verdict == "reject" else terms.quorum
+    return vote_words(newest.verdict, [vote.verdict for vote in request.votes], needed)
+
+
+def approvals(request: Request) -> int:
+    """Return how many approved so far."""
+    return sum(vote.verdict in ("approve", "edit") for vote in request.votes)
 
 
 class Standing(NamedTuple):

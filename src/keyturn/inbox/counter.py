@@ -38,6 +38,7 @@ from ..journal.rows import Query, RequestRow
 from .edit_preview import EditPreview
 from .naming import By, Named, Naming, Shown, named, person_of, shown_of
 from .shown_request import ShownRequest
+from .trail import Mark, trail_of
 from .words_before import Context, context_of
 
 NO_SUCH = "there is no such request; list() says which there are"
@@ -82,6 +83,10 @@ class Counter:
     async def context(self, row: RequestRow) -> Context:
         """Return what was said before the call of a request, and how the model's words press whoever reads them."""
         return context_of(await self._read(row.run), row.call)
+
+    async def trail(self, row: RequestRow) -> list[Mark]:
+        """Return what happened to the call of a request so far, oldest first: votes, decisions, edits, its result."""
+        return trail_of(await log_in(self._store, row.run), row.call)
 
     async def _read_by(self, by: By | None, how: How, rows: Sequence[RequestRow]) -> None:
         """Put on record that somebody is about to be shown these; nobody is said to read for the program itself."""
@@ -181,7 +186,7 @@ class Counter:
 
     def _resumed(self, log: Log) -> list[cm.RunCommand]:
         """Return the command that takes a run up again that failed."""
-        return [cm.Resume()] if log.run.status == "failed" and log.run.drill is None else []
+        return [cm.Resume()] if _resumes(log.run) else []
 
     async def _edited(
         self, log: Log, request: Request, edit: Mapping[str, Any] | str, seen: Preview | None
@@ -219,3 +224,8 @@ class Counter:
         if item is None:
             raise NotPending("this request waits no longer; get() says what became of it")
         return item, live.run.calls.get(item.call)
+
+
+def _resumes(run: Run) -> bool:
+    """Return whether a decision resumes a run: one that failed, unless it is a drill or was set aside."""
+    return run.status == "failed" and run.drill is None and not run.lost

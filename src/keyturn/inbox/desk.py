@@ -6,6 +6,7 @@ appended with the rows that it changes; who comes second is told who was first. 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Literal, Unpack
 
@@ -30,6 +31,8 @@ from .naming import Naming, Outcome, Shown, named, shown_of
 from .signed_words import Said, challenge_of
 
 _PAGE = 500
+#: How many rows are read at once to find requests that are alike.
+LOOKS = 2_000
 
 
 class Inbox(Beside):
@@ -150,17 +153,41 @@ class Inbox(Beside):
 
         Their arguments are compared as they are, secrets included. `query` says which requests are looked at.
         """
-        shown = shown_of(request, words)
-        _, waiting = await self._waiting(shown)
+        found: list[RequestRow] = []
+        asked: Query | None = query
+        while asked is not None:
+            page, after = await self.alike_page(request, asked, **words)
+            found += page
+            asked = None if after is None else msgspec.structs.replace(asked, after=after)
+        await self._read_by(by, "list", found)
+        return found
+
+    async def alike_page(
+        self, request: Shown, query: Query = ALL, *, looks: int = LOOKS, **words: Unpack[Naming]
+    ) -> tuple[Sequence[RequestRow], tuple[int, str] | None]:
+        """Return those of them that are among the next so many requests of the tool, and where it goes on, if it does.
+
+        Whatever waits, no more than `looks` rows are read at once. Nobody is said to have read anything.
+        """
+        _, waiting = await self._waiting(shown_of(request, words))
         found: list[RequestRow] = []
         asked = msgspec.structs.replace(query, state="open", tool=waiting.tool, limit=_PAGE)
-        while True:
+        for _ in range(-(-looks // _PAGE)):
             page = await self._store.requests(asked)
-            found += [row for row in page if row.request.shape == waiting.shape]
+            found += [row for row in page if row.shape == waiting.shape]
             if len(page) < _PAGE:
-                await self._read_by(by, "list", found)
-                return found
+                return found, None
             asked = msgspec.structs.replace(asked, after=(page[-1].asked_at, page[-1].id))
+            await asyncio.sleep(0)  # others are served meanwhile
+        return found, asked.after
+
+    async def alike_among(
+        self, request: Shown, rows: Iterable[RequestRow], **words: Unpack[Naming]
+    ) -> Sequence[RequestRow]:
+        """Return those of some requests that are open, of the same tool and with the same arguments."""
+        _, waiting = await self._waiting(shown_of(request, words))
+        wanted = ("open", waiting.tool, waiting.shape)
+        return [row for row in rows if (row.state, row.tool, row.shape) == wanted]
 
     async def approve_all(
         self, requests: Iterable[RequestRow | Request | ToolApprovalItem], *, by: By, note: str | None = None
@@ -195,6 +222,10 @@ class Inbox(Beside):
     async def send(self, run: str, message: str | Sequence[Any]) -> None:
         """Add a message that the run's model reads at its next turn."""
         await self.tell(run, cm.AddInput(ev.ROOT, said_items(message if isinstance(message, str) else [*message])))
+
+    async def resume(self, run: str, *, by: By, max_turns: int | None = None) -> None:
+        """Resume a run that failed or was set aside; a worker goes on with it."""
+        await self.tell(run, cm.Resume(max_turns, decider=await self._who(by)))
 
     async def cancel(self, run: str, *, by: By, why: str = "") -> None:
         """Cancel a run; what is in flight is stopped, and nothing of the run waits any more."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import inspect
 import json
 import logging
 from collections.abc import Mapping, Sequence
@@ -40,6 +39,7 @@ from ..journal.base import LostRace, Store
 from ..journal.rows import Query
 from ..keys import ring
 from ..tools.base import InvalidArguments, Prepared, Tool, not_blank, plain_preview, tool_digest, tool_spec
+from ..user_code import answer_of
 
 log = logging.getLogger("keyturn.drills")
 
@@ -293,8 +293,7 @@ async def _preview(each: Drill, tool: Tool, params: Any) -> Preview | None:
     """Return what people are shown, as it is made for a call of the model; None where that is the arguments."""
     if each.preview is not None:
         return recorded(each.preview)
-    made: Any = tool.preview(params)
-    made = await made if inspect.isawaitable(made) else made
+    made = await answer_of(tool.preview, params)
     if not isinstance(made, Preview):
         return None
     made = not_blank(made, params, tool.secrets)

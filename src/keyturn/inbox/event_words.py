@@ -16,34 +16,39 @@ from ..core.records import Decision, GrantTerms
 from ..core.run import Call, Run
 from ..render.escape import clip, escape, quote
 from ..render.one_row import first_arguments
+from ..render.verdicts import STATES, VERDICTS, rechecked, verdict_of
+from .call_history import CallHistory
 
 _TEXT = 200  # characters of what somebody said
 _ARGUMENTS = 120
 
 
 class Teller:
-    """Tells the events of one run; it remembers the names of calls, which the run forgets when they are settled."""
+    """Tells the events of one run, from its first one on."""
 
     def __init__(self) -> None:
-        self._names: dict[str, str] = {}
+        self._history = CallHistory()
+
+    def read(self, event: ev.AnyEvent) -> None:
+        """Take in an event that nobody is told of."""
+        self._history.read(event)
 
     def rows(self, run: Run, event: ev.AnyEvent) -> Iterator[str]:
-        """Yield what people are told of an event; `run` is the run after its step."""
-        self._names |= {name: call.proposal.name for name, call in run.calls.items()}
+        """Return what people are told of an event; `run` is the run after its step."""
+        self._history.read(event)
         told = _WORDS.get(type(event))
-        if told is not None:
-            yield from told(_Seen(run, self._names), event)
+        return iter(()) if told is None else told(_Seen(run, self._history), event)
 
 
 class _Seen(NamedTuple):
-    """Holds the run after a step, and the names of all calls that it had."""
+    """Holds the run after a step, and what was read of its calls so far."""
 
     run: Run
-    names: dict[str, str]
+    history: CallHistory
 
 
 def _of(seen: _Seen, call: str) -> str:
-    name = seen.names.get(call)
+    name = seen.history.name(call)
     return f"call {escape(call, keep='')}" if name is None else f"{escape(name, keep='')} ({call})"
 
 
@@ -89,27 +94,16 @@ def _replied(seen: _Seen, event: ev.ReplyRecorded) -> Iterator[str]:
 
 
 def _screened(seen: _Seen, event: ev.CallScreened) -> Iterator[str]:
-    words = {"allow": "may run", "ask": "waits for people", "deny": "is denied"}
-    yield f"{_of(seen, event.call)} {words[event.action]}{_because(event.reason)}"
-
-
-_DONE = {
-    "approve": "is approved",
-    "edit": "is approved with other arguments",
-    "reject": "is rejected",
-    "answer": "is answered",
-    "ran": "is said to have run",
-    "did_not_run": "is said not to have run",
-    "retry": "is to run again",
-    "expire": "ran out of time",
-}
+    verdict: str = event.action
+    if seen.history.is_recheck(event):
+        call = seen.run.calls.get(event.call)
+        verdict = rechecked(event.action, met=call is None or call.state not in ("asked", "proposed"))
+    yield f"{_of(seen, event.call)} {VERDICTS[verdict].happened}{_because(event.reason)}"
 
 
 def _decision(seen: _Seen, said: Decision, words: str) -> str:
-    given = ""
-    call = seen.run.calls.get(said.call)
-    if said.args is not None and call is not None:
-        given = f" {escape(json.dumps(redact(json.loads(said.args), call.proposal.secrets)), keep='')}"
+    edit = seen.history.edit(said)
+    given = "" if edit is None else f" {escape(edit.after, keep='')} in place of {escape(edit.before, keep='')}"
     signed = ", signed" if said.proof is not None else ""
     signed += ", alone in an emergency" if said.broke_glass else ""
     note = f", note {quote(said.note, _TEXT)}" if said.note else ""
@@ -118,17 +112,22 @@ def _decision(seen: _Seen, said: Decision, words: str) -> str:
 
 
 def _decided(seen: _Seen, event: ev.CallDecided) -> Iterator[str]:
-    yield _decision(seen, event.decision, _DONE[event.decision.verdict])
+    yield _decision(seen, event.decision, VERDICTS[verdict_of(event.decision)].happened)
 
 
 def _voted(seen: _Seen, event: ev.VoteCast) -> Iterator[str]:
-    yield _decision(seen, event.decision, f"has a vote to {event.decision.verdict}")
+    made = event.decision
+    words = (
+        f"had a decision that was replaced: {STATES[verdict_of(made)]}" if event.replaced else seen.history.vote(made)
+    )
+    yield _decision(seen, made, "is confirmed" if made.confirms else words if event.replaced else f"has {words}")
 
 
 _AGAIN = {
     "ask_again": "its time ran out",
     "escalate": "its time ran out, and others are asked",
     "restored": "its store was restored from a copy",
+    "forked": "its run is a fork of another",
     "terms": "the policy asks for more",
 }
 
@@ -183,6 +182,14 @@ def _granted(_seen: _Seen, event: ev.GrantGiven) -> Iterator[str]:
     yield f"grant {escape(grant.id, keep='')} is given: {grant.verdict}{where}{_by(grant.by)}"
 
 
+def _resumed(_seen: _Seen, event: ev.RunResumed) -> Iterator[str]:
+    yield f"the run is resumed{_by(None if event.decider is None else event.decider.id)}"
+
+
+def _failed(_seen: _Seen, event: ev.RunFailed) -> Iterator[str]:
+    yield f"the run {'is set aside' if event.lost else 'stopped'}{_because(event.error)}"
+
+
 def _closed(_seen: _Seen, event: ev.FrameClosed) -> Iterator[str]:
     name = "the run" if event.frame == ev.ROOT else f"agent of {escape(event.frame, keep='')}"
     yield f"{name} failed{_because(event.error)}" if event.error else f"{name} ends{_said(event.output)}"
@@ -191,7 +198,7 @@ def _closed(_seen: _Seen, event: ev.FrameClosed) -> Iterator[str]:
 _WORDS: dict[type[Any], Callable[[_Seen, Any], Iterator[str]]] = {
     ev.RunStarted: _started,
     ev.RunQueued: lambda seen, event: iter(["it waits for its turn on its session"]),
-    ev.RunResumed: lambda seen, event: iter(["somebody takes the run up again"]),
+    ev.RunResumed: _resumed,
     ev.FrameOpened: _opened,
     ev.InputAdded: lambda seen, event: iter([f"a message is added{_said(event.items)}"]),
     ev.ReplyRecorded: _replied,
@@ -218,9 +225,10 @@ _WORDS: dict[type[Any], Callable[[_Seen, Any], Iterator[str]]] = {
     ev.HandedOff: lambda seen, event: iter([f"agent {quote(event.agent)} takes over"]),
     ev.HistoryCompacted: lambda seen, event: iter(["the older part of the conversation is summarised"]),
     ev.FrameClosed: _closed,
-    ev.RunFailed: lambda seen, event: iter([f"the run stopped{_because(event.error)}"]),
+    ev.RunFailed: _failed,
     ev.RunCancelled: lambda seen, event: iter(
         [f"the run is cancelled{_by(None if event.decider is None else event.decider.id)}{_because(event.why)}"]
     ),
+    ev.RunForked: lambda seen, event: iter([f"the run begins here as a fork of {escape(event.origin, keep='')}"]),
     ev.RunRestored: lambda seen, event: iter([f"the run's store was restored{_because(event.why)}"]),
 }

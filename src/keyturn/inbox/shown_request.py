@@ -26,6 +26,7 @@ from ..render.arguments import is_text, shown_name
 from ..render.layout import LayoutLine
 from ..render.one_row import fits_a_line, is_plain
 from ..tools.base import InvalidArguments, not_blank, plain_preview
+from ..user_code import class_name, run_callback
 from .edit_preview import EditPreview, lines_of
 
 _UNKNOWN = "an argument that no tool knows"
@@ -123,7 +124,7 @@ class ShownRequest:
         if not set(schema.get("properties") or {}) <= set(named):
             return False
         try:
-            taken: Any = tool.edit({**named, _UNKNOWN: None}).params
+            taken: Any = run_callback(tool.edit, {**named, _UNKNOWN: None}).params
         except InvalidArguments:
             return True
         except Exception:  # a tool of somebody's own kind may fail at anything
@@ -157,10 +158,10 @@ class ShownRequest:
         tool = self.item.tool
         why = "what it would change is looked at before it runs"
         try:
-            made: Any = tool.preview(edit)
+            made: Any = run_callback(tool.preview, edit)
             made = _waited(cast("Coroutine[Any, Any, Any]", made)) if isinstance(made, Coroutine) else made
         except Exception as error:
-            made, why = None, f"this tool's own preview failed ({type(error).__name__})"
+            made, why = None, f"this tool's own preview failed ({class_name(error)})"
         if isinstance(made, Preview):
             return not_blank(made, edit, self.item.request.secrets)
         return plain_preview(edit, self.item.request.secrets, f"As you changed it; {why}.")

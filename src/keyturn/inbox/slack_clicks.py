@@ -1,7 +1,7 @@
 """Decide requests by clicks in Slack, as the person whom the directory has under that Slack user.
 
 Slack's signature says which user of which workspace clicked; the directory says who that is, and the inbox whether they
-may. A user whom the directory does not know, or who stands for two people, decides nothing.
+may. A user whom the directory does not know, or whose address nobody confirmed, decides nothing.
 """
 
 from __future__ import annotations
@@ -17,10 +17,20 @@ from ..core.errors import KeyturnError, NotAllowed, NotPending, UserError
 from ..directory.login import DECIDE, Login
 from ..directory.people import People
 from ..directory.recipients import reached_by
+from ..journal.rows import RequestRow
+from .asking import vote_of
 from .desk import Inbox
 
-_UNKNOWN = "nobody in the directory has your Slack user as their address, so nothing was decided; ask an administrator"
+_UNKNOWN = (
+    "nobody in the directory has your Slack user as their confirmed address, so nothing was decided: confirm it under "
+    "My account, or ask an administrator"
+)
 _DONE = {"approve": "You approved it.", "reject": "You rejected it."}
+
+
+def _done(verdict: str, row: RequestRow) -> str:
+    """Say what a click came to: a vote that did not settle the request is not said to have done so."""
+    return f"Your vote is recorded: {vote_of(row.request)}." if row.state == "open" else _DONE[verdict]
 
 
 class SlackAnswer(msgspec.Struct, frozen=True):
@@ -84,7 +94,7 @@ class SlackDesk:
         except KeyturnError as error:
             return SlackAnswer(f"Nothing was decided: {escaped(str(error))}", person, response_url=click.response_url)
         return SlackAnswer(
-            told_of(done.state) or _DONE[click.verdict], person, decided=True, response_url=click.response_url
+            told_of(done.state) or _done(click.verdict, done), person, decided=True, response_url=click.response_url
         )
 
     async def _looked(self, click: SlackClick, login: Login) -> None:

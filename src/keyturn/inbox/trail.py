@@ -12,7 +12,8 @@ from ..core.codec import Log
 from ..core.drills import SAID, word_of
 from ..core.reviews import reviewed_call
 from ..render.escape import Escaped, clip
-from .asking import STATES
+from ..render.verdicts import STATES, asks_more, rechecked, verdict_of
+from .call_history import CallHistory
 
 _TEXT = 4_000
 
@@ -31,12 +32,12 @@ class Mark(NamedTuple):
 def trail_of(log: Log, call: str) -> list[Mark]:
     """Return what happened to a call, oldest first; of a review, to the call that it is about."""
     call = reviewed_call(call) or call
-    return [
-        mark
-        for number, step in enumerate(log.steps, 1)
-        for event in step.events
-        for mark in _marks(number, step.at, event, call)
-    ]
+    history, marks = CallHistory(), list[Mark]()
+    for number, step in enumerate(log.steps, 1):
+        for event in step.events:
+            history.read(event)
+            marks += _marks(_At(number, step, history), event, call)
+    return marks
 
 
 def was_started(trail: Iterable[Mark]) -> bool:
@@ -44,21 +45,27 @@ def was_started(trail: Iterable[Mark]) -> bool:
     return any(mark.kind == "started" for mark in trail)  # a rejected call ends as well
 
 
-def _marks(number: int, at: int, event: Any, call: str) -> Iterator[Mark]:
+def _marks(at: _At, event: Any, call: str) -> Iterator[Mark]:
     told = _TOLD.get(cast("type[Any]", type(event)))
-    if told is not None and _call_of(event) == call:
-        yield told(_At(number, at), event)
+    if told is None or _call_of(event) != call:
+        return
+    yield told(at, event)
+    edit = at.history.edit(event.decision) if isinstance(event, ev.CallDecided | ev.VoteCast) else None
+    if edit is not None:
+        yield at.mark("arguments before the edit", text=edit.before, kind="edit")
+        yield at.mark("arguments after the edit", event.decision.by, edit.after, "edit")
 
 
 class _At(NamedTuple):
-    """Holds the line of an event, and when it was written."""
+    """Holds the line of an event, its step, and what was read of the calls so far."""
 
     line: int
-    at: int
+    step: ev.Step
+    history: CallHistory
 
     def mark(self, word: str, by: str | None = "", text: str | None = None, kind: str = "") -> Mark:
         """Make the mark of this line; a text is clipped."""
-        return Mark(self.line, self.at, word, by or "", _clipped(text), kind)
+        return Mark(self.line, self.step.at, word, by or "", _clipped(text), kind)
 
 
 def _call_of(event: Any) -> str | None:
@@ -69,14 +76,15 @@ def _call_of(event: Any) -> str | None:
 
 def _decided(at: _At, event: ev.CallDecided) -> Mark:
     said = event.decision
-    word = STATES.get(said.verdict, said.verdict) + (", alone in an emergency" if said.broke_glass else "")
+    word = STATES[verdict_of(said)] + (", alone in an emergency" if said.broke_glass else "")
     signed = ", signed" if said.proof is not None else ""
     return at.mark(word + signed, said.by, said.note or said.message, "decided")
 
 
 def _voted(at: _At, event: ev.VoteCast) -> Mark:
     said = event.decision
-    return at.mark(f"a vote: {STATES.get(said.verdict, said.verdict)}", said.by, said.note)
+    word = "confirmed" if said.confirms else at.history.vote(said)
+    return at.mark(f"replaced: {STATES[verdict_of(said)]}" if event.replaced else word, said.by, said.note)
 
 
 def _drilled(at: _At, event: ev.DrillEnded) -> Mark:
@@ -86,8 +94,11 @@ def _drilled(at: _At, event: ev.DrillEnded) -> Mark:
 
 
 def _screened(at: _At, event: ev.CallScreened) -> Mark:
-    words = {"allow": "may run", "ask": "waits for people", "deny": "denied"}
-    return at.mark(words[event.action], kind="denied" if event.action == "deny" else "")
+    kind = "denied" if event.action == "deny" else ""
+    if at.history.is_recheck(event):
+        word = STATES[rechecked(event.action, met=not asks_more(at.step, event.call))]
+        return at.mark(f"policy checked again: {word}", text=event.reason, kind=kind)
+    return at.mark(STATES[event.action], kind=kind)
 
 
 def _marked(at: _At, event: CallMarked) -> Mark:

@@ -15,7 +15,7 @@ from ..core.errors import BadJson, KeyturnError
 from ..core.people import Proof
 from ..core.policy import Approval
 from ..core.records import Word
-from ..inbox.asking import STATES, why_not
+from ..inbox.asking import STATES, vote_of, why_not
 from ..inbox.naming import Outcome
 from ..inbox.shown_request import ShownRequest
 from ..journal.rows import RequestRow
@@ -302,10 +302,8 @@ class DecidingApp(App[None]):
 
 
 def _told(row: RequestRow) -> str:
-    terms = row.request.terms_now
-    if row.state == "open" and row.request.votes and terms is not None:
-        said = sum(vote.verdict == row.request.votes[-1].verdict for vote in row.request.votes)
-        return f"{said} of {terms.quorum}; it waits for more"
+    if row.state == "open" and row.request.votes:
+        return f"{vote_of(row.request)}; it waits for more"
     return "" if row.state == "open" else STATES.get(row.state, row.state)
 
 

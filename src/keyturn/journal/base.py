@@ -47,7 +47,8 @@ class Claim(msgspec.Struct, frozen=True):
     """A lease on a run: the right to move it forward, until it is released, or expires and somebody else takes it.
 
     `at` is the journal's time when it was given, by which the holder sets its clock; `head` is how many lines the log
-    had then, as far as the journal says.
+    had then, as far as the journal says. `lost` counts the holders right before this one that neither wrote a line nor
+    released the run: they died while they took it up.
 
     >>> Claim("run", "worker 1", epoch=1, until=60_000).epoch
     1
@@ -59,6 +60,7 @@ class Claim(msgspec.Struct, frozen=True):
     until: int
     at: int = 0
     head: int = 0
+    lost: int = 0
 
 
 @runtime_checkable

@@ -231,12 +231,17 @@ def set_note(db: StoreConnection, name: str, value: str | None) -> None:
 
 def settle_template(db: StoreConnection, origin: Origin) -> None:
     """Make a copy of an empty store a store of its own."""
+    if is_unsettled_template(db, origin):
+        _begin(db, read_meta(db).generation + 1, 0, {})
+
+
+def is_unsettled_template(db: StoreConnection, origin: Origin) -> bool:
+    """Return whether a store is a copy of an empty one, and not yet a store of its own."""
     meta = read_meta(db)
     if not meta.sound or _shut(meta) is not None:
-        return
+        return False
     elsewhere = _elsewhere(meta, db) is not None and not any(db.execute(each) for each in say.ANY)
-    if elsewhere or is_template(meta.notes[ID], origin.at, db.reached() or 0):
-        _begin(db, meta.generation + 1, 0, {})
+    return elsewhere or is_template(meta.notes[ID], origin.at, db.reached() or 0)
 
 
 # How far a file has come --------------------------------------------------------------------------------------------

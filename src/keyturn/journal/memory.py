@@ -103,6 +103,7 @@ class MemoryJournal:
             if not added:
                 return
             log.lines.extend(added)
+            log.takers = 0 if claim is not None else log.takers
             row = self._mine.rows.runs.get(run)
             over = changes is not None and changes.run.status in OVER and (row is None or row.status in OVER)
             if changes is not None:
@@ -240,7 +241,8 @@ class MemoryJournal:
             if holder is not None and now < holder.until:
                 raise Conflict(f"run {run!r} is held by {holder.worker!r}; wait for it", winner=holder.worker)
             log.epoch += 1
-            log.due, log.holder = None, Claim(run, worker, log.epoch, now + ttl_ms, now, len(log.lines))
+            log.due, log.holder = None, Claim(run, worker, log.epoch, now + ttl_ms, now, len(log.lines), log.takers)
+            log.takers += 1
             return log.holder
 
     async def renew(self, claim: Claim, ttl_ms: int) -> Claim:
@@ -254,6 +256,7 @@ class MemoryJournal:
         with self._lock, suppress(Conflict):
             log = self._held(claim.run, claim)
             log.holder, log.due = None, _earlier(log.due, due)
+            log.takers = 0
             over = bool(log.session) and self._mine.rows.runs[claim.run].status in ENDED
             if over:  # and its last words are in the session: the next one may begin
                 log.session, log.place = "", 0

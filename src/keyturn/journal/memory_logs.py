@@ -18,6 +18,8 @@ class MemoryLog:
     erased: bool = False
     epoch: int = 0
     holder: Claim | None = None
+    # How often it was claimed since a holder last wrote a line or released it.
+    takers: int = 0
     due: int | None = None
     session: str = ""
     place: int = 0

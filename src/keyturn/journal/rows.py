@@ -21,7 +21,8 @@ from ..core.request import Request
 class RunRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """Describes one run: who works on what, its status, and how much waits for people.
 
-    `status` is queued (it waits for its turn on a session), running, waiting, finished, failed, cancelled or erased;
+    `status` is queued (it waits for its turn on a session), running, waiting, finished, failed, set_aside (it ended
+    three workers that took it up), cancelled or erased;
     "damaged" where the row is not the one that was written.
 
     >>> RunRow("run", "desk", "waiting", 0, 5, waiting=1).status
@@ -40,7 +41,7 @@ class RunRow(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 #: What a run is in whose session another may begin.
-ENDED = ("finished", "failed", "cancelled", "erased")
+ENDED = ("finished", "failed", "set_aside", "cancelled", "erased")
 
 
 class Closing(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -50,6 +51,12 @@ class Closing(msgspec.Struct, frozen=True, omit_defaults=True):
     state: str
     at: int
     by: str = ""
+
+
+class _Shape(msgspec.Struct, frozen=True):
+    """Reads the shape alone of a row's body."""
+
+    shape: str = ""
 
 
 class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -88,6 +95,11 @@ class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
             told.pop("preview", None)
         named = {name: told.pop(name) for name in _COLUMNS if name in told}
         return cls(**named, body=msgspec.json.encode(told).decode())
+
+    @property
+    def shape(self) -> str:
+        """Return the shape of the request, and read nothing else of it."""
+        return msgspec.json.decode(self.body, type=_Shape).shape
 
     @property
     def request(self) -> Request:

@@ -60,6 +60,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
     status: str
     started_at: int
     session: str
+    takers: Annotated[int, msgspec.Meta(ge=0)]
     now: int
 
 
@@ -99,7 +100,7 @@ class Tenant:
         wanted = at.due if over else None if claim is not None else at.now if at.due is None else min(at.due, at.now)
         for place, line in enumerate(lines, at.head):
             db.tell(say.ADD_LINE, self.name, run, place, line)
-        end = (at.head + len(lines), wanted)
+        end = (at.head + len(lines), wanted, int(claim is None))
         if changes is None:
             db.tell(say.APPENDED, *end, self.name, run)
             return ""
@@ -162,7 +163,7 @@ class Tenant:
             if at.until > at.now + LONGEST_MS:
                 raise HeldAhead(run)
             raise Conflict(f"run {run!r} is held by {at.holder!r}; wait for it", winner=at.holder)
-        made = Claim(run, worker, at.epoch + 1, at.now + ttl_ms, at.now, at.head)
+        made = Claim(run, worker, at.epoch + 1, at.now + ttl_ms, at.now, at.head, at.takers)
         db.tell(say.TAKEN, made.epoch, worker, made.until, self.name, run)
         return made
 
@@ -201,8 +202,7 @@ class Tenant:
         """Return runs that are due."""
         now = db.now()
         asked = [value for time in (now, now + LONGEST_MS, now) for value in (self.name, time)]
-        found = db.execute(self._dialect.due, *asked, self.name, limit)
-        return [run for _, run in found]
+        return [run for _, run in db.execute(self._dialect.due, *asked, self.name, limit)]
 
     def next_due(self, db: StoreConnection) -> tuple[int | None, int]:
         """Return when the next run is due, and the time now."""
@@ -277,8 +277,8 @@ class Tenant:
         found = db.known(self.name, run)
         if not found:
             return None
-        head, epoch, holder, until, due, status, started_at, session, time = found[0]
-        given = (head, epoch, holder, until or 0, due, status, started_at, session, db.now(time))
+        head, epoch, holder, until, due, status, started_at, session, takers, time = found[0]
+        given = (head, epoch, holder, until or 0, due, status, started_at, session, takers, db.now(time))
         try:
             return msgspec.convert(given, Place)
         except msgspec.ValidationError:
@@ -362,6 +362,7 @@ class Tenant:
             clauses.append(f"({time}, {name}) {compare} (?, ?)" if time != "0" else f"{name} {compare} ?")
             values += query.after if time != "0" else query.after[1:]
         ordered = f"{time} {order}, {name} {order}" if time != "0" else f"{name} {order}"
+        clauses += ["status = 'set_aside'"] if query.state == "set_aside" and table == "runs" else []
         clauses += ["head > 0", f"substr(run, 1, 1) <> '{RESERVED}'"] if table == "runs" else []
         if query.reaches is not None and table == "grants":
             clauses += ["reach <> ''", f"reach IN ({', '.join('?' * len(query.reaches)) or 'NULL'})"]

@@ -9,6 +9,7 @@ import asyncio
 import os
 import pwd
 import random
+import re
 import time
 import warnings
 import weakref
@@ -18,16 +19,17 @@ from typing import Any, Self, cast
 from urllib.parse import unquote
 
 from ..core.errors import StorageError, StorageFull, UnsafeStore, UserError
-from ..sqlite_files import APPLICATION, OpenFile
+from ..sqlite_files import OpenFile
 from . import statements as say
 from .bell import Bell
 from .doorbell import Doorbell
 from .file_system import network_kind
-from .generation import COUNT, ID, Origin, begin, count_in, counted, read_meta, settle_template
+from .generation import COUNT, ID, Origin, count_in, counted
 from .pages import rows_of
 from .rung import counted_in, placed_in, ringing
 from .session_sql import give_places
 from .sql_journal import SQLJournal
+from .sqlite_schema import is_current, migrate, origin_of
 from .store_thread import BatchFailed, StoreThread
 from .tally_sql import add
 
@@ -44,7 +46,8 @@ SOUND = (3, 51, 3)
 class SQLiteJournal(SQLJournal):
     """Stores runs in a SQLite file, made when it is not there.
 
-    `clock` gives the time in milliseconds.
+    `clock` gives the time in milliseconds. `busy_timeout` is for how many seconds a write waits for another process's
+    write transaction; opening and reading wait for none.
 
     >>> import asyncio, tempfile
     >>> async def keep(path):
@@ -58,34 +61,48 @@ class SQLiteJournal(SQLJournal):
     [b'two']
     """
 
-    def __init__(self, path: str | Path, *, clock: Callable[[], int] | None = None, tenant: str = "default") -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        clock: Callable[[], int] | None = None,
+        tenant: str = "default",
+        busy_timeout: float = BUSY_SECONDS,
+    ) -> None:
+        seconds: object = busy_timeout
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+            raise UserError(f"busy_timeout is a number of seconds above 0, not {busy_timeout!r}")
         self.path = Path(path)
         file = Path(os.path.abspath(path))  # connections come and go, and the working directory may change
         self._clock = clock or _now
-        origin = prepare(file)
+        origin = prepare(file, busy_timeout)
         bell = Bell()
         self._doorbell = doorbell = Doorbell(file, bell.ring_all)
 
         def connect() -> SQLiteConnection:  # it must not hold the journal, which ends its threads by being forgotten
-            return SQLiteConnection(file, clock, origin)
+            return SQLiteConnection(file, clock, origin, busy_timeout)
 
         after = ringing(bell, lambda _names: doorbell.ring())
-        writer = StoreThread("keyturn-sqlite-writer", connect, judge, after, patience=BUSY_SECONDS)
-        reader = StoreThread("keyturn-sqlite-reader", connect, judge, writes=False, patience=BUSY_SECONDS)
+        writer = StoreThread("keyturn-sqlite-writer", connect, judge, after, patience=busy_timeout)
+        reader = StoreThread("keyturn-sqlite-reader", connect, judge, writes=False, patience=busy_timeout)
         super().__init__(say.SQLITE, (writer, reader), bell, tenant, origin)
         weakref.finalize(self, doorbell.close)
         doorbell.listen()
 
     @classmethod
     def open(cls, url: str) -> Self:
-        """Open the journal of a URL: `sqlite:///runs.db` is relative, `sqlite:////var/lib/runs.db` is absolute."""
+        """Open the journal of a URL: `sqlite:///runs.db` is relative, `sqlite:////var/lib/runs.db` is absolute.
+
+        `?busy_timeout=5` at its end is for how many seconds a write waits for that of another process.
+        """
+        url, seconds = _busy_timeout(url)
         path = unquote(url.removeprefix("sqlite://"))
         if not path.startswith("/") or path in ("/", "/:memory:"):
             raise UserError(
                 "a SQLite journal needs a file: sqlite:///keyturn.db, or sqlite:////absolute/path/keyturn.db; for a "
                 "journal that is lost with the process, use memory://"
             )
-        return cls(path[1:])
+        return cls(path[1:], busy_timeout=seconds)
 
     async def now(self) -> int:
         return self._clock()  # the file has no clock of its own, so nobody has to be asked
@@ -109,7 +126,13 @@ class SQLiteJournal(SQLJournal):
 class SQLiteConnection:
     """Wraps one connection, in the one thread that uses it."""
 
-    def __init__(self, path: Path, clock: Callable[[], int] | None, origin: Origin | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        clock: Callable[[], int] | None,
+        origin: Origin | None = None,
+        busy_timeout: float = BUSY_SECONDS,
+    ) -> None:
         import apsw
 
         self._clock = clock or _now
@@ -120,7 +143,7 @@ class SQLiteConnection:
         except BaseException:
             self._held.close()
             raise
-        self._db.set_busy_handler(_patience())
+        self._db.set_busy_handler(_patience(busy_timeout))
         self._db.create_scalar_function("keyturn_text", _is_text, 1, deterministic=True)
         for pragma in _PRAGMAS:
             self._db.execute(f"PRAGMA {pragma}")
@@ -152,6 +175,10 @@ class SQLiteConnection:
             self._firm = firm
         self._cursor.execute("BEGIN IMMEDIATE")
         self._told_before = self.told
+
+    def begin_reading(self) -> None:
+        """Begin a transaction that only reads, of the file as it is now; it waits for no writer."""
+        self._cursor.execute("BEGIN")
 
     def commit(self, results: list[Any]) -> None:
         give_places(self, say.SQLITE, placed_in(results))
@@ -232,10 +259,17 @@ def _copy(source: Path, target: Path) -> None:
         raise judge(error).error from error
 
 
-def prepare(path: Path) -> Origin:
+def _busy_timeout(url: str) -> tuple[str, float]:
+    """Take the option off a URL; anything else after a question mark is part of the file's name, as before."""
+    found = re.fullmatch(r"(.*)\?busy_timeout=([0-9]+(?:\.[0-9]+)?)", url)
+    return (url, BUSY_SECONDS) if found is None else (found[1], float(found[2]))
+
+
+def prepare(path: Path, busy_timeout: float = BUSY_SECONDS) -> Origin:
     """Create or check the file and migrate its schema, each version whole or not at all.
 
-    Whether it is a copy that was brought back is looked at then, and its mark is opened.
+    Whether it is a copy that was brought back is looked at then, and its mark is opened. A file that is as it should be
+    is only read: a writer that was stopped within its transaction keeps nobody from opening it.
     """
     import apsw
 
@@ -243,12 +277,15 @@ def prepare(path: Path) -> Origin:
         warnings.warn(doubt, UnsafeStore, stacklevel=3)
     try:
         _made_private(path)
-        db = SQLiteConnection(path, None)
+        db = SQLiteConnection(path, None, busy_timeout=busy_timeout)
         try:
-            _migrate(db, path)
-            return _origin(db, Path(os.path.realpath(path)))
+            if not is_current(db):
+                migrate(db, path)
+            return origin_of(db, Path(os.path.realpath(path)))
         finally:
             db.close()
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise judge(error).error from error
     except (apsw.Error, OSError) as error:
         raise StorageError(f"{str(path)!r} cannot be used as a journal by {_user()}: {error}") from error
 
@@ -286,56 +323,17 @@ def _doubts(path: Path) -> list[str]:
     return found
 
 
-def _migrate(db: SQLiteConnection, path: Path) -> None:
-    db.begin()
-    try:
-        [(version,)] = db.execute("PRAGMA user_version")
-        if version > say.SCHEMA:
-            raise StorageError(f"{str(path)!r} was written by a newer Keyturn (schema {version}); upgrade to open it")
-        [(application,)] = db.execute("PRAGMA application_id")
-        strange = application not in (0, APPLICATION)
-        if strange or (version == 0 and db.execute("SELECT 1 FROM sqlite_schema LIMIT 1")):
-            raise StorageError(f"{str(path)!r} is another application's database; name a file of its own")
-        if 0 < version < say.FIRST:
-            raise StorageError(
-                f"{str(path)!r} was written by an older format (schema {version}), which this Keyturn does not read; "
-                "finish its runs with the Keyturn that wrote it"
-            )
-        for statements in say.migrations(say.SQLITE)[max(version - say.FIRST + 1, 0) :]:
-            for statement in statements:
-                db.execute(statement)
-        if version == 0:
-            begin(db)
-            db.execute(f"PRAGMA application_id = {APPLICATION}")
-        db.execute(f"PRAGMA user_version = {say.SCHEMA}")
-    except BaseException:
-        db.rollback()
-        raise
-    db.commit([])
-
-
-def _origin(db: SQLiteConnection, file: Path) -> Origin:
-    """Return where the file comes from, read in a transaction, so that what others commit meanwhile is no doubt."""
-    origin = Origin(str(file), always=True)
-    db.begin()
-    try:
-        settle_template(db, origin)
-        origin.look(db)
-        read_meta(db).check_whole()
-    except BaseException:
-        db.rollback()
-        raise
-    db.commit([])
-    return origin
-
-
 def judge(error: BaseException) -> BatchFailed:
     """Convert an error of SQLite to what it means for the job."""
     import apsw
 
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return BatchFailed(
-            StorageError(f"the journal's file stayed locked for {BUSY_SECONDS:g} s: {error}"), again=True
+            StorageError(
+                "the journal's file is locked: another process has a write transaction open, and a process that was "
+                f"stopped keeps it open; resume or end that process, or wait longer with busy_timeout= ({error})"
+            ),
+            again=True,
         )
     if isinstance(error, apsw.FullError):
         return BatchFailed(StorageFull("there is no room left for the journal; make room and resume: nothing was lost"))
@@ -351,14 +349,14 @@ def judge(error: BaseException) -> BatchFailed:
     return BatchFailed(error)
 
 
-def _patience() -> Callable[[int], bool]:
+def _patience(seconds: float) -> Callable[[int], bool]:
     """Wait for another process's commit with random jitter, so that of many none waits for ever."""
     begun = [0.0]
 
     def wait(count: int) -> bool:
         if count == 0:
             begun[0] = time.monotonic()
-        if time.monotonic() - begun[0] > BUSY_SECONDS:
+        if time.monotonic() - begun[0] > seconds:
             return False
         time.sleep(random.uniform(0.0002, min(0.001 * (count + 1), 0.02)))
         return True

@@ -19,7 +19,7 @@ _TURN_HAS_COME = (
     "WHERE others.tenant = runs.tenant AND others.session = runs.session AND others.session <> '' "
     "AND others.place < runs.place)"
 )
-SCHEMA = 6
+SCHEMA = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ POSTGRES = SqlDialect(
 
 def migrations(dialect: SqlDialect) -> list[list[str]]:
     """Return the statements of each version of the schema from `FIRST` on; a released one is never changed."""
-    return [_first(dialect), _WIDER_GRANTS, _deliveries(dialect), _tallies(dialect), _SESSIONS]
+    return [_first(dialect), _WIDER_GRANTS, _deliveries(dialect), _tallies(dialect), _SESSIONS, _TAKERS]
 
 
 def _first(dialect: SqlDialect) -> list[str]:
@@ -185,12 +185,17 @@ _SESSIONS = [
     "CREATE INDEX runs_queued ON runs (tenant, run) WHERE status = 'queued'",
 ]
 
+_TAKERS = [
+    "ALTER TABLE runs ADD COLUMN takers BIGINT NOT NULL DEFAULT 0",
+    "CREATE INDEX runs_set_aside ON runs (tenant, started_at, run) WHERE status = 'set_aside'",
+]
+
 RUN_COLUMNS = "run, agent, status, started_at, updated_at, waiting, turns, workflow, error"
 REQUEST_COLUMNS = (
     "id, run, call, kind, tool, agent, digest, asked_at, expires_at, reason, risk, body, state, closed_at, closed_by"
 )
 GRANT_COLUMNS = "id, run, tool, agent, body, reach, uses, revoked"
-HEAD_COLUMNS = "head, epoch, holder, held_until, due, status, started_at, session"
+HEAD_COLUMNS = "head, epoch, holder, held_until, due, status, started_at, session, takers"
 HEAD = f"SELECT {HEAD_COLUMNS} FROM runs WHERE tenant = ? AND run = ?"
 # PostgreSQL's, for a whole batch.
 HEADS = (
@@ -199,7 +204,8 @@ HEADS = (
 )
 NEW_RUN = "INSERT INTO runs (tenant, run) VALUES (?, ?) ON CONFLICT (tenant, run) DO NOTHING"
 ADD_LINE = "INSERT INTO events (tenant, run, seq, line) VALUES (?, ?, ?, ?)"
-APPENDED = "UPDATE runs SET head = ?, due = ? WHERE tenant = ? AND run = ?"
+# `takers` counts claims since a holder wrote a line or released the run: what others append leaves it as it is.
+APPENDED = "UPDATE runs SET head = ?, due = ?, takers = takers * ? WHERE tenant = ? AND run = ?"
 # In one statement, so that the count and the lines are of one moment.
 LINES = (
     "SELECT runs.head, runs.status, events.seq, events.line FROM runs LEFT JOIN events ON events.tenant = runs.tenant "
@@ -207,13 +213,16 @@ LINES = (
 )
 LINE_AT = "SELECT line FROM events WHERE tenant = ? AND run = ? AND seq = ?"
 ALL_LINES = "SELECT seq, line FROM events WHERE tenant = ? AND run = ? ORDER BY seq"
-TAKEN = "UPDATE runs SET epoch = ?, holder = ?, held_until = ?, due = NULL WHERE tenant = ? AND run = ?"
+TAKEN = (
+    "UPDATE runs SET epoch = ?, holder = ?, held_until = ?, due = NULL, takers = takers + 1 "
+    "WHERE tenant = ? AND run = ?"
+)
 RENEWED = "UPDATE runs SET held_until = ? WHERE tenant = ? AND run = ?"
-RELEASED = "UPDATE runs SET holder = NULL, held_until = NULL, due = ? WHERE tenant = ? AND run = ?"
+RELEASED = "UPDATE runs SET holder = NULL, held_until = NULL, due = ?, takers = 0 WHERE tenant = ? AND run = ?"
 # The same with what is known of the run since.
 MOVED = (
-    "UPDATE runs SET head = ?, due = ?, agent = ?, status = ?, updated_at = ?, waiting = ?, turns = ?, "
-    "workflow = ?, error = ?, seal = ? WHERE tenant = ? AND run = ?"
+    "UPDATE runs SET head = ?, due = ?, takers = takers * ?, agent = ?, status = ?, updated_at = ?, waiting = ?, "
+    "turns = ?, workflow = ?, error = ?, seal = ? WHERE tenant = ? AND run = ?"
 )
 # The last of those on its session; within a transaction that nobody else gives places in.
 PLACED = (

@@ -5,13 +5,13 @@ A filter hides; it is no gate. A callable that fails hides the tool.
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypedDict, cast
 
 from ..core.errors import UserError
+from ..user_code import answer_of, class_name
 
 _LOG = logging.getLogger(__name__)
 
@@ -82,9 +82,8 @@ async def lets_through(given: Any, context: ToolFilterContext, name: str, tool: 
         allowed = lists.get("allowed_tool_names")
         return (allowed is None or name in allowed) and name not in lists.get("blocked_tool_names", ())
     try:
-        answer: Any = given(context, tool)
-        answer = await answer if inspect.isawaitable(answer) else answer
+        answer = await answer_of(given, context, tool)
     except Exception as error:
-        _LOG.warning("tool_filter of MCP server %r failed on %r: %r", context.server_name, name, type(error).__name__)
+        _LOG.warning("tool_filter of MCP server %r failed on %r: %r", context.server_name, name, class_name(error))
         return False
     return bool(answer)

@@ -5,13 +5,13 @@ A listing that does not end, is too long, or names a tool twice is no listing: w
 
 from __future__ import annotations
 
-import inspect
 import weakref
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Protocol
 
+from ..user_code import answer_of
 from .approval import Approvals
 from .base import MCPServerError, RemoteTool
 from .bounds import LIST_BYTES, LIST_PAGES, LIST_TOOLS, size_of
@@ -172,7 +172,6 @@ class Offers:
         whose = weakref.ref(agent) if agent is not None else None
 
         async def needs(context: Any, _params: Any, _call_id: str) -> Any:
-            answer: Any = policy(context, whose() if whose is not None else None, remote.raw)
-            return await answer if inspect.isawaitable(answer) else answer
+            return await answer_of(policy, context, whose() if whose is not None else None, remote.raw)
 
         return needs

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import abc
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from ..core.errors import UserError
+from ..user_code import answer_of
 from .base import MCPServerDown, MCPServerError, RemoteCall, RemoteTool, ToolReply
 from .bounds import WORDS_BYTES
 from .calls import CallRefused, InputRequired, Lost, OpenCalls, Parked, Unreached, Unsent
@@ -343,8 +343,7 @@ class ProtocolServer(OptionedServer):
             return {"action": "cancel"}
 
         async def asked() -> Any:
-            answer: Any = callback(None, params)
-            return await answer if inspect.isawaitable(answer) else answer
+            return await answer_of(callback, None, params)
 
         self._calls.answering += 1
         try:
@@ -358,9 +357,7 @@ class ProtocolServer(OptionedServer):
         if getattr(message, "method", None) == _LIST_CHANGED:
             self._cache = None
         if self.settings.message_handler is not None:
-            answer: Any = self.settings.message_handler(message)
-            if inspect.isawaitable(answer):
-                await answer
+            await answer_of(self.settings.message_handler, message)
 
 
 def _connection(server: ProtocolServer) -> ConnectionLike:

@@ -7,7 +7,6 @@ another connection there may be another server. What a server claims of itself o
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -36,6 +35,7 @@ from ..tools.base import (
 )
 from ..tools.outputs import rendered
 from ..tools.strict_schema import ensure_strict_json_schema
+from ..user_code import answer_of
 from .base import MCPServerError, RemoteCall, RemoteTool, ToolReply
 from .results import value_of
 from .schema import misfit
@@ -225,8 +225,7 @@ class MCPTool(Tool):
             raise error
         if not callable(self._offer.failure):
             return await super().failure(context, error)
-        text = self._offer.failure(context, error)
-        return await text if inspect.isawaitable(text) else text
+        return await answer_of(self._offer.failure, context, error)
 
     async def preview(self, params: Any) -> Preview:
         """Show which tool of which server is called with what, beside the server's own description as listed now."""
@@ -279,8 +278,7 @@ class MCPTool(Tool):
         if self._offer.meta is None:
             return meta
         asked = MCPToolMetaContext(context, self._server.name, self.remote.name, prepared.params)
-        more: Any = self._offer.meta(asked)
-        more = await more if inspect.isawaitable(more) else more
+        more = await answer_of(self._offer.meta, asked)
         return {**meta, **(more or {})}
 
     def _question(self, requests: Any) -> Preview:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
 from ..core.errors import UserError
+from ..user_code import answer_of, run_callback
 from . import default_provider
 from .base import Model, ModelResponse, close_stream
 from .faults import is_passing
@@ -48,7 +49,7 @@ class FallbackModel(Model):
         failed: list[BaseException] = []
         for model in self.models:
             try:
-                reply = await model.get_response(*args, **kwargs)
+                reply = await answer_of(model.get_response, *args, **kwargs)
             except Exception as error:
                 self._move_on(error, failed, kwargs)
             else:
@@ -83,7 +84,7 @@ class FallbackModel(Model):
         """Raise the error, unless the next model may be asked."""
         failed.append(error)
         at_home = kept.get("previous_response_id") is not None or kept.get("conversation_id") is not None
-        if at_home or len(failed) == len(self.models) or not self._hop(error):
+        if at_home or len(failed) == len(self.models) or not run_callback(self._hop, error):
             for number, before in enumerate(failed[:-1], 1):
                 error.add_note(f"model {number} failed before: {type(before).__name__}: {before}")
             raise error

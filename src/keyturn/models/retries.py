@@ -9,11 +9,11 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from inspect import isawaitable
 from typing import Any, ClassVar, cast
 
 from ..core.errors import UserError
 from ..core.settable import Rules, Settable, made_by, must
+from ..user_code import answer_of
 
 
 def _is_amount(value: Any) -> bool:
@@ -172,8 +172,7 @@ class Retries(int):
 
 async def decided(policy: RetryPolicy, context: RetryPolicyContext) -> RetryDecision:
     """What a policy answers, as a decision."""
-    answer: Any = policy(context)
-    answer = await answer if isawaitable(answer) else answer
+    answer = await answer_of(policy, context)
     if isinstance(answer, RetryDecision):
         return answer
     if not isinstance(answer, bool):

@@ -6,23 +6,21 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from os import PathLike, stat
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import UserError
 from ..core.policy import CallView, Share, Verdict
 from .rules import Policy
+from .toml_lines import text_of
 
 logger = logging.getLogger("keyturn")
 EVERY = 1.0
 
-# What is looked at to see whether a file changed: when, how long, which one.
-_Stamp = tuple[int, int, int]
-
 
 class PolicyFile:
-    """Decides by an operator's file, which it looks at again at most once a second.
+    """Decides by an operator's file, which it reads again at most once a second.
 
     A file that is wrong when it is first read is refused. One that becomes wrong, or goes away, is logged once and told
     by `error`; until it is mended the rules that were read before hold. Keep it where no tool can write.
@@ -43,10 +41,20 @@ class PolicyFile:
         self.path = Path(path)
         self._clock = clock
         self._lock = threading.Lock()
-        self._stamp = self._stat()
-        self._policy = Policy.from_toml(self.path)
+        self._check: Callable[[Policy], None] | None = None
+        self._read: str | None = text_of(self.path)[0]
+        self._policy = Policy.of_text(self._read or "", str(self.path))
         self._looked = clock()
         self.error: str | None = None
+
+    def check_with(self, check: Callable[[Policy], None]) -> None:
+        """Check the rules that hold now, and those of each later version of the file; `check` raises `UserError`."""
+        with self._lock:
+            if self._read is not None and self.error is None:
+                Policy.of_text(self._read, str(self.path), check)
+            else:
+                check(self._policy)
+            self._check = check
 
     @property
     def policy(self) -> Policy:
@@ -59,25 +67,23 @@ class PolicyFile:
         """Look at the file at once, and take it over if it changed and is right."""
         with self._lock:
             self._looked = self._clock()
-            stamp = self._stat()
-            if stamp == self._stamp:
-                return
-            self._stamp = stamp
+            before, self._read = self._read, None
             try:
-                self._policy = Policy.from_toml(self.path)
+                self._read = text = text_of(self.path)[0]
+                if text == before:  # compared itself: another text may have its time and its size
+                    return
+                made = Policy.of_text(text, str(self.path), self._check)
             except UserError as error:
-                self.error = str(error)
-                logger.error("%s; the policy that was read before it holds", error)
+                self._refused(error)
                 return
-            self.error = None
+            self._policy, self.error = made, None
             logger.info("the policy file %s was read again", self.path)
 
-    def _stat(self) -> _Stamp | None:
-        try:
-            found = stat(self.path)
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
+    def _refused(self, error: UserError) -> None:
+        """Keep the rules as they are, and log an error that is not logged yet."""
+        if str(error) != self.error:
+            logger.error("%s; the policy that was read before it holds", error)
+        self.error = str(error)
 
     def __call__(self, call: CallView, context: Any = None) -> Verdict | None:
         return self._policy(call, context)

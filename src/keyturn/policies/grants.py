@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, cast, get_args
 
+from ..core.comparisons import OF_MEMBERS, comparisons
 from ..core.errors import UserError
 from ..core.events import GrantTerms
+from ..core.members import MISSING, at
 from ..core.people import Decider
 from ..core.policy import check_share, milliseconds
 from ..core.predicate import Where, check_where
+from ..core.reading import CannotTell
 
 Scope: TypeAlias = Literal["run", "session", "requester", "agent"]
 
@@ -75,6 +79,38 @@ class Grant:
         where = own_where(self.where)
         limits: dict[str, Any] = {"expires_at": expires_at, "uses": self.uses, "review": self.review}
         return GrantTerms(id, agent, tool, where=where, **limits, **words)
+
+
+def check_fits(where: Where | None, params: Any) -> None:
+    """Refuse a predicate that misspells an argument of the very call that it is given with, or misreads a list of it.
+
+    >>> check_fits({"amuont": {"le": 100}}, {"amount": 5})
+    Traceback (most recent call last):
+    ...
+    keyturn.core.errors.UserError: the call has no argument 'amuont'; did you mean 'amount'?
+    """
+    if not isinstance(params, Mapping):
+        return
+    given = cast("Mapping[str, Any]", params)
+    for name, condition in (where or {}).items():
+        try:
+            value = at(given, name)
+        except CannotTell:
+            continue
+        near = get_close_matches(name, given, n=1) if value is MISSING else []
+        if near:
+            raise UserError(f"the call has no argument {name!r}; did you mean {near[0]!r}?")
+        for operator, operand in comparisons(condition) if isinstance(value, list) else ():
+            if operator not in OF_MEMBERS and not _may_be_list(operator, operand):
+                raise UserError(
+                    f"{name!r} is a list, which {operator!r} cannot compare: write {{'any': {{{operator!r}: ...}}}} or "
+                    f"{{'all': {{{operator!r}: ...}}}}"
+                )
+
+
+def _may_be_list(operator: str, operand: Any) -> bool:
+    wanted = cast("list[Any]", operand) if operator == "one_of" else [operand]
+    return operator in ("eq", "ne", "one_of") and any(each is None or isinstance(each, list | tuple) for each in wanted)
 
 
 def own_where(where: Where | None) -> dict[str, Any] | None:

@@ -12,10 +12,14 @@ from dataclasses import KW_ONLY, dataclass
 from fnmatch import fnmatchcase
 from typing import Any, TypedDict, Unpack, cast
 
+import msgspec
+
 from ..core.digest import digest
 from ..core.errors import UserError
+from ..core.items import own_copy
 from ..core.policy import BY_BREAKER, Action, Approval, CallView, Verdict
 from ..core.predicate import Finding, Truth, Where, check_where, evaluate, findings
+from ..user_code import class_name, run_callback
 from .breaker import Breaker
 from .explain import RuleFinding
 from .grants import own_where
@@ -181,7 +185,7 @@ class Rule:
             answer: object = self._over_or_when(call, context)
         except Exception as error:  # fail closed: a question that cannot be answered asks a person
             asked = "condition" if self.over is None else "limit"
-            return f"the rule's {asked} raised {type(error).__name__}"
+            return f"the rule's {asked} raised {class_name(error)}"
         return answer if isinstance(answer, bool) else "the rule's condition did not answer True or False"
 
     def _over_or_when(self, call: CallView, context: Any) -> object:
@@ -191,7 +195,10 @@ class Rule:
                     "a policy with limits needs the past of the run: a policy that wraps it must set counts = True"
                 )
             return self.over.exceeded(call, call.past, self)
-        return self.when is None or self.when(call, context)
+        # The rules below judge the call as it is, whatever the condition does to what it is given.
+        return self.when is None or run_callback(
+            self.when, msgspec.structs.replace(call, params=own_copy(call.params)), context
+        )
 
     def _said(self, call: CallView, truth: Truth, answer: bool | str, by: str) -> Verdict | None:
         if isinstance(answer, str):

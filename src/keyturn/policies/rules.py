@@ -7,7 +7,7 @@ The first rule that matches decides; where none does, the tool's own setting hol
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, cast
 
@@ -165,10 +165,21 @@ class Policy:
         >>> len(policy.rules)
         3
         """
-        text, name = text_of(source)
+        return cls.of_text(*text_of(source))
+
+    @classmethod
+    def of_text(cls, text: str, name: str = "", check: Callable[[Policy], None] | None = None) -> Policy:
+        """Load a policy from the text of an operator's file, and name that file in what is refused, by `check` too.
+
+        >>> len(Policy.of_text('[[rules]]\\naction = "ask"').rules)
+        1
+        """
         data, lines = parsed(text, name)
         with placed(lines, name):
-            return cls._of(read_policy(data))
+            made = cls._of(read_policy(data))
+            if check is not None:
+                check(made)
+            return made
 
     def to_toml(self) -> str:
         """Return the policy as an operator's file; `from_toml` makes the same policy of it.

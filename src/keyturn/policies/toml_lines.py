@@ -20,6 +20,7 @@ _RULE = re.compile(r"\s*\[\[\s*(?:rules|\"rules\"|'rules')\s*\]\]")
 _KEY = re.compile(r"(?:^|[{,.\[]|\s)\s*(?:\"([^\"]+)\"|'([^']+)'|([A-Za-z0-9_-]+))(?=\s*(?:=|\.|\]))")
 _AT = re.compile(r" \(at line (\d+), column (\d+)\)$")
 _NEWLINE = re.compile(r"\r?\n")
+TOO_DEEP = "this is nested too deeply to be read"
 
 
 class Misplaced(UserError):
@@ -102,13 +103,17 @@ def text_of(source: str | PathLike[str]) -> tuple[str, str]:
         raise UserError(f"the policy file {str(source)!r} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UserError(f"the policy file {str(source)!r} cannot be read: it is not UTF-8") from None
+    except ValueError as error:  # a name that no file can have
+        raise UserError(f"the policy file {str(source)!r} cannot be read: {error}") from None
 
 
 def parsed(text: str, name: str) -> tuple[dict[str, Any], Lines]:
     """Parse a file, and find its lines; what is not TOML is refused with its place."""
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise UserError(_at(name, None, TOO_DEEP)) from None
+    except ValueError as error:  # not only a TOMLDecodeError: a number that is too long is a plain one
         found = _AT.search(str(error))
         what = f"this is not TOML: {_AT.sub('', str(error))}"
         raise UserError(_at(name, None if found is None else int(found[1]), what)) from None
@@ -125,6 +130,8 @@ def placed(lines: Lines, name: str) -> Generator[None]:
         raise UserError(_at(name, lines.of(error.rule, error.key), str(error))) from None
     except UserError as error:
         raise UserError(_at(name, None, str(error))) from None
+    except RecursionError:
+        raise UserError(_at(name, None, TOO_DEEP)) from None
 
 
 def _at(name: str, line: int | None, what: str) -> str:

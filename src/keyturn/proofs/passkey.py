@@ -187,15 +187,20 @@ def proof_of(given: str, keys: Sequence[PublicKey]) -> Proof:
         raise ProofRefused("it has no response of an authenticator")
     said = _fields({**cast("dict[str, Any]", answer), "id": whole.get("id")}, _PROOF, exactly=False)
     for key in keys:
-        if key.scheme == PasskeyScheme.name and _text_of(key.data).credential == said["id"]:
+        if key.scheme == PasskeyScheme.name and credential_of(key) == said["id"]:
             return Proof(PasskeyScheme.name, key.id, canonical(said).encode())
     raise ProofRefused("it is of a passkey that is not enrolled")
+
+
+def credential_of(key: PublicKey) -> str:
+    """Return the id by which a browser names a passkey."""
+    return _text_of(key.data).credential
 
 
 def _descriptors(keys: Sequence[PublicKey]) -> list[Any]:
     from webauthn.helpers.structs import PublicKeyCredentialDescriptor
 
-    ids = [strict_base64(_text_of(key.data).credential, "the id", url=True) for key in keys]
+    ids = [strict_base64(credential_of(key), "the id", url=True) for key in keys]
     return [PublicKeyCredentialDescriptor(id=one) for one in ids]
 
 

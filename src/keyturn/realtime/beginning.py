@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ..agents.settings import RunConfig
+from ..core.aside import SetAside
 from ..core.errors import Conflict, UserError
 from ..core.people import plain_text
 from ..engine.attended import AttendedExecution, Hosting
+from ..engine.driving.taking import claimed
 from ..engine.run.agents import AgentGraph
 from ..engine.run.open_run import claimant
 from ..engine.runner import play_of
@@ -92,7 +94,9 @@ async def _claimed(journal: Journal, run_id: str, ttl: int) -> Any:
     until = asyncio.get_running_loop().time() + ttl / 1_000 + 1
     while True:
         try:
-            return await journal.claim(run_id, claimant("session"), ttl)
+            return await claimed(journal, run_id, claimant("session"), ttl)
+        except SetAside:
+            raise
         except Conflict:
             if asyncio.get_running_loop().time() > until:
                 raise

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..user_code import answer_of
 from .config import RealtimeRunConfig
 from .delivery import Delivery, Session
 from .model import RealtimeDisconnected, RealtimeModel, RealtimeModelConfig
@@ -76,7 +77,7 @@ class Connections:
             delivery = self._delivery = Delivery(self._line.session, agent)
             options: Any = {**self._options, "initial_model_settings": settings}
             self._up = True
-            await self._model.connect(options)
+            await answer_of(self._model.connect, options)
             self._up = True
             self._lost_early = False
             await delivery.open()
@@ -149,7 +150,7 @@ class Connections:
         self._up = False
         with contextlib.suppress(Exception):
             async with asyncio.timeout(self._config.get("close_timeout", CLOSE)):
-                await self._model.close()
+                await answer_of(self._model.close)
 
     def close(self) -> None:
         """Connect and deliver no more."""

@@ -46,7 +46,7 @@ class Conversation:
         self._known: dict[str, RealtimeItem] = {}
 
     def snapshot(self) -> list[RealtimeItem]:
-        """Return the items as a list of its own."""
+        """Return the items as they are now: none is edited later, and whoever hands them out copies them."""
         return list(self.items)
 
     def items_of(self, ids: Iterable[str]) -> list[RealtimeItem]:
@@ -55,6 +55,7 @@ class Conversation:
 
     def update(self, item: RealtimeItem) -> bool:
         """Take the newest word on an item, and return whether it was not known before."""
+        item = item.model_copy(deep=True)  # who told it, and whoever else heard it, may edit theirs
         if isinstance(item, RealtimeToolCallItem) and (secrets := self._secrets(item.name)):
             item = item.model_copy(update={"arguments": hidden_text(item.arguments, secrets)})
         before = self._known.get(item.item_id)
@@ -97,18 +98,14 @@ class Conversation:
 
     def said(self, item_id: str, delta: str, *, written: bool = False) -> str:
         """Add to what the model is saying, and return all of it so far."""
-        known = self._known.get(item_id)
-        if not isinstance(known, AssistantMessageItem):
-            known = AssistantMessageItem(item_id=item_id, status="in_progress", content=[])
-            self.update(known)
-        if not known.content:
-            known.content.append(AssistantText(text="") if written else AssistantAudio(transcript=""))
-        part = known.content[-1]
-        if isinstance(part, AssistantText):
-            part.text = (part.text or "") + delta
-            return part.text
-        part.transcript = (part.transcript or "") + delta
-        return part.transcript
+        if not isinstance(self._known.get(item_id), AssistantMessageItem):
+            self.update(AssistantMessageItem(item_id=item_id, status="in_progress", content=[]))
+        known = cast("AssistantMessageItem", self._known[item_id])
+        *before, part = known.content or [AssistantText(text="") if written else AssistantAudio(transcript="")]
+        said = "text" if isinstance(part, AssistantText) else "transcript"
+        whole: str = (getattr(part, said) or "") + delta
+        self._replace(known.model_copy(update={"content": [*before, part.model_copy(update={said: whole})]}))
+        return whole
 
     def answered(self, call_id: str, output: str) -> RealtimeToolCallItem | None:
         """Add a call's result to its item, and return it."""

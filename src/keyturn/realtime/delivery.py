@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 from ..core.call_ids import ROOT, is_below
 from ..core.items import Item
 from ..core.run import Call, Frame, Run
+from ..user_code import run_callback
 from .conversation import KEPT, kept_id, on_the_wire, output_text
 from .model_events import RealtimeModelToolCallEvent
 from .model_inputs import (
@@ -198,7 +199,9 @@ class Delivery:
                 continue
             self._told.add(asked)
             if self._session.words is not None:
-                await self._say(self._session.words(call.proposal.name, _own_call(run, call).proposal.label))
+                await self._say(
+                    run_callback(self._session.words, call.proposal.name, _own_call(run, call).proposal.label)
+                )
                 told = True
         if told:
             await self._raw("response.create")

@@ -23,6 +23,7 @@ from .session_events import (
     RealtimeHistoryUpdated,
     RealtimeRawModelEvent,
     RealtimeSessionEvent,
+    held,
 )
 
 #: So many events wait at most of those that can be dropped and of those that cannot, and so many bytes of either.
@@ -138,12 +139,12 @@ def _size(event: RealtimeSessionEvent) -> int:
     if isinstance(event, RealtimeAudio):
         return _BARE + len(event.audio.data)
     if isinstance(event, RealtimeHistoryUpdated):
-        return _BARE + 8 * len(event.history)
+        return _BARE + 8 * len(held(event, "history"))
     if isinstance(event, RealtimeRawModelEvent):
-        return _weight(event.data)
+        return _weight(held(event, "data"))
     if isinstance(event, RealtimeError):
         return _weight(event.error)
-    return _weight(event.item) if isinstance(event, RealtimeHistoryAdded) else _BARE
+    return _weight(held(event, "item")) if isinstance(event, RealtimeHistoryAdded) else _BARE
 
 
 def _weight(held: Any) -> int:

@@ -5,9 +5,13 @@ They are plain data that a session's history holds. What a provider's wire looks
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from copy import copy
+from dataclasses import is_dataclass
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from ..core.items import own_copy
 
 
 class Part(BaseModel):
@@ -168,3 +172,23 @@ def message_class(role: Any) -> Any:
     ('UserMessageItem', None)
     """
     return _MESSAGES.get(role) if isinstance(role, str) else None
+
+
+def own_part(value: Any) -> Any:
+    """Return an item, an event of a model, or a list of such, that shares nothing with `value` that can be edited.
+
+    >>> item = InputText(text="hi")
+    >>> own_part([item])[0] is item
+    False
+    """
+    if isinstance(value, Part):
+        return value.model_copy(deep=True)
+    if isinstance(value, list):
+        return [own_part(each) for each in cast("list[Any]", value)]
+    if not is_dataclass(value) or isinstance(value, type):
+        return own_copy(value)
+    made = copy(value)
+    for name, each in vars(value).items():
+        if isinstance(each, Part | list | dict):
+            setattr(made, name, own_part(each))
+    return made

@@ -9,11 +9,11 @@ from __future__ import annotations
 import abc
 import os
 from collections.abc import Awaitable, Callable
-from inspect import isawaitable
 from typing import Any, TypedDict
 
 from ..core.errors import KeyturnError, UserError
 from ..models.openai.defaults import OPENAI
+from ..user_code import answer_of
 from .config import RealtimeAudioFormat as RealtimeAudioFormat
 from .config import RealtimeSessionModelSettings
 from .model_events import RealtimeModelEvent as RealtimeModelEvent
@@ -103,9 +103,7 @@ async def get_api_key(key: ApiKey | None) -> str | None:
     >>> asyncio.run(get_api_key(lambda: "sk-test"))
     'sk-test'
     """
-    found: Any = key() if callable(key) else key
-    if isawaitable(found):
-        found = await found
+    found: Any = await answer_of(key) if callable(key) else key
     if found is None and key is None:
         return OPENAI.key or os.environ.get("OPENAI_API_KEY")
     if not isinstance(found, str) or not found:

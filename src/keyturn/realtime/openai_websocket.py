@@ -15,7 +15,9 @@ from typing import Any, cast
 from urllib.parse import urlencode
 
 from ..core.errors import UserError
+from ..user_code import answer_of
 from . import model_events as ev
+from .items import own_part
 from .model import RealtimeDisconnected, RealtimeModel, RealtimeModelConfig, RealtimeModelListener, get_api_key
 from .model_inputs import (
     RealtimeModelSendAudio,
@@ -277,7 +279,7 @@ class OpenAIRealtimeWebSocketModel(RealtimeModel):
     async def _tell(self, event: ev.RealtimeModelEvent) -> None:
         for listener in tuple(self._listeners):
             try:
-                await listener.on_event(event)
+                await answer_of(listener.on_event, own_part(event))  # one that edits it changes what no other hears
             except Exception:  # a listener's mistake must not keep the others, and the connection, from going on
                 log.exception("a listener of the realtime model failed on an event of type %r", event.type)
 

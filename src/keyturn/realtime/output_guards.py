@@ -10,6 +10,7 @@ from typing import Any
 from ..agents.context import RunContextWrapper
 from ..agents.guardrail import OutputGuardrail, OutputGuardrailResult
 from ..engine.logger import error_words, logger
+from ..user_code import answer_of
 
 # So many looks at once; what is said meanwhile is looked at next, all of it.
 _AT_ONCE = 8
@@ -74,7 +75,7 @@ class OutputGuards:
         tripped: list[OutputGuardrailResult] = []
         for guard in guards:
             try:
-                result = await guard.run(self._context, agent, text)
+                result = await answer_of(guard.run, self._context, agent, text)
             except Exception as error:  # what cannot be judged does not stop a conversation, and is not silent
                 logger.warning("output guardrail %r failed on what was said: %s", guard.get_name(), error_words(error))
                 self._failed(error)

@@ -21,6 +21,7 @@ from ..engine.attended import AttendedExecution
 from ..engine.facts.values import said_items
 from ..engine.states.state import RunState
 from ..engine.views.items import ToolApprovalItem
+from ..user_code import answer_of
 from .agent import RealtimeAgent
 from .beginning import Beginning
 from .config import RealtimeSessionModelSettings, RealtimeUserInput
@@ -30,7 +31,7 @@ from .deciding import SessionDecisions
 from .delivery import Session, waiting_message
 from .event_buffer import EventBuffer
 from .hearing import Hearing
-from .items import RealtimeItem
+from .items import RealtimeItem, own_part
 from .model import RealtimeDisconnected, RealtimeModel, RealtimeModelConfig, RealtimeModelListener
 from .model_events import RealtimeModelToolCallEvent
 from .model_inputs import (
@@ -172,8 +173,8 @@ class RealtimeSession(SessionDecisions):
 
     @property
     def history(self) -> list[RealtimeItem]:
-        """Return the conversation so far."""
-        return self._hearing.conversation.snapshot()
+        """Return the conversation so far, as a copy."""
+        return own_part(self._hearing.conversation.snapshot())
 
     @property
     def current_agent(self) -> Any:
@@ -298,7 +299,7 @@ class RealtimeSession(SessionDecisions):
             given: Any = event.user_input
             parts = [{"text": given}] if isinstance(given, str) else given["content"]
             self._hearing.sent("".join(part.get("text") or "" for part in parts))
-        await self._model.send_event(event)
+        await answer_of(self._model.send_event, event)
 
     # What its user does -------------------------------------------------------------------------------------------
 
@@ -394,6 +395,6 @@ class RealtimeSession(SessionDecisions):
                 await self._recorder.idle()
         frame = self._run.frames.get(ROOT)
         if end is not False and frame is not None and not frame.open:
-            said = [item for item in self.history if getattr(item, "role", "") == "assistant"]
+            said = [item for item in self._hearing.conversation.items if getattr(item, "role", "") == "assistant"]
             with contextlib.suppress(Conflict):
                 await self._drive.commit(cm.CloseRun(text_of(said[-1]) if said else None, []))

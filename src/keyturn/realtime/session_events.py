@@ -6,14 +6,51 @@ model says is passed on as it comes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from ..agents.context import RunContextWrapper
 from ..agents.guardrail import OutputGuardrailResult
 from ..engine.views.items import ToolApprovalItem
-from .items import RealtimeItem
+from .items import RealtimeItem, own_part
 from .model_events import RealtimeModelAudioEvent, RealtimeModelEvent
+
+C = TypeVar("C", bound=type)
+
+
+class _OwnCopy:
+    """Gives the reader of an event a copy of what it holds, made when it is first read: an edit reaches no record."""
+
+    def __init__(self, name: str) -> None:
+        self._held, self._copied = f"_held_{name}", f"_copied_{name}"
+
+    def __get__(self, event: Any, _owner: type) -> Any:
+        kept: dict[str, Any] = event.__dict__
+        if self._copied not in kept:
+            kept[self._copied] = own_part(kept[self._held])
+        return kept[self._copied]
+
+    def __set__(self, event: Any, value: Any) -> None:
+        kept: dict[str, Any] = event.__dict__
+        kept[self._held] = value
+        kept.pop(self._copied, None)
+
+
+def _copied(name: str) -> Callable[[C], C]:
+    """Let an event hand out one of its fields as a copy."""
+
+    def made(event: C) -> C:
+        setattr(event, name, _OwnCopy(name))
+        return event
+
+    return made
+
+
+def held(event: Any, name: str) -> Any:
+    """Return what an event holds under a name, without a copy: it is only looked at."""
+    kept: dict[str, Any] = event.__dict__
+    return kept[f"_held_{name}"]
 
 
 @dataclass
@@ -108,6 +145,7 @@ class RealtimeToolApprovalDecided:
     type: Literal["tool_approval_decided"] = "tool_approval_decided"
 
 
+@_copied("data")
 @dataclass
 class RealtimeRawModelEvent:
     """Tells an event of the model as it is."""
@@ -157,6 +195,7 @@ class RealtimeError:
     type: Literal["error"] = "error"
 
 
+@_copied("item")
 @dataclass
 class RealtimeHistoryAdded:
     """Tells of a new item of the conversation."""
@@ -166,6 +205,7 @@ class RealtimeHistoryAdded:
     type: Literal["history_added"] = "history_added"
 
 
+@_copied("history")
 @dataclass
 class RealtimeHistoryUpdated:
     """Tells the conversation as it is now."""

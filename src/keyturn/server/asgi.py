@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -14,13 +13,17 @@ from starlette.types import ASGIApp
 
 from ..app import App
 from .api.v1 import api_of
-from .guard import Guard
+from .contained import ContainedRequests
+from .forms import FormRefused
+from .guard import Guard, TooLong, TooSlow
 from .identity import routes as entering
-from .identity.entrance import Entrance, too_many
-from .limits import Limiter, Limits, TooMany
+from .identity.entrance import Entrance, too_many, too_much
+from .limiter import Limiter
+from .limits import Limits, TooMany
 from .live import Live
 from .opening import Opening
 from .places import StreamPlaces
+from .reading_logs import LogReaders
 from .settings import ServerSettings
 from .visitor import Visitor
 from .web import routes as pages
@@ -42,8 +45,8 @@ def serve(app: App, settings: ServerSettings | None = None) -> Guard:
 
 
 def limited(api: FastAPI) -> ASGIApp:
-    """Return the routes of an app behind the limits on how often one address asks."""
-    return Limiter(api, api.state.settings, api.state.limits)
+    """Return the routes of an app behind the limits on how often somebody asks."""
+    return Limiter(api, api.state.app, api.state.settings, api.state.limits)
 
 
 def face(app: App, settings: ServerSettings) -> FastAPI:
@@ -66,17 +69,21 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
         openapi_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
+    api.add_middleware(ContainedRequests)
     api.state.app = app
     api.state.settings = settings
     api.state.live = live
     api.state.limits = Limits()
     api.state.places = StreamPlaces()
-    api.state.busy = asyncio.Semaphore(1)
     api.state.entrance = Entrance(app, settings, api.state.limits, _drawn)
-    api.mount("/v1", api_of(app, settings, live, api.state.limits))
+    api.state.readers = LogReaders()
+    api.mount("/v1", api_of(app, settings, live, api.state.limits, api.state.readers))
     api.include_router(entering.router)
     api.include_router(pages.router)
     api.add_exception_handler(TooMany, too_many)
+    api.add_exception_handler(TooLong, too_much)
+    api.add_exception_handler(TooSlow, too_much)
+    api.add_exception_handler(FormRefused, too_much)
     api.add_exception_handler(Elsewhere, elsewhere)
     api.add_exception_handler(Barred, barred)
     api.mount("/static", static_files())

@@ -18,7 +18,8 @@ from ..core.errors import (
     UserError,
 )
 from ..core.people import ProofRefused
-from .reading_logs import TookTooLong
+from ..directory.bounds import LimitReached
+from .reading_logs import AtWork, TookTooLong
 
 
 class Refused(NamedTuple):
@@ -40,8 +41,10 @@ _STATUS: tuple[tuple[type[Exception], int, str], ...] = (
     (ProofRefused, 403, "proof"),
     (NotAllowed, 403, "not_allowed"),
     (BadJson, 422, "bad_json"),
+    (LimitReached, 422, "limit"),
     (UserError, 422, "bad_request"),
     (TookTooLong, 503, "too_long"),
+    (AtWork, 429, "too_many"),
     (StorageError, 503, "storage"),
     (KeyturnError, 400, "refused"),
 )

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import hmac
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
-from starlette.datastructures import FormData
+from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 
-from ..core.errors import NotAllowed
+from ..core.errors import KeyturnError, NotAllowed
 from .visitor import Visitor
 
 FIELD = "form_mark"
 _MOST_FIELDS = 400
 
 
+class FormRefused(KeyturnError):
+    """Raised for a form that no page of ours sends; it was not read.
+
+    >>> issubclass(FormRefused, KeyturnError)
+    True
+    """
+
+
 async def form_of(request: Request) -> FormData:
-    """Return the fields of a posted form, which brings no files; read once, it is at hand again."""
-    return await request.form(max_fields=_MOST_FIELDS, max_files=0)
+    """Return the fields of a posted form; how many they are is counted before any of them is read."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    body = await request.body()
+    if not body:
+        return FormData()
+    if kind != "application/x-www-form-urlencoded":
+        raise FormRefused("a form is sent as application/x-www-form-urlencoded")
+    if body.count(b"&") >= _MOST_FIELDS:
+        raise FormRefused(f"a form has at most {_MOST_FIELDS} fields")
+    fields: list[tuple[str, str | UploadFile]] = [*parse_qsl(body.decode("latin-1"), keep_blank_values=True)]
+    return FormData(fields)
 
 
 def text_in(form: FormData, name: str) -> str:

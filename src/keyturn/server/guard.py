@@ -17,6 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .settings import ServerSettings
 
 _LARGEST_HEAD = 32_768
+_MOST_HEADERS = 100
+_MOST_PARAMETERS = 200  # of a query, and cookies: each is an object before anybody is known
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -67,8 +69,8 @@ class Guard:
     def refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Return the status and the words by which a request is refused; None for one that may pass."""
         headers = _Headers(scope)
-        if headers.size > _LARGEST_HEAD:  # the parser bounds only what comes in pieces
-            return 431, f"the headers of a request have at most {_LARGEST_HEAD} bytes"
+        if (refused := _too_much(scope, headers)) is not None:
+            return refused
         hosts = headers.all(b"host")
         if len(hosts) != 1 or not self.knows_host(hosts[0]):
             return 421, "this server is not reached by that name; `hosts` of its settings says by which it is"
@@ -104,6 +106,19 @@ class Guard:
             await send(message)
 
         return sent
+
+
+def _too_much(scope: Scope, headers: _Headers) -> tuple[int, str] | None:
+    """Refuse a head of more parts than a request of ours has, before any of it is parsed."""
+    if headers.size > _LARGEST_HEAD:  # the parser bounds only what comes in pieces
+        return 431, f"the headers of a request have at most {_LARGEST_HEAD} bytes"
+    if len(scope["headers"]) > _MOST_HEADERS:
+        return 431, f"a request has at most {_MOST_HEADERS} headers"
+    if headers.one(b"cookie").count(";") >= _MOST_PARAMETERS:
+        return 431, f"a request has at most {_MOST_PARAMETERS} cookies"
+    if scope.get("query_string", b"").count(b"&") >= _MOST_PARAMETERS:
+        return 400, f"a query has at most {_MOST_PARAMETERS} parameters"
+    return None
 
 
 class _Headers:

@@ -1,32 +1,30 @@
 """Limit how often something is tried, by person and by address, in a memory of a fixed size.
 
 Who is counted is kept as one of so many buckets, chosen with a key of this process: no list of names grows, and nobody
-can aim at the bucket of somebody else.
+can aim at the bucket of somebody else. What is counted of people has buckets apart from what is counted of addresses,
+of which a stranger can have very many.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import secrets
 import time
-from typing import Any
 
-from limits import RateLimitItem, parse
+from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute, parse
 from limits.storage import MemoryStorage
 from limits.strategies import SlidingWindowCounterRateLimiter
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-from .address import client_of, network_of
-from .settings import ServerSettings
 
 _BUCKETS = 1 << 16
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
-#: Changes by one address, and answers "there is no such thing" to one person.
+#: Changes by one address that is not logged in; by one person, by their logins and by their tokens; and answers "there
+#: is no such thing" to one token or login.
 CHANGES = parse("600 per minute")
-MISSES = parse("60 per minute")
+BY_PERSON = RateLimitItemPerMinute(600, namespace="person")
+MISSES = RateLimitItemPerMinute(60, namespace="person")
+#: What one person notes beside requests, such as looks, claims and what they put off: each is a line of a run's log.
+MARKS = RateLimitItemPerHour(2_000, namespace="person")
 
 
 class TooMany(Exception):
@@ -80,45 +78,3 @@ class Limits:
     def _bucket(self, rule: RateLimitItem, who: tuple[str, ...]) -> str:
         text = json.dumps([repr(rule), *who]).encode()
         return str(int.from_bytes(hashlib.blake2b(text, key=self._key, digest_size=8).digest()) % _BUCKETS)
-
-
-class Limiter:
-    """Wraps an ASGI app, and refuses an address that changes too much.
-
-    It counts how often somebody who logged in is told that there is no such thing: whoever reads who they are refuses
-    them. Nobody else is told of anything but logins.
-    """
-
-    def __init__(self, app: ASGIApp, settings: ServerSettings, limits: Limits) -> None:
-        self._app = app
-        self._settings = settings
-        self._limits = limits
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request of an address that has not asked too much."""
-        if scope["type"] != "http":
-            return await self._app(scope, receive, send)
-        who = network_of(client_of(scope, self._settings.proxies))
-        asker = scope["keyturn_asker"] = {"person": ""}
-        try:
-            if scope["method"] not in _SAFE:
-                self._limits.spend(CHANGES, who)
-        except TooMany as many:
-            return await _refuse(send, many)
-
-        async def counted(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] == 404 and asker["person"]:
-                with contextlib.suppress(TooMany):  # the next one is refused
-                    self._limits.spend(MISSES, asker["person"])
-            await send(message)
-
-        await self._app(scope, receive, counted)
-        return None
-
-
-async def _refuse(send: Send, many: TooMany) -> None:
-    body = json.dumps({"error": {"kind": "too_many", "message": str(many)}}).encode()
-    headers: list[Any] = [(b"content-type", b"application/json"), (b"retry-after", str(many.after).encode())]
-    headers.append((b"content-length", str(len(body)).encode()))
-    await send({"type": "http.response.start", "status": 429, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

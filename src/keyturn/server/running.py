@@ -61,6 +61,11 @@ class Address:
         return self.secure or self.certificate is not None or self.public_url.startswith("https://")
 
     @property
+    def proxied(self) -> bool:
+        """Return whether people reach it by https and it speaks plain http: a proxy stands in between."""
+        return self.encrypted and self.certificate is None
+
+    @property
     def public(self) -> bool:
         """Return whether others than this machine can reach it."""
         if self.host == "localhost":

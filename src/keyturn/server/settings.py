@@ -71,7 +71,8 @@ class ServerSettings:
     A request has at most `body_limit` bytes, and they come within `body_seconds`.
 
     `passwords` says whether people may log in by one, and `oidc` by which provider besides. `proxies` are the networks
-    of proxies that are trusted to say, in `X-Forwarded-For`, who asked them; of any other that header is not looked at.
+    of proxies that are trusted to say, in `X-Forwarded-For` or `Forwarded`, who asked them; of any other these headers
+    are not looked at.
 
     >>> ServerSettings().hosts
     ('localhost', '127.0.0.1', '[::1]')
@@ -95,6 +96,8 @@ class ServerSettings:
             raise UserError("session= is how long a login lasts, from ten minutes to a month (30 days)")
         for proxy in self.proxies:
             try:
-                ip_network(proxy)
+                network = ip_network(proxy)
             except ValueError:
                 raise UserError(f"proxies= are networks such as '10.0.0.0/8', or addresses; not {proxy!r}") from None
+            if not network.prefixlen:
+                raise UserError(f"proxies= would trust every address ({proxy}), so that any client can name another")

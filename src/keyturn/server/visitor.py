@@ -19,6 +19,8 @@ from ..directory.state import ADMIN, Directory, Person
 from .limits import MISSES
 
 COOKIE = "keyturn_session"
+#: Where a request keeps who was found to make it, before its route asked.
+FOUND = "keyturn_visitor"
 
 
 class Visitor(NamedTuple):
@@ -51,10 +53,19 @@ class Visitor(NamedTuple):
 
 async def visitor_of(app: App, request: HTTPConnection) -> Visitor | None:
     """Return who makes a request, or None for nobody that is known: a wrong token is not explained."""
+    known: Visitor | None = request.scope.pop(FOUND, None)  # good once: who asks anew is looked up anew
+    visitor = known or await recognized(app, request, secure=_secure(request))
+    if visitor is not None:
+        _counted(request, visitor.login.token)
+    return visitor
+
+
+async def recognized(app: App, request: HTTPConnection, *, secure: bool) -> Visitor | None:
+    """Look up who makes a request, and count nothing."""
     header = request.headers.get("authorization", "")
     kind, _, given = header.partition(" ")
     bears = kind.lower() == "bearer"
-    token = given.strip() if bears else request.cookies.get(cookie_name(request), "")
+    token = given.strip() if bears else request.cookies.get(session_cookie(request, secure=secure), "")
     if not token or (header and not bears):
         return None
     try:
@@ -66,32 +77,37 @@ async def visitor_of(app: App, request: HTTPConnection) -> Visitor | None:
     issued = directory.tokens.get(login.token)
     if person is None or issued is None or bool(issued.session) == bears:
         return None
-    _counted(request, person.id)
     via = "token" if bears else "session"
     return Visitor(login, person, directory.roles_of(person.id), via, form_mark(token), directory)
 
 
-def _counted(request: HTTPConnection, person: str) -> None:
-    """Say whose misses are counted from now on, or raise `TooMany` for somebody who guesses at ids."""
+def _counted(request: HTTPConnection, token: str) -> None:
+    """Say whose misses are counted from now on, or raise `TooMany` for a token or a login that guesses at ids."""
     asker = request.scope.get("keyturn_asker")
     if asker is not None:
-        asker["person"] = person
-        request.app.state.limits.stop(MISSES, person)
+        asker["token"] = token
+        request.app.state.limits.stop(MISSES, token)
+
+
+def _secure(request: HTTPConnection) -> bool:
+    settings = getattr(request.app.state, "settings", None)
+    return settings is not None and settings.secure
 
 
 def cookie_name(request: HTTPConnection) -> str:
+    """Return the name of the session's cookie of the server that serves a request."""
+    return session_cookie(request, secure=_secure(request))
+
+
+def session_cookie(request: HTTPConnection, *, secure: bool) -> str:
     """Return the name of the session's cookie, which keeps it to this very host where people come by https.
 
     A browser takes a name that begins with `__Host-` from no other host of the same domain.
     """
-    settings = getattr(request.app.state, "settings", None)
-    if settings is None or not settings.secure:
+    if not secure:
         return COOKIE
-    return (
-        f"__Secure-{COOKIE}"
-        if request.scope.get("keyturn_root", request.scope.get("root_path"))
-        else f"__Host-{COOKIE}"
-    )
+    root = request.scope.get("keyturn_root", request.scope.get("root_path"))
+    return f"__Secure-{COOKIE}" if root else f"__Host-{COOKIE}"
 
 
 def form_mark(token: str) -> str:

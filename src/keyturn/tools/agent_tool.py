@@ -7,13 +7,13 @@ run, so that what waits inside, at any depth, waits on the one run. Nothing here
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from inspect import isawaitable
 from typing import Any, ClassVar, NoReturn, TypedDict, Unpack, cast
 
 from ..core.errors import UserError
 from ..core.items import own_copy
 from ..core.preview import Preview, Text
 from ..core.settable import unexpected
+from ..user_code import answer_of
 from .agent_tool_rules import AGENT_TOOL_RULES, InputBuilder, described_input
 from .agent_tool_rules import StructuredToolInputBuilderOptions as StructuredToolInputBuilderOptions
 from .base import Delegate, InvalidArguments, NeedsApproval, Prepared
@@ -122,8 +122,8 @@ class AgentTool(FunctionTool):
         if self.plain:
             return Delegate(self.agent, params["input"], self.max_turns)
         asked = own_copy(schema) if self.include_input_schema else None
-        built = self.input_builder({"params": params, "summary": schema.get("description"), "json_schema": asked})
-        return Delegate(self.agent, await built if isawaitable(built) else built, self.max_turns)
+        given = {"params": params, "summary": schema.get("description"), "json_schema": asked}
+        return Delegate(self.agent, await answer_of(self.input_builder, given), self.max_turns)
 
     def preview(self, params: Any) -> Preview:
         """Show the text that the nested agent would get, or its structured input."""

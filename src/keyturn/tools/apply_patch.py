@@ -19,6 +19,7 @@ from ..core.items import Item, own_copy
 from ..core.preview import Block, Preview, Text
 from ..core.settable import TEXT, Rule, made_by, must
 from ..core.strict import parse
+from ..user_code import answer_of, awaited, run_callback
 from .base import TOOL_RULES, InvalidArguments, NeedsApproval, Prepared, Tool, ToolProblem, plain_preview
 from .functions.path_arguments import plain_path
 from .patches import unified_diff, v4a
@@ -120,6 +121,12 @@ class ApplyPatchTool(Tool):
         told = {"kind": self.kind, "name": self.name, "description": self.description}
         return {**told, "root": root, "editor": identity(self.editor)}
 
+    @property
+    def argument_schema(self) -> dict[str, Any]:
+        """Return the schema of one operation, as policies compare it: a patch of several is a list of them."""
+        fields = {"type": {"enum": list(_TYPES)}, **{name: {"type": "string"} for name in _FIELDS[1:]}}
+        return {"type": "object", "properties": fields, "additionalProperties": False}
+
     def provider_tool(self) -> dict[str, Any]:
         """Return the tool's definition for a provider that knows such calls."""
         return {"type": "apply_patch"}
@@ -197,9 +204,8 @@ class ApplyPatchTool(Tool):
         try:
             method = self._method(operation)
             if inspect.iscoroutinefunction(method):
-                return _result_of(await method(operation), "completed")
-            answer: Any = await asyncio.to_thread(method, operation)
-            return _result_of(await answer if inspect.isawaitable(answer) else answer, "completed")
+                return _result_of(await answer_of(method, operation), "completed")
+            return _result_of(await awaited(await asyncio.to_thread(run_callback, method, operation)), "completed")
         except ToolProblem as error:
             return ApplyPatchResult("failed", str(error))
         except Exception:
@@ -232,8 +238,7 @@ async def _any_asks(needs_approval: Callable[..., Any], context: Any, subject: A
     asked = cast("list[ApplyPatchOperation]", subject if isinstance(subject, list) else [subject])
     made = [ApplyPatchOperation("create_file", one.move_to) for one in asked if one.move_to]
     for operation in [*asked, *made]:
-        answer = needs_approval(context, operation, call_id)
-        answer = await answer if inspect.isawaitable(answer) else answer
+        answer = await answer_of(needs_approval, context, operation, call_id)
         if answer is not False:
             break
     return answer

@@ -12,7 +12,6 @@ import asyncio
 import base64
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from inspect import isawaitable
 from typing import Any, ClassVar, Literal, cast
 from weakref import WeakKeyDictionary
 
@@ -21,6 +20,7 @@ from ..core.errors import UserError
 from ..core.items import Item, RawItem
 from ..core.preview import Json, Preview, Text
 from ..core.settable import CALLBACK, Rule, one_of, own_of, refused
+from ..user_code import answer_of
 from .base import TOOL_RULES, InvalidArguments, NeedsApproval, OutcomeUnknown, Prepared, Tool, ToolProblem
 from .computer_actions import read_actions
 from .context import RunContextWrapper
@@ -265,7 +265,7 @@ class ComputerTool(Tool):
     async def _asks(self, context: Any, params: Any, label: str) -> Any:
         if params["pending_safety_checks"]:
             return True
-        return await _awaited(self._own(context, params, label)) if callable(self._own) else self._own
+        return await answer_of(self._own, context, params, label) if callable(self._own) else self._own
 
     async def _decide(self, context: Any, item: Any) -> Any:
         """Return what `on_safety_check` says of all checks together, None where it leaves that to a person."""
@@ -278,7 +278,7 @@ class ComputerTool(Tool):
     async def _acknowledged(self, context: Any, item: Any, check: Item) -> Any:
         assert self.on_safety_check is not None
         data = ComputerToolSafetyCheckData(context, item.agent, RawItem(item.raw_item), RawItem(check))
-        return await _awaited(self.on_safety_check(data))
+        return await answer_of(self.on_safety_check, data)
 
     async def _do(self, action: Item) -> None:
         given = {name: value for name, value in action.items() if name != "type"}
@@ -286,12 +286,12 @@ class ComputerTool(Tool):
             return
         if action["type"] == "drag":
             given["path"] = [(point["x"], point["y"]) for point in given["path"]]
-        await _awaited(getattr(self.computer, action["type"])(**given))
+        await answer_of(getattr(self.computer, action["type"]), **given)
 
     async def _screenshot(self) -> str:
         """Return a data URL of the screen, whichever way the computer gives it."""
         try:
-            taken = await _awaited(self.computer.screenshot())
+            taken = await answer_of(self.computer.screenshot)
             if isinstance(taken, bytes):
                 taken = base64.b64encode(taken).decode()
             if not isinstance(taken, str) or not taken:
@@ -299,10 +299,6 @@ class ComputerTool(Tool):
         except Exception as error:
             raise ToolProblem("The actions were done, but the computer gave no picture of its screen.") from error
         return taken if _is_picture(taken) else PNG + taken
-
-
-async def _awaited(value: Any) -> Any:
-    return await value if isawaitable(value) else value
 
 
 def _screen(computer: Any) -> Item:

@@ -7,7 +7,6 @@ with one text, and what comes back is the same call.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from inspect import isawaitable
 from typing import Any, ClassVar, cast
 
 from ..core.digest import canonical
@@ -16,6 +15,7 @@ from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Command, Preview, Text
 from ..core.settable import TEXT, Rules, must
+from ..user_code import answer_of
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool
 from .context import ToolContext
 from .functions.options import INVOKER, IsEnabled
@@ -111,6 +111,11 @@ class CustomTool(Tool):
         field = {"type": "string", "description": said}
         return {"type": "object", "properties": {"input": field}, "required": ["input"], "additionalProperties": False}
 
+    @property
+    def argument_schema(self) -> dict[str, Any]:
+        """Return the schema of the free-form text: there are no arguments to compare by name."""
+        return {"type": "string"}
+
     def provider_tool(self) -> Item:
         """Return the tool's definition for the Responses API."""
         made: Item = {"type": "custom", "name": self.name, "description": self.description}
@@ -142,8 +147,7 @@ class CustomTool(Tool):
     async def invoke(self, context: Any, prepared: Prepared) -> Any:
         """Run the tool on the text."""
         context.tool_arguments = prepared.params
-        result = self.on_invoke_tool(context, prepared.params)
-        return await result if isawaitable(result) else result
+        return await answer_of(self.on_invoke_tool, context, prepared.params)
 
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
         """Return the result, of the type that goes with the call."""

@@ -7,13 +7,13 @@ may run is not decided here: `needs_approval` is only kept for the gate.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from inspect import isawaitable
 from typing import Any, ClassVar, cast
 
 from ..core.errors import ToolTimeoutError, UserError
 from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Command, Diff, Json, Preview, Text, redact
+from ..user_code import answer_of, class_name, run_callback
 from .base import NeedsApproval, OutcomeUnknown, Prepared, Tool, ToolProblem
 from .context import ToolContext
 from .function_rules import FUNCTION_RULES
@@ -135,13 +135,9 @@ class FunctionTool(Tool):
 
     async def invoke(self, context: Any, prepared: Prepared) -> Any:
         """Run the function, within its timeout where it has one."""
-        try:
-            if self.timeout_seconds is None:
-                return await self._run(context, prepared.text)
-            return await self._in_time(context, prepared.text, self.timeout_seconds)
-        except SystemExit as error:
-            # A tool ends its own call at most, never the process that runs other people's calls.
-            raise RuntimeError(f"tool {self.name!r} tried to end the process") from error
+        if self.timeout_seconds is None:
+            return await self._run(context, prepared.text)
+        return await self._in_time(context, prepared.text, self.timeout_seconds)
 
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
         """Return the call's result as the model reads it."""
@@ -161,18 +157,17 @@ class FunctionTool(Tool):
         if self._preview is None:
             return Preview((Json(shown),))
         try:
-            return _preview_of(self._preview(own_copy(shown)))
+            return _preview_of(run_callback(self._preview, own_copy(shown)))
         except Exception as error:
             # A broken preview must neither hide the call nor let it pass: the arguments are always there to show.
-            note = f"This tool's own preview failed ({type(error).__name__}); these are its arguments."
+            note = f"This tool's own preview failed ({class_name(error)}); these are its arguments."
             return Preview((Text(note), Json(shown)))
 
     async def _run(self, context: Any, text: str) -> Any:
         invoker = self.on_invoke_tool
         if isinstance(invoker, BoundFunction):
             return await invoker.call(context, text)
-        result = invoker(context, text)
-        return await result if isawaitable(result) else result
+        return await answer_of(invoker, context, text)
 
     async def _in_time(self, context: Any, text: str, seconds: float) -> Any:
         import asyncio  # here for the same reason as in `bound`

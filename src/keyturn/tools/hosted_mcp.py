@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from inspect import isawaitable
 from typing import Any, ClassVar, NotRequired, TypedDict, cast
 
 from ..core.digest import canonical
@@ -18,6 +17,7 @@ from ..core.exact_text import is_exact
 from ..core.items import Item, RawItem, own_copy
 from ..core.preview import Json, Preview, Text
 from ..core.settable import CALLBACK, Rule, refused, then
+from ..user_code import answer_of
 from .base import InvalidArguments, Prepared, Tool
 from .context import RunContextWrapper
 from .functions.structured import any_object
@@ -167,8 +167,7 @@ class HostedMCPTool(Tool):
 
     async def _ask(self, context: Any, item: Any) -> Any:
         assert self.on_approval_request is not None
-        answer = self.on_approval_request(MCPToolApprovalRequest(context, RawItem(item.raw_item)))
-        return await answer if isawaitable(answer) else answer
+        return await answer_of(self.on_approval_request, MCPToolApprovalRequest(context, RawItem(item.raw_item)))
 
 
 def _check_config(config: Mapping[str, Any]) -> None:

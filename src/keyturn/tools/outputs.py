@@ -12,6 +12,7 @@ from hashlib import sha256
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from ..core.items import Item
+from ..user_code import class_name, run_callback
 
 MAX_TEXT = 1 << 20
 MAX_DATA = 32 << 20
@@ -134,10 +135,10 @@ def readable(text: str) -> str:
 
 def _text(value: object) -> str:
     try:
-        return readable(str(value))
+        return readable(run_callback(str, value))
     except Exception as error:
         # The tool has acted: the model must hear so, whatever became of the value.
-        return f"The tool ran, but what it returned has no text ({type(value).__name__}: {type(error).__name__})."
+        return f"The tool ran, but what it returned has no text ({type(value).__name__}: {class_name(error)})."
 
 
 def _parts(value: Any) -> list[dict[str, str]] | None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
-from inspect import isawaitable, iscoroutinefunction
+from inspect import iscoroutinefunction
 from typing import Any, Literal, cast
 
+from ..user_code import answer_of, awaited
 from .base import InvalidArguments
 from .functions.bound import in_worker
 
@@ -197,6 +198,5 @@ def _name_of(executor: Any) -> str:
 async def asked(executor: Callable[..., Any], request: Any) -> Any:
     """Call an executor and return its answer; a plain function runs in a thread, so that it blocks nobody."""
     if iscoroutinefunction(executor) or iscoroutinefunction(executor.__call__):
-        return await executor(request)
-    answer = await in_worker(executor, [request], {})
-    return await answer if isawaitable(answer) else answer
+        return await answer_of(executor, request)
+    return await awaited(await in_worker(executor, [request], {}))

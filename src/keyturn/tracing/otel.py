@@ -15,6 +15,7 @@ from typing import Any, cast
 from opentelemetry import trace as otel
 
 from .._version import __version__
+from ..user_code import contained
 from .base import NoSpan, Span
 
 _PLAIN = (bool, int, float)
@@ -96,7 +97,8 @@ class OtelTracer:
 @contextmanager
 def _harmless() -> Generator[None]:
     try:
-        yield
+        with contained:
+            yield
     except Exception:
         _LOG.warning("a span could not be told; the run goes on", exc_info=True)
 

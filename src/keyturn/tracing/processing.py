@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..core.errors import UserError
+from ..user_code import run_callback
 from .base import NoSpan, Tracer, trace_of
 from .base import Span as TracerSpan
 from .processor_interface import TracingProcessor
@@ -248,7 +249,7 @@ def _shutdown() -> None:
 def _each(method: str, *about: Any) -> None:
     for processor in _Processors.heard:
         try:
-            getattr(processor, method)(*about)
+            run_callback(getattr(processor, method), *about)
         except Exception:
             _LOG.warning("%s of a trace processor raised; the run goes on", method, exc_info=True)
 

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, TextIO
 
+from ..user_code import run_callback
 from .export import BackendSpanExporter
 from .processing import add_trace_processor, is_heard
 from .processor_interface import TracingExporter, TracingProcessor
@@ -141,7 +142,7 @@ class BatchTraceProcessor(TracingProcessor):
         with self._exporting:
             while batch := self._taken():
                 try:
-                    self._exporter.export(batch)
+                    run_callback(self._exporter.export, batch)
                 except Exception:
                     _LOG.warning("%d spans could not be exported", len(batch), exc_info=True)
 

@@ -22,6 +22,8 @@ class PersonSeen(msgspec.Struct, frozen=True):
     groups: list[str]
     addresses: dict[str, str] | None
     settings: dict[str, Any] | None
+    #: On which channels the address waits to be confirmed.
+    unconfirmed: list[str] | None = None
 
     @classmethod
     def of(cls, directory: Directory, person: Person, *, closely: bool) -> PersonSeen:
@@ -35,6 +37,7 @@ class PersonSeen(msgspec.Struct, frozen=True):
             sorted(person.groups),
             dict(person.addresses) if closely else None,
             dict(person.settings) if closely else None,
+            sorted(person.unconfirmed) if closely else None,
         )
 
 

@@ -54,7 +54,7 @@ class Fork(Said, frozen=True, kw_only=True):
 
 
 class Resume(Said, frozen=True, kw_only=True):
-    """Resumes a run that failed."""
+    """Resumes a run that failed or was set aside."""
 
     max_turns: Count | None = None
 
@@ -247,7 +247,15 @@ class Address(Said, frozen=True, kw_only=True):
 
     person: Line
     channel: Line
-    address: Annotated[str, msgspec.Meta(max_length=200)]
+    address: Annotated[str, msgspec.Meta(max_length=1_000)]
+
+
+class ConfirmAddress(Said, frozen=True, kw_only=True):
+    """Confirms a person's address on a channel, with the code that was sent there; an administrator needs none."""
+
+    person: Line
+    channel: Line
+    code: Annotated[str, msgspec.Meta(max_length=40)] = ""
 
 
 class Mute(Said, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from ..core.encodable import in_milliseconds, moment
 from ..core.request import Request
 from ..journal.rows import GrantRow, RequestRow, RunRow
 
-Status = Literal["queued", "running", "waiting", "finished", "failed", "cancelled", "erased", "damaged"]
+Status = Literal["queued", "running", "waiting", "finished", "failed", "set_aside", "cancelled", "erased", "damaged"]
 
 
 _GRANT = ("id", "run", "tool", "agent", "uses", "revoked", "damaged")

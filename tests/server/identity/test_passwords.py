@@ -14,6 +14,7 @@ from keyturn.server.identity import attempts
 from keyturn.server.identity.passwords import Passwords, refuse_weak
 from keyturn.server.limits import Limits, TooMany
 from tests.server.identity.door import PASSWORD, QUICK, Door
+from tests.waiting import turns_of_the_loop
 
 NEW = "a quite different sentence"
 
@@ -192,6 +193,11 @@ async def test_the_event_loop_goes_on_and_few_are_compared_at_once() -> None:
     assert not await passwords.fits("nonsense", PASSWORD)
     results = await asyncio.gather(*(passwords.fits(hashed, "x") for _ in range(60)), return_exceptions=True)
     assert sum(isinstance(result, TooMany) for result in results) == 20
+    strangers = [asyncio.create_task(passwords.fits(hashed, "x")) for _ in range(45)]
+    await turns_of_the_loop(2)
+    assert await passwords.fits(hashed, PASSWORD, known=True), "strangers from ever so many addresses leave room"
+    refused = await asyncio.gather(*strangers, return_exceptions=True)
+    assert sum(isinstance(result, TooMany) for result in refused) == 5
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,9 @@ from ...core import events as ev
 from ...core.call_ids import is_below
 from ...core.digest import canonical
 from ..calls import AuditedCall, Broken, request_name
-from ..deciders import agree, objection, quorum, takes_people, whose_word
+from ..deciders import agree, objection, quorum, takes_people
 from ..grants import GRANT
+from ..voices import heard
 from .calls import CallBook
 
 #: The policy with which a trace is to be checked: everything that runs takes an approval of its own.
@@ -63,7 +64,7 @@ class Trace:
         self, run: str, shown: Mapping[str, Any] | None = None, executed: Mapping[str, Sequence[Any]] | None = None
     ) -> None:
         self._book = CallBook(run)
-        self._run = run
+        self._run = self._bound_to = run  # another in the lines that a fork copied
         self._shown = dict(shown or {})
         self._executed = {key: list(values) for key, values in (executed or {}).items()}
         self._actions: dict[str, _Action] = {}
@@ -86,7 +87,11 @@ class Trace:
         return [*self._found, *last]
 
     def _take(self, event: ev.AnyEvent) -> None:
-        if isinstance(event, ev.ReplyRecorded):
+        if isinstance(event, ev.RunStarted):
+            self._bound_to = event.copied_from or self._run
+        elif isinstance(event, ev.RunForked):
+            self._bound_to = event.run
+        elif isinstance(event, ev.ReplyRecorded):
             for call in [call for name, call in self._book.calls.items() if name not in self._actions]:
                 self._proposed(call)
         elif isinstance(event, ev.FrameClosed | ev.RunCancelled | ev.DrillEnded):
@@ -230,9 +235,9 @@ class Trace:
     def _stands(self, call: AuditedCall, made: ev.Decision, wait: str) -> bool:
         """Return whether a call's terms accept a decision, and it is for the bytes that were asked about."""
         try:
-            bound = made.digest == call.digest(self._run)
+            bound = made.digest == call.digest(self._bound_to)
             if made.args is not None:
-                bound = bound and made.runs == call.edit_digest(self._run, made.args, made.basis)
+                bound = bound and made.runs == call.edit_digest(self._bound_to, made.args, made.basis)
         except Broken:
             return False
         return bound and self._accepted(call, made, wait)
@@ -247,8 +252,8 @@ class Trace:
         if objection(call.terms, made.decider, self._book.requester, made.proof):
             return False
         agreeing = {by: vote for by, vote in call.votes.items() if agree(vote, made)} | {made.by or "": made}
-        voices = {whose_word(vote) for vote in agreeing.values()}
-        return wait == "asking" or len(voices) >= quorum(call.terms, made.verdict)
+        voices = heard(vote.decider for vote in agreeing.values())
+        return wait == "asking" or voices >= quorum(call.terms, made.verdict)
 
     def _granted(self, call: AuditedCall, name: str) -> bool:
         """Return whether a grant is there, is about the call's tool and approves it, and has not run out."""

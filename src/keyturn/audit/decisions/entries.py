@@ -16,20 +16,24 @@ from ...core import events as ev
 from ...core.digest import canonical
 from ...core.drills import word_of
 from ...core.encodable import Encodable, moment
+from ...render.verdicts import asks_more, rechecked, verdict_of
 from ..calls import AuditedCall, request_name
 from .calls import CallBook
 
-What = Literal["decision", "vote", "verdict", "review", "drill", "grant", "revocation", "cancellation", "damage"]
+What = Literal[
+    "decision", "vote", "verdict", "recheck", "review", "drill", "grant", "revocation", "cancellation", "damage"
+]
 
 
 class AuditEntry(Encodable, frozen=True, omit_defaults=True):
     """Describes one decision on record.
 
     `what` says what it is: a "decision" that settled a request, a "vote" that did not yet, a "verdict" of a tool or a
-    policy, a "review" of a call that had been let run, the end of a "drill", a "grant" and its "revocation", a
-    "cancellation" of the run. "damage" says that the log cannot be read from there on. `digest` names the bytes that
-    were decided on, `arguments` shows them and `edited` what a person made of them, both with secrets redacted. `key`
-    names the place of the entry, for the next page.
+    policy, the policy's "recheck" of a decision ("upheld", "more", "deny"), a "review" of a call that had been let run,
+    the end of a "drill", a "grant" and its "revocation", a "cancellation" of the run. "damage" says that the log cannot
+    be read from there on. `digest` names the bytes that were decided on, `arguments` shows them as they were proposed
+    and `edited` what a person made of them, both with secrets redacted. `key` names the place of the entry, for the
+    next page.
 
     >>> from datetime import UTC, datetime
     >>> AuditEntry("5.run.0.0", "run", 0, datetime(2026, 11, 2, tzinfo=UTC), "decision", "approve").by
@@ -61,11 +65,11 @@ class AuditEntry(Encodable, frozen=True, omit_defaults=True):
 def entries_of(book: CallBook, step: ev.Step, started_at: int, line: int) -> Iterator[AuditEntry]:
     """Return what one line of a log says was decided; the lines before it were read into the book."""
     for part, event in enumerate(step.events):
-        told = _told(book, event)
+        told = _told(book, event, step)
+        call = None if told is None else book.calls.get(told.pop("of", ""))
+        about = {} if call is None else _about(book, call)  # as it was until then: an edit stands beside it
         book.read(event)
         if told is not None:
-            call = book.calls.get(told.pop("of", ""))
-            about = {} if call is None else _about(book, call)
             key = f"{started_at}.{book.run}.{line}.{part}"
             yield AuditEntry(key=key, run=book.run, line=line, at=moment(max(step.at, 0)), **(about | told))
 
@@ -80,7 +84,7 @@ def _about(book: CallBook, call: AuditedCall) -> dict[str, Any]:
     }
 
 
-def _told(book: CallBook, event: ev.AnyEvent) -> dict[str, Any] | None:
+def _told(book: CallBook, event: ev.AnyEvent, step: ev.Step) -> dict[str, Any] | None:
     if isinstance(event, ev.CallDecided):
         return _decision(book, event.decision, "decision")
     if isinstance(event, ev.VoteCast):
@@ -88,8 +92,11 @@ def _told(book: CallBook, event: ev.AnyEvent) -> dict[str, Any] | None:
     if isinstance(event, ev.DrillEnded):
         return _decision(book, event.decision, "drill") | {"verdict": word_of(event)}
     if isinstance(event, ev.CallScreened):
-        by = event.by or "tool"
-        return {"of": event.call, "what": "verdict", "verdict": event.action, "by": by, "note": event.reason}
+        call = book.calls.get(event.call)
+        told = {"of": event.call, "what": "verdict", "by": event.by or "tool", "note": event.reason}
+        if call is None or call.decision is None:
+            return told | {"verdict": event.action}
+        return told | {"what": "recheck", "verdict": rechecked(event.action, met=not asks_more(step, call.id))}
     if isinstance(event, ev.ReviewGiven):
         told = {"of": event.call, "what": "review", "verdict": event.verdict, "via": "person", "digest": event.digest}
         return told | {"note": event.note or "", **_person(event.decider)}
@@ -101,7 +108,7 @@ def _told(book: CallBook, event: ev.AnyEvent) -> dict[str, Any] | None:
 
 
 def _decision(book: CallBook, made: ev.Decision, what: What) -> dict[str, Any]:
-    told: dict[str, Any] = {"of": made.call, "what": what, "verdict": made.verdict, "via": made.via}
+    told: dict[str, Any] = {"of": made.call, "what": what, "verdict": verdict_of(made), "via": made.via}
     told |= {"digest": made.digest, "note": made.note or "", "message": made.message or ""}
     told |= {"by": made.by or "", **_person(made.decider)}
     call = book.calls.get(made.call)

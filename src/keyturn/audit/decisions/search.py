@@ -25,7 +25,7 @@ _PAGE = 200
 _MOST = 10_000
 _VERDICTS = (
     *("approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire", "drill_passed", "drill_failed"),
-    *("right", "wrong", "allow", "ask", "deny", "revoke", "cancel", "damaged"),
+    *("asked_back", "right", "wrong", "allow", "ask", "deny", "upheld", "more", "revoke", "cancel", "damaged"),
 )
 
 

@@ -16,6 +16,7 @@ from ...core.errors import Conflict, UserError
 from ...core.policy import Approval
 from ...core.records import Word
 from ...directory.people import DECIDE, Login
+from ...inbox.asking import vote_of
 from ...inbox.desk import Inbox
 from ...inbox.shown_request import ShownRequest, bare_item
 from ...journal.rows import GrantRow, Query, RequestRow
@@ -139,7 +140,7 @@ def _told(verb: Verb, row: RequestRow, given: Sequence[GrantRow], claimed: str) 
     by = row.by or (request.votes[-1].by if request.votes else "")
     about = f"{escape(row.tool, keep='')} of {quote(row.agent)}, request {row.id[:SHORT]}"
     if row.state == "open":
-        said = f"recorded, and it waits for more: {about}, {len(request.votes)} of {needed} votes"
+        said = f"recorded, and it waits for more: {about}, {vote_of(request)}"
     elif told_of(row.state):
         said = f"{told_of(row.state)} ({about})"
     else:

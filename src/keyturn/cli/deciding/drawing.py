@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any, LiteralString
+from collections.abc import Sequence
+from typing import Any, LiteralString, cast
 
 import msgspec
 
@@ -13,27 +14,15 @@ from ...core.encodable import in_milliseconds, moment
 from ...core.policy import Approval, milliseconds
 from ...core.request import Request, Vote
 from ...inbox.shown_request import ShownRequest, bare_item
+from ...inbox.trail import Mark
 from ...inbox.words_before import NOTHING_SAID, Context
 from ...journal.rows import RequestRow
+from ...render.layout import LayoutLine
+from ...render.verdicts import STATES as STATES
 from ..finding import SHORT
 
 #: How much of a digest names what was shown.
 DIGEST = 16
-#: What became of a request, in words.
-STATES = {
-    "approve": "approved",
-    "edit": "approved with other arguments",
-    "reject": "rejected",
-    "answer": "answered",
-    "ran": "said to have run",
-    "did_not_run": "said not to have run",
-    "retry": "to run again",
-    "expire": "out of time",
-    "drill_passed": "a drill, seen through",
-    "drill_failed": "a drill, of which nothing ran, approved",
-    "right": "said to have been right",
-    "wrong": "said to have been wrong",
-}
 _SIGNED: LiteralString = "Each of them signs with a key of their own."
 _OTHER: LiteralString = "It is not for the person for whom the run acts."
 
@@ -146,6 +135,32 @@ def _draw_marks(screen: Terminal, request: Request, now: int) -> None:
 def _draw_end(screen: Terminal, row: RequestRow) -> None:
     at = "" if row.closed_at is None else f" on {moment(row.closed_at):%Y-%m-%d %H:%M:%SZ}"
     screen.label("it waits no longer", f"{STATES.get(row.state, row.state)}{f' by {row.by}' if row.by else ''}{at}")
+
+
+def draw_trail(screen: Terminal, trail: Sequence[Mark]) -> None:
+    """Draw what happened to the call after it was proposed; an edit shows the arguments before it and after it."""
+    if len(trail) < 2:  # that it asks is shown above
+        return
+    screen.rule("What happened")
+    for mark in trail:
+        by = f" by {mark.by}" if mark.by else ""
+        screen.label(cast("LiteralString", f"{moment(mark.at):%Y-%m-%d %H:%M:%SZ}"), f"{mark.word}{by}")
+        lines = [LayoutLine("context", line) for line in str(mark.text or "").split("\n") if line]
+        for drawn in screen.rows([lines]):
+            screen.show(drawn)
+
+
+def trail_data(trail: Sequence[Mark]) -> list[dict[str, Any]]:
+    """Return what happened to a call as plain data."""
+    return [
+        {
+            "at": f"{moment(mark.at):%Y-%m-%dT%H:%M:%SZ}",
+            "what": mark.word,
+            "by": mark.by,
+            "text": mark.text and str(mark.text),
+        }
+        for mark in trail
+    ]
 
 
 def request_data(row: RequestRow) -> dict[str, Any]:

@@ -85,7 +85,7 @@ class Runs(Protocol):
         ...
 
     async def steer(self, word: str, run: str, *given: Any) -> str:
-        """Send a run a message, cancel it for a reason, or fork it at a line; return the id of the run."""
+        """Send a run a message, cancel it for a reason, resume it, or fork it at a line; return the id of the run."""
         ...
 
     def lines(self, run: str, *, follow: bool) -> AsyncGenerator[Line]:

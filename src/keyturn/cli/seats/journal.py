@@ -96,15 +96,15 @@ class JournalRuns:
             return Outcome(row, output, await app.inbox.list(Query(run=row.run, state="open")))
 
     async def steer(self, word: str, run: str, *given: Any) -> str:
-        """Send a run a message, cancel it for a reason, or fork it at a line; return the id of the run."""
+        """Send a run a message, cancel it for a reason, resume it, or fork it at a line; return the id of the run."""
         if word == "fork":
             app = self._needed()
             app.embedded = False
             return (await app.fork(run, *given)).id
         inbox = Inbox(self._store, people=self._people)
-        if word == "cancel":
+        if word in ("cancel", "resume"):
             who = await login_of(self._people, self._given, DECIDE) or by_of(self._given)
-            await inbox.cancel(run, by=who, why=given[0])
+            await (inbox.cancel(run, by=who, why=given[0]) if word == "cancel" else inbox.resume(run, by=who))
         else:
             await inbox.send(run, *given)
         return run

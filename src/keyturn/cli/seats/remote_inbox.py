@@ -10,6 +10,7 @@ from typing import Any
 
 from ...core.errors import Conflict, NotAllowed
 from ...directory.login import Login
+from ...inbox.trail import Mark
 from ...inbox.words_before import NOTHING_SAID, Context
 from ...journal.rows import ALL, GrantRow, Query, RequestRow
 from ...proofs import scheme as scheme_named
@@ -76,6 +77,13 @@ class RemoteInbox:
         if (seen.id, seen.digest, seen.revision) != (row.id, row.digest, row.revision):
             raise Conflict("the request is no longer the one that was shown; look at it again")
         return told.context.context
+
+    async def trail(self, row: RequestRow) -> list[Mark]:
+        """Return what happened to the call of a request so far; nothing where the token lacks the scope "read"."""
+        try:
+            return [seen.mark for seen in (await self._inbox.detail(row.id)).trail]
+        except NotAllowed:
+            return []
 
     async def alike(self, request: str, *, by: Any = None, **_shown: Any) -> Sequence[RequestRow]:
         """Return the open requests of the same tool with the same arguments."""

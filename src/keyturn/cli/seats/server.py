@@ -113,11 +113,13 @@ class ServerRuns:
         return made
 
     async def steer(self, word: str, run: str, *given: Any) -> str:
-        """Send a run a message, cancel it for a reason, or fork it at a line; return the id of the run."""
+        """Send a run a message, cancel it for a reason, resume it, or fork it at a line; return the id of the run."""
         if word == "fork":
             return str(await self._client.fork(run, *given))
         if word == "cancel":
             await self._client.cancel(run, why=given[0])
+        elif word == "resume":
+            await self._client.resume(run)
         else:
             await self._client.send(run, *given)
         return run

@@ -19,11 +19,11 @@ from ...core.errors import ToolInputGuardrailTripwireTriggered, ToolOutputGuardr
 from ...core.events import Report
 from ...core.run import Call
 from ...tools.base import Tool
+from ...user_code import answer_of, raised_by
 from ..driving.drive import Drive
 from ..facts.values import jsonable
 from ..run.frame_settings import FrameSettings
 from ..tracing.spans import checked
-from ..user_errors import raised_by
 from .result_words import Result
 
 _WITHHELD = "The tool's output was withheld."
@@ -33,7 +33,7 @@ async def rejected_by_input(drive: Drive, call: Call, tool: Tool, context: Any) 
     """Return the input guardrails' reports, and the message that replaces the call if one rejected it."""
     reports: list[Report] = []
     for guardrail in tool.tool_input_guardrails or []:
-        look = guardrail.run(ToolInputGuardrailData(context, drive.agent(call.agent)))
+        look = answer_of(guardrail.run, ToolInputGuardrailData(context, drive.agent(call.agent)))
         said = await checked(drive.traces, guardrail, "tool_input", look)
         behavior = said.behavior["type"]
         result = ToolInputGuardrailResult(guardrail, said)
@@ -59,7 +59,7 @@ async def judged(drive: Drive, call: Call, tool: Tool | None, value: Any, contex
     reports: list[Report] = []
     for guardrail in guardrails:
         data = ToolOutputGuardrailData(context, drive.agent(call.agent), output=value)
-        said = await checked(drive.traces, guardrail, "tool_output", guardrail.run(data))
+        said = await checked(drive.traces, guardrail, "tool_output", answer_of(guardrail.run, data))
         behavior = said.behavior["type"]
         result = ToolOutputGuardrailResult(guardrail, said)
         reports.append(_report(drive, call, "tool_output", guardrail, (said, behavior, result)))

@@ -5,8 +5,7 @@ A stream that breaks off leaves nothing behind: a reply is recorded when it is c
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -30,11 +29,11 @@ from ...models.base import (
     close_stream,
     in_time,
 )
+from ...user_code import answer_of, contained, raised_by
 from ..driving.drive import Drive
 from ..driving.usage_limits import name_of, stuck
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings, Toolset, model_for
-from ..user_errors import raised_by
 from ..views.event_stream import AgentAtWork, Delta
 from .borrowing import borrow_for_reply
 from .compact_history import compact_history
@@ -209,8 +208,7 @@ async def _request(drive: Drive, frame: Frame, scope: FrameSettings, toolset: To
     conversation = _conversation(drive, frame, scope, agent.model if config.model is None else config.model)
     if config.call_model_input_filter is not None:
         data = CallModelData(ModelInputData(own_copy(conversation), instructions), agent, scope.context.context)
-        answer: Any = config.call_model_input_filter(data)
-        changed = cast("ModelInputData", await answer if inspect.isawaitable(answer) else answer)
+        changed = cast("ModelInputData", await answer_of(config.call_model_input_filter, data))
         conversation, instructions = list(changed.input), changed.instructions
     return ModelRequest(
         instructions,
@@ -249,10 +247,18 @@ async def _reply(drive: Drive, frame_id: str, model: Model, request: ModelReques
         "prompt": request.prompt,
     }
     if not drive.listens(frame_id):
-        return _counted(await model.get_response(*asked, **kept), name_of(model))
+        return _counted(await answer_of(model.get_response, *asked, **kept), name_of(model))
+    with contained:
+        final = await _streamed(drive, frame_id, model.stream_response(*asked, **kept))
+    if final is None:
+        raise ModelBehaviorError("the model's stream ended before its reply was complete; nothing of it was recorded")
+    return _counted(final, name_of(model))
+
+
+async def _streamed(drive: Drive, frame_id: str, events: AsyncIterator[Any]) -> ModelResponse | None:
+    """Pass a model's events on, and return the reply that the last of them carries."""
     final = None
     feed = drive.feeds[frame_id]
-    events = model.stream_response(*asked, **kept)
     try:
         async for event in events:
             if read(event, "type") == "response.completed":  # taken before a listener has it in hand
@@ -262,9 +268,7 @@ async def _reply(drive: Drive, frame_id: str, model: Model, request: ModelReques
                 await feed.room()
     finally:
         await close_stream(events)
-    if final is None:
-        raise ModelBehaviorError("the model's stream ended before its reply was complete; nothing of it was recorded")
-    return _counted(final, name_of(model))
+    return final
 
 
 def _own(response: ModelResponse) -> ModelResponse:

@@ -18,6 +18,7 @@ from ...core.run import Frame
 from ...core.usage import NOTHING, Counts, addable
 from ...models import default_provider
 from ...models.base import Model, ModelRequest, ModelResponse, ModelTracing
+from ...user_code import contained
 from ..driving.drive import Drive
 from ..driving.usage_limits import name_of
 from ..logger import error_words, logger
@@ -85,7 +86,8 @@ async def _asked(drive: Drive, compaction: Any, model: Model, older: list[Item])
                 conversation_id=None,
                 prompt=None,
             )
-            return await (asking if drive.traces is None else drive.traces.chat(model, request, asking))
+            with contained:
+                return await (asking if drive.traces is None else drive.traces.chat(model, request, asking))
     finally:
         drive.meter.asking -= 1
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from ...agents.handoff import HandoffInputData
 from ...core.errors import UserError
 from ...core.items import Item, own_copy, plain_item
 from ...core.run import Call
+from ...user_code import answer_of
 from ..driving.drive import Drive
 from ..session.segments import View, segments
 from ..views.items import HandoffCallItem, HandoffOutputItem, RunItem, RunItemBase, ToolCallOutputItem, reply_item
@@ -32,8 +32,7 @@ async def filtered_view(drive: Drive, call: Call, item: Item, input_filter: Any)
         new_items=tuple(_run_item(drive, call, raw) for raw in full[cut:]),
         run_context=drive.scope(frame.id).context,
     )
-    answer = input_filter(data)
-    answer = await answer if inspect.isawaitable(answer) else answer
+    answer = await answer_of(input_filter, data)
     if not isinstance(answer, HandoffInputData):
         raise UserError(f"a handoff's input_filter must return HandoffInputData, not {type(answer).__name__}")
     return segments(full, _flat(answer))

@@ -11,6 +11,7 @@ from ...core import events as ev
 from ...core.errors import InputGuardrailTripwireTriggered, OutputGuardrailTripwireTriggered
 from ...core.items import Item, as_given, own_copy
 from ...core.run import Frame
+from ...user_code import answer_of
 from ..driving.drive import Drive
 from ..facts.values import jsonable
 from ..run.frame_settings import FrameSettings
@@ -36,7 +37,10 @@ async def guard(drive: Drive, frame_id: str) -> None:
     given = _given(drive, frame)
     guardrails = input_guardrails(agent, scope)
     # Each has its own: what one of them edits, the others would not see.
-    looks = [checked(drive.traces, one, "input", one.run(agent, own_copy(given), scope.context)) for one in guardrails]
+    looks = [
+        checked(drive.traces, one, "input", answer_of(one.run, agent, own_copy(given), scope.context))
+        for one in guardrails
+    ]
     results = await asyncio.gather(*looks)
     reports = [_report(drive, frame, result) for result in results]
     await drive.commit(cm.GuardFrame(frame_id, reports))

@@ -8,7 +8,6 @@ answer passes `concluded`, where output guardrails run first.
 from __future__ import annotations
 
 import asyncio
-import inspect
 from typing import Any, NamedTuple, cast
 
 from ...agents.agent import Agent, FunctionToolResult, ToolsToFinalOutputResult
@@ -20,12 +19,12 @@ from ...core.errors import ModelBehaviorError, ModelRefusalError
 from ...core.events import Report
 from ...core.items import Item, message_text, refusal_text
 from ...core.run import Frame
+from ...user_code import answer_of, raised_by, run_callback
 from ..driving.drive import Drive
 from ..facts.values import jsonable
 from ..run.frame_settings import FrameSettings
 from ..session.sync import save_session
 from ..tracing.spans import checked
-from ..user_errors import raised_by
 from ..views.items import ToolCallOutputItem
 from .nested_frames import answer_caller
 
@@ -72,7 +71,7 @@ def _of_reply(frame: Frame, agent: Agent[Any]) -> FinalAnswer | None:
     text, refusal = _words(reply)
     schema = output_schema_for(agent.output_type)
     if text and schema is not None:
-        return FinalAnswer(schema.validate_json(text))
+        return FinalAnswer(run_callback(schema.validate_json, text))
     if refusal:
         raise ModelRefusalError(refusal)
     return None
@@ -103,8 +102,7 @@ async def _of_tools(drive: Drive, frame: Frame, scope: FrameSettings, agent: Age
     if isinstance(behavior, dict):
         names = cast("list[str]", behavior["stop_at_tool_names"])
         return next((_answer(agent, result.output) for result in results if result.tool.name in names), None)
-    verdict: Any = behavior(scope.context, results)
-    verdict = cast("ToolsToFinalOutputResult", await verdict if inspect.isawaitable(verdict) else verdict)
+    verdict = cast("ToolsToFinalOutputResult", await answer_of(behavior, scope.context, results))
     return _answer(agent, verdict.final_output) if verdict.is_final_output else None
 
 
@@ -129,7 +127,9 @@ def _answer(agent: Agent[Any], value: Any) -> FinalAnswer:
 async def concluded(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any], value: Any) -> list[Report]:
     """What the output guardrails said of an answer; where they let it pass, the end is told."""
     guardrails = [*agent.output_guardrails, *(scope.config.output_guardrails or [])]
-    looks = [checked(drive.traces, one, "output", one.run(scope.context, agent, value)) for one in guardrails]
+    looks = [
+        checked(drive.traces, one, "output", answer_of(one.run, scope.context, agent, value)) for one in guardrails
+    ]
     results = await asyncio.gather(*looks)
     reports: list[Report] = []
     for result in results:

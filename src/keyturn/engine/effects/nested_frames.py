@@ -5,7 +5,6 @@ The frame opens when the agent tool is called. When it closes, its answer or its
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from ...core import commands as cm
@@ -13,12 +12,12 @@ from ...core.events import Report
 from ...core.items import input_items, own_copy
 from ...core.run import Call
 from ...tools.base import Delegate
+from ...user_code import answer_of, class_name, raised_by
 from ..driving.drive import Drive
 from ..facts.values import jsonable
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
 from ..session.sync import opening, save_session
-from ..user_errors import raised_by
 from .around_tool import judged, tool_hooks
 from .input_guardrails import guarded, input_guardrails
 from .result_words import item_of
@@ -50,8 +49,7 @@ async def answer_caller(drive: Drive, frame_id: str, scope: FrameSettings, answe
     tool = scope.tool
     value = answer
     if tool.custom_output_extractor is not None:
-        text = tool.custom_output_extractor(drive.result(frame_id, answer))
-        value = await text if inspect.isawaitable(text) else text
+        value = await answer_of(tool.custom_output_extractor, drive.result(frame_id, answer))
     if frame_id in drive.feeds:
         await drive.feeds[frame_id].drained()
     context = drive.tool_context(call, tool)
@@ -93,7 +91,7 @@ async def _close_failed(drive: Drive, call: Call, error: Exception) -> None:
         await save_session(drive, frame_id)
     except Exception as other:  # what went wrong is told already; the frame ends in any case
         logger.warning("the session of nested agent %s lacks its last items: %s", frame_id, error_words(other))
-    await drive.commit(cm.CloseFrame(frame_id, type(error).__name__, item, list(result.reports)))
+    await drive.commit(cm.CloseFrame(frame_id, class_name(error), item, list(result.reports)))
     outer = drive.scope(call.frame)
     await tool_hooks(outer, context, "on_tool_error", scope.tool, error)
     if result.tripwire is not None:

@@ -53,8 +53,18 @@ class ReplyReading:
             self.output.append(own)
             if label is not None:
                 self._seen[label] = own
+                self._check_room()
                 self._call(raw, label)
         return self
+
+    def _check_room(self) -> None:
+        """Refuse a reply with more calls than one may have: reading them all would hold up every other run."""
+        most = self._scope.config.max_calls_per_reply
+        if len(self._seen) > most:
+            raise ModelBehaviorError(
+                f"the model made more than {most} calls in one reply; nothing of it was used: resume to ask it again, "
+                "or set RunConfig(max_calls_per_reply=...)"
+            )
 
     def _call(self, raw: Item, label: str) -> None:
         tool = self._toolset.find(raw)

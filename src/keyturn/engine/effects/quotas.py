@@ -13,6 +13,7 @@ from typing import Any
 from ...core import commands as cm
 from ...core.digest import digest
 from ...core.errors import Conflict, LogDamaged, NotPending
+from ...core.lookalikes import looks_as
 from ...core.policy import CallView, Share
 from ...core.quota import arguments_key
 from ...core.records import Watch
@@ -155,7 +156,9 @@ def count_of(run: Run, agent: str, share: Share) -> str | None:
         return digest(share.name, share.of, agent if share.of == "agent" else "")
     common: dict[Any, list[Any]] = {**common_of(run)}
     shared = common.get(share.of)
-    return None if shared is None else digest(share.name, share.of, *shared)
+    if shared is None:
+        return None
+    return digest(share.name, share.of, *shared[:-1], None if shared[-1] is None else looks_as(shared[-1]))
 
 
 async def return_all(drive: Drive) -> None:

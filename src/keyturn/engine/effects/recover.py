@@ -6,7 +6,6 @@ person is.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Container
 from typing import Any
 
@@ -15,6 +14,7 @@ from ...core.errors import Conflict, NotAllowed
 from ...core.request import request_of
 from ...core.run import Call
 from ...tools.base import tool_digest
+from ...user_code import answer_of
 from ..driving.drive import Drive
 from ..facts import decisions
 from ..facts.values import jsonable
@@ -40,8 +40,7 @@ async def _probe(drive: Drive, call: Call) -> None:
     if tool is None or tool.check is None or tool_digest(tool, call.raw) != call.proposal.tool:
         return  # what another tool, or a changed one, finds says nothing of what this call touched
     try:
-        answer: Any = tool.check(drive.tool_context(call, tool))
-        answer = await answer if inspect.isawaitable(answer) else answer
+        answer = await answer_of(tool.check, drive.tool_context(call, tool))
         said = _said(drive, call, answer)
     except Exception as error:  # it cannot tell, or not in words that a log can hold
         logger.warning("the check of %r could not tell, a person has to: %s", tool.name, error_words(error))

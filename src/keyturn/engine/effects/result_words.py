@@ -6,7 +6,6 @@ ours. The recorded call is not changed.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from ...core.preview import redact
 from ...core.run import Call
 from ...sessions.history import superseded_output
 from ...tools.base import Tool, text_noticed
+from ...user_code import answer_of
 from ..run.frame_settings import FrameSettings
 
 _EDITED = "A person changed the arguments of this call before approving it. It ran with: "
@@ -57,8 +57,7 @@ async def worded(
     if formatter is None:
         return default
     args = ToolErrorFormatterArgs(kind, proposal.kind, proposal.name, proposal.label, default, scope.context, error)
-    answer = formatter(args)
-    answer = await answer if inspect.isawaitable(answer) else answer
+    answer = await answer_of(formatter, args)
     return answer if isinstance(answer, str) else default
 
 

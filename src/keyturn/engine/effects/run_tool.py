@@ -6,7 +6,6 @@ the tool's own declaration says so. A value that cannot be recorded is a failed 
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import nullcontext
 from typing import Any
 
@@ -36,13 +35,13 @@ from ...tools.base import (
     tool_digest,
     tool_spec,
 )
+from ...user_code import answer_of, as_user_error, class_name, contained, raised_by
 from ..driving.drive import Drive, let_run_as
 from ..facts.live_preview import CHANGED, changed_since, look, recorded
 from ..facts.values import kept
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
 from ..states.context_data import context_now
-from ..user_errors import as_user_error, raised_by
 from .around_tool import judged, rejected_by_input, tool_hooks
 from .before_start import OUTGROWN, before_start, outgrown, terms_of, unsigned
 from .borrowing import borrow_for_call
@@ -140,23 +139,20 @@ async def ask_anew(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, w
 
 
 async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: Any) -> None:
-    fatal: BaseException | None = None
-    raised: BaseException | None = None
+    fatal: Exception | None = None
+    raised: Exception | None = None
     try:
         if tool_digest(tool, call.raw) != call.proposal.tool:  # it changed while the call stood in a hook, say
             raise ToolProblem(TOOL_CHANGED)
-        value = await tool.invoke(context, Prepared(call.text))
+        with contained:
+            value = await tool.invoke(context, Prepared(call.text))
     except Asking as asking:
         value = asking.needs
-    except KeyboardInterrupt:
-        raise
     except OutcomeUnknown as unknown:
         # Not again by itself: what did not end here would not end here the next time, and the time after that.
         await drive.commit(cm.LoseCall(call.id, str(unknown), again=False))
         return
-    except BaseException as error:  # a tool may raise anything, SystemExit too; the run outlives it
-        if isinstance(error, asyncio.CancelledError) and _being_cancelled():
-            raise
+    except Exception as error:  # a tool may raise anything, and the run outlives it
         if drive.traces is not None:
             drive.traces.raised(call.id, error)
         log_tool_error(drive.run.id, call, tool, error)
@@ -206,21 +202,13 @@ async def _shown(call: Call, tool: Tool, value: NeedsInput) -> Preview | None:
     return recorded(msgspec.structs.replace(made, blocks=(*made.blocks, *said)))
 
 
-def _being_cancelled() -> bool:
-    """Return whether somebody cancels this drive, as against a tool that raised `CancelledError` by itself."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
 async def _told(
-    scope: FrameSettings, call: Call, tool: Tool, raised: tuple[Any, BaseException]
-) -> tuple[Any, BaseException | None]:
+    scope: FrameSettings, call: Call, tool: Tool, raised: tuple[Any, Exception]
+) -> tuple[Any, Exception | None]:
     """Return what the model is told of an error, and the error itself where it stops the run."""
     context, error = raised
-    if not isinstance(error, Exception):
-        return TOOL_FAILED, None
     try:
-        text = await tool.failure(context, error)
+        text = await answer_of(tool.failure, context, error)
         if text == TOOL_FAILED:  # the tool has no words of its own
             text = await worded(scope, "tool_exception", call.proposal, text, error)
         return text, None
@@ -230,12 +218,13 @@ async def _told(
 
 async def _finish(drive: Drive, call: Call, tool: Tool, result: Result, *, failed: bool) -> None:
     try:
-        item = item_of(call, tool, result)
-        own = kept(result.value)
-        _check_recordable(item)
+        with contained:  # a value of the user's writes itself
+            item = item_of(call, tool, result)
+            own = kept(result.value)
+            _check_recordable(item)
     except Exception as error:  # what cannot be recorded is told, not lost: the effect has happened
         logger.warning("%r ran, and its result is lost, it could not be recorded: %s", tool.name, error_words(error))
-        text = f"The tool ran, but its result could not be recorded ({type(error).__name__})."
+        text = f"The tool ran, but its result could not be recorded ({class_name(error)})."
         item = item_of(call, tool, Result(text))
         own = None
         failed = True

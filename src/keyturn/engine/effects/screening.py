@@ -7,7 +7,6 @@ asked of one call at a time, and each verdict is recorded before the next is ask
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from ...core.policy import ALLOW, STRICTNESS, Approval, CallView, StoppedByPolic
 from ...core.preview import Preview
 from ...core.run import Call, call_digest
 from ...tools.base import Tool, plain_preview
+from ...user_code import answer_of, class_name
 from ..driving.drive import Drive
 from ..facts import decisions
 from ..facts.live_preview import look
@@ -191,11 +191,10 @@ async def _own(scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
             Verdict("ask", terms=tool.approval, by="tool") if needs is not False or tool.approval is not None else ALLOW
         )
     try:
-        answer: Any = needs(scope.context, tool.subject(call.params), call.proposal.label)
-        answer = await answer if inspect.isawaitable(answer) else answer
+        answer = await answer_of(needs, scope.context, tool.subject(call.params), call.proposal.label)
     except Exception as error:  # fail closed: a question that cannot be answered asks a person
         logger.warning("needs_approval of %r raised, a person is asked: %s", tool.name, error_words(error))
-        return Verdict("ask", f"needs_approval raised {type(error).__name__}", tool.approval, "tool")
+        return Verdict("ask", f"needs_approval raised {class_name(error)}", tool.approval, "tool")
     if not isinstance(answer, bool):
         return Verdict("ask", "needs_approval did not answer True or False", tool.approval, "tool")
     return Verdict("ask", terms=tool.approval, by="tool") if answer else ALLOW
@@ -269,11 +268,10 @@ async def _heard(
 
 async def _asked_of(policy: Any, scope: FrameSettings, view: CallView) -> Verdict | None:
     try:
-        answer: Any = policy(view, scope.context)
-        answer = await answer if inspect.isawaitable(answer) else answer
+        answer = await answer_of(policy, view, scope.context)
     except Exception as error:  # fail closed, as above
         logger.warning("the policy raised on %r, the call does not run by itself: %s", view.tool, error_words(error))
-        return Verdict("ask", f"the policy raised {type(error).__name__}", by=_UNTOLD)
+        return Verdict("ask", f"the policy raised {class_name(error)}", by=_UNTOLD)
     if answer is None:
         return None
     if isinstance(answer, Verdict):  # that it was a policy which said so is a fact of the run, whatever it calls itself
@@ -325,8 +323,7 @@ def _unheard(call: Call, error: Exception) -> None:
 async def _said_in_line(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> decisions.MadeDecision | None:
     assert tool.on_approval is not None
     item = approval_item(drive.run, call, drive.agent(call.agent), tool)
-    answer: Any = tool.on_approval(scope.context, item)
-    answer = await answer if inspect.isawaitable(answer) else answer
+    answer = await answer_of(tool.on_approval, scope.context, item)
     said = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
     approve = said.get("approve")
     if approve is True:

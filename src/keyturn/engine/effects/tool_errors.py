@@ -16,6 +16,7 @@ from ...core.errors import BadJson
 from ...core.preview import REDACTED, redact
 from ...core.run import Call
 from ...tools.base import OutcomeUnknown, Tool, ToolProblem
+from ...user_code import original
 from ..logger import LONGEST, TRACE, WORDS, tool_data_allowed, traceback_of
 
 log = logging.getLogger("keyturn.tools")
@@ -23,8 +24,6 @@ log = logging.getLogger("keyturn.tools")
 
 def log_tool_error(run_id: str, call: Call, tool: Tool, error: BaseException) -> None:
     """Log an exception of a tool once: as a warning with its traceback, or in a line where the tool meant it."""
-    if isinstance(error, GeneratorExit):  # nobody waits for the call any more: it is no failure of the tool
-        return
     cleaned: str | None = getattr(error, WORDS, None)  # it was raised below, where its secrets are known
     keep_words(call, error)
     meant = isinstance(error, ToolProblem | OutcomeUnknown)
@@ -47,8 +46,9 @@ def keep_words(call: Call, error: BaseException) -> None:
 
 
 def _words(call: Call, error: BaseException) -> str:
-    name = type(error).__name__
-    return _without_secrets(call, f"{name}: {error}") if tool_data_allowed() else name
+    raised = original(error)
+    name = type(raised).__name__
+    return _without_secrets(call, f"{name}: {raised}") if tool_data_allowed() else name
 
 
 def _without_secrets(call: Call, text: str) -> str:

@@ -15,7 +15,7 @@ from ...core.people import decider as decider_of
 from ...core.records import Via, Word
 from ...core.request import Request
 from ...core.words import lacks_reason
-from ...policies.grants import Grant
+from ...policies.grants import Grant, check_fits
 from ..run.open_run import new_id
 from .values import said_output
 
@@ -160,6 +160,7 @@ def _standing(request: Request, grant: Grant, made: ev.Decision, now: int, reach
     given = cast("object", grant)
     if not isinstance(given, Grant):
         raise UserError(f"grant is a Grant(...), not a {type(given).__name__}")
+    check_fits(given.where, request.params)
     verdict = "reject" if made.verdict == "reject" else "approve"
     words = {"verdict": verdict, "message": made.message, "decider": made.decider, "reach": reach}
     return grant.terms(new_id(), request.agent, request.tool_digest, now, **cast("Any", words))

@@ -6,9 +6,6 @@ starts. Nothing is decided here.
 
 from __future__ import annotations
 
-import inspect
-from typing import Any
-
 import msgspec
 
 from ...core.digest import canonical
@@ -16,6 +13,7 @@ from ...core.errors import ToolSourceDown
 from ...core.preview import Preview
 from ...core.run import Call
 from ...tools.base import Tool, not_blank, plain_preview
+from ...user_code import answer_of, class_name
 from ..logger import error_words, logger
 
 CHANGED = "what it would change is not as it was when it was shown: look again before you decide"
@@ -28,8 +26,7 @@ async def look(tool: Tool, call: Call, *, again: bool = False) -> Preview:
     and it is looked at `again`, a server that is down takes nothing of that back: it is raised.
     """
     try:
-        made: Any = tool.preview(call.params)
-        made = await made if inspect.isawaitable(made) else made
+        made = await answer_of(tool.preview, call.params)
         if isinstance(made, Preview):
             return recorded(not_blank(made, call.params, call.proposal.secrets))
         logger.warning("the preview of %r is a %s, people are shown its arguments", tool.name, type(made).__name__)
@@ -38,7 +35,7 @@ async def look(tool: Tool, call: Call, *, again: bool = False) -> Preview:
         if again and isinstance(error, ToolSourceDown):
             raise
         logger.warning("the preview of %r failed, people are shown its arguments: %s", tool.name, error_words(error))
-        note = f"This tool's own preview failed ({type(error).__name__}); these are its arguments."
+        note = f"This tool's own preview failed ({class_name(error)}); these are its arguments."
     return plain_preview(call.params, call.proposal.secrets, note)
 
 

@@ -12,6 +12,7 @@ from ...core.errors import BadJson, UserError
 from ...core.items import Item, input_items, own_copy
 from ...core.people import plain_text
 from ...core.strict import Limits, parse
+from ...user_code import run_callback
 from ..logger import error_words, logger
 
 _ROOM = Limits(bytes=64 << 20)  # what people say has the room of a state
@@ -94,9 +95,9 @@ def _text(value: Any) -> bytes:
 def _dumped(value: Any) -> Any:
     dump = getattr(value, "model_dump", None)
     if dump is not None:
-        return dump(mode="json")
+        return run_callback(dump, mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(cast("Any", value))
+        return run_callback(dataclasses.asdict, cast("Any", value))
     return value
 
 

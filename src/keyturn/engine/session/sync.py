@@ -6,7 +6,6 @@ in order, at a pause and at the end; a write whose outcome is unknown is found a
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from ...agents.guardrail import OutputGuardrailBlockedMessageArgs
@@ -17,6 +16,7 @@ from ...core.items import Item, own_copy, plain_item
 from ...core.run import Frame
 from ...sessions.base import SessionSettings, called
 from ...sessions.history import drop_leading_orphans, history_address, orphan_calls, superseded_output
+from ...user_code import answer_of, run_callback
 from ..driving.drive import Drive
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
@@ -52,8 +52,7 @@ async def opening(
     callback = scope.config.session_input_callback
     if callback is None:
         return [*range(len(history)), *new], history_address(history)
-    chosen: Any = callback(own_copy(history), own_copy(new))
-    chosen = await chosen if inspect.isawaitable(chosen) else chosen
+    chosen = await answer_of(callback, own_copy(history), own_copy(new))
     return places(history, [plain_item(item) for item in chosen]), history_address(history)
 
 
@@ -73,13 +72,13 @@ def _limit(scope: FrameSettings) -> int | None:
 async def _read(scope: FrameSettings, limit: int | None) -> list[Item]:
     """Return the newest items of a frame's session, as copies; None is all that it gives."""
     newest = {} if limit is None else {"limit": limit}
-    stored = await called(scope.session.get_items, scope.context, **newest)
+    stored = await answer_of(called, scope.session.get_items, scope.context, **newest)
     return [own_copy(plain_item(item)) for item in stored]
 
 
 async def _write(scope: FrameSettings, items: list[Item]) -> None:
     """Append copies of these items to a frame's session."""
-    await called(scope.session.add_items, scope.context, items=[own_copy(item) for item in items])
+    await answer_of(called, scope.session.add_items, scope.context, items=[own_copy(item) for item in items])
 
 
 async def _stored(scope: FrameSettings) -> list[Item]:
@@ -197,7 +196,7 @@ def _withheld(scope: FrameSettings, guardrail: str, agent: Any) -> str:
     words: Any = scope.config.output_guardrail_blocked_message
     if callable(words):
         try:
-            words = words(OutputGuardrailBlockedMessageArgs(WITHHELD, guardrail, agent, scope.context))
+            words = run_callback(words, OutputGuardrailBlockedMessageArgs(WITHHELD, guardrail, agent, scope.context))
         except Exception as error:  # it must be withheld, with whatever words
             logger.warning("output_guardrail_blocked_message raised, our words stand: %s", error_words(error))
             words = None

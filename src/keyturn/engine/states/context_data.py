@@ -13,6 +13,7 @@ from ...agents.context import RunContextWrapper
 from ...agents.context_type import made_as, same
 from ...core import commands as cm
 from ...core.errors import StateRejected, UserError
+from ...user_code import run_callback
 from ..driving.drive import Drive
 from ..logger import error_words, logger
 from ..run.open_run import OpenRun
@@ -41,16 +42,16 @@ def dump_context(wrapper: RunContextWrapper[Any], serializer: Callable[[Any], An
 def _plain(context: Any, serializer: Callable[[Any], Any] | None) -> dict[str, Any]:
     """Return a context as data, with what kind of data it is; what has a type says its name."""
     if serializer is not None:
-        return {"kind": "serialized", "data": serializer(context)}
+        return {"kind": "serialized", "data": run_callback(serializer, context)}
     if context is None or isinstance(context, str | int | float | bool | list):
         return {"kind": "plain", "data": cast("Any", context)}
     if isinstance(context, Mapping):
         return {"kind": "plain", "data": dict(cast("Mapping[str, Any]", context))}
     dump = getattr(context, "model_dump", None)
     if dump is not None:
-        return {"kind": "typed", "data": dump(mode="json"), "type": type(context).__qualname__}
+        return {"kind": "typed", "data": run_callback(dump, mode="json"), "type": type(context).__qualname__}
     if dataclasses.is_dataclass(context) and not isinstance(context, type):
-        return {"kind": "typed", "data": dataclasses.asdict(context), "type": type(context).__qualname__}
+        return {"kind": "typed", "data": run_callback(dataclasses.asdict, context), "type": type(context).__qualname__}
     return {"kind": "omitted", "data": None}
 
 
@@ -76,7 +77,7 @@ def made_of(saved: Mapping[str, Any], maker: Maker, *, strict: bool = False) -> 
     """Make a context of its kind and its data."""
     kind, data = saved["kind"], saved["data"]
     if maker.function is not None and data is not None:
-        return RunContextWrapper(maker.function(data))
+        return RunContextWrapper(run_callback(maker.function, data))
     if maker.type is not None and kind == "typed":
         return RunContextWrapper(_typed(maker.type, data, saved.get("type")))
     if kind in ("typed", "serialized", "omitted") and strict:
@@ -88,7 +89,7 @@ def made_of(saved: Mapping[str, Any], maker: Maker, *, strict: bool = False) -> 
 
 def _typed(kind: type[Any], data: Any, saved: str | None = None) -> Any:
     """Make a context of its type; what the type has no place for is not dropped without a word, a class neither."""
-    made = made_as(kind, data)
+    made = run_callback(made_as, kind, data)
     lost = sorted(set(data) - set(_plain(made, None)["data"]))
     if lost:
         raise UserError(f"the saved context has {', '.join(lost)}, which {kind.__name__} has not; {_REMEDY}")

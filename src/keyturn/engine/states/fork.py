@@ -1,7 +1,8 @@
 """Fork a run: copy its log up to a place as the beginning of another run.
 
-What happened is copied, what was allowed is not: grants end at the fork, and what waits asks anew under another id. A
-run cannot be forked where a call was allowed or started: the fork would run it a second time.
+What happened is copied as it was written, what was allowed is not: approving grants end at the fork, and what waits
+asks anew, in another asking and under another id. A run cannot be forked where a call was allowed or started: the fork
+would run it a second time.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import msgspec
 from ...core import commands as cm
 from ...core import events as ev
 from ...core.codec import Log
+from ...core.crossing import still
 from ...core.decide import step
 from ...core.drills import over
 from ...core.errors import UserError
 from ...core.evolve import evolve
-from ...core.run import Run, call_digest, edit_digest, new_run
+from ...core.run import new_run
 from ..run.open_run import new_id, new_salt
 
 
@@ -35,34 +37,11 @@ def forked(log: Log, at: int | None, now: int) -> Log:
     started, *rest = first.events
     assert isinstance(started, ev.RunStarted)
     about = {**started.about, "forked_from": {"run": log.run.id, "at": at}}
-    renamed = msgspec.structs.replace(started, run=run, salt=new_salt(run), about=about)
-    copy = Log(_rebound([ev.Step(first.at, [renamed, *rest]), *others]))
-    ended = [event for grant in list(copy.run.grants) for event in step(copy.run, cm.Revoke(grant), now)]
-    if ended:
-        copy.append(ev.Step(now, ended))
+    bound_to = started.copied_from or started.run
+    renamed = msgspec.structs.replace(started, run=run, salt=new_salt(run), about=about, copied_from=bound_to)
+    copy = Log([ev.Step(first.at, [renamed, *rest]), *others])
+    copy.append(ev.Step(now, step(copy.run, cm.Fork(run, log.run.id, at), now)))
     return copy
-
-
-def _rebound(steps: list[ev.Step]) -> list[ev.Step]:
-    """Return the steps with their decisions bound to the calls of the new run."""
-    run, bound = new_run(), list[ev.Step]()
-    for made in steps:
-        run.now = max(run.now, made.at)
-        events: list[ev.AnyEvent] = []
-        for event in made.events:
-            if isinstance(event, ev.CallDecided | ev.VoteCast):
-                event = msgspec.structs.replace(event, decision=_bound(run, event.decision))
-            evolve(run, event)
-            events.append(event)
-        bound.append(msgspec.structs.replace(made, events=events))
-    return bound
-
-
-def _bound(run: Run, decision: ev.Decision) -> ev.Decision:
-    """Return the same decision, bound to the call as the new run has it."""
-    call = run.calls[decision.call]
-    runs = None if decision.args is None else edit_digest(run, call, decision.args, decision.basis)
-    return msgspec.structs.replace(decision, digest=call_digest(run, call), runs=runs)
 
 
 def _places(log: Log) -> set[int]:
@@ -72,12 +51,6 @@ def _places(log: Log) -> set[int]:
         run.now = max(run.now, made.at)
         for event in made.events:
             evolve(run, event)
-        if _still(run) and (run.drill is None or run.groups["wait"]):  # without its request a drill is nothing
+        if still(run) and (run.drill is None or run.groups["wait"]):  # without its request a drill is nothing
             places.add(place)
     return places
-
-
-def _still(run: Run) -> bool:
-    at_work = run.groups["run"] or any(call not in run.frames for call in run.groups["started"])
-    doubts = any(call.state != "asked" for call in run.groups["wait"].values())
-    return not at_work and not doubts and run.status not in ("finished", "cancelled")

@@ -11,6 +11,7 @@ import msgspec
 from ...agents.agent import Agent
 from ...agents.context import RunContextWrapper
 from ...agents.context_type import checked_type, declared_type
+from ...core.aside import check_not_aside
 from ...core.errors import AgentMissing, RunMissing, StateRejected
 from ...core.items import own_copy
 from ...core.run import Run
@@ -91,6 +92,8 @@ async def found(
     log = await log_in(journal, run_id)
     if not log.steps:
         raise RunMissing(run_id)
+    if held:  # before any code of the user's is called for it
+        check_not_aside(log.run)
     root, context = agent(log.run.root_agent), options.get("context")
     maker = Maker(options.get("context_deserializer"), checked_type(options.get("context_type")) or declared_type(root))
     kept = log.run.context if context is None else None

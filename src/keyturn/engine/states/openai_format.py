@@ -18,6 +18,8 @@ from ...core.strict import Limits, parse
 
 VERSION = "1.21"
 _VERSION_KEY = "$schemaVersion"
+# Where a context keeps what was decided.
+_DECIDED = ("approvals", "function_tool_approvals", "hosted_mcp_approvals")
 _SAVE_AGAIN = "load it with openai-agents 0.24 and save it again"
 
 
@@ -218,20 +220,35 @@ class SavedState(Known, frozen=True, rename={"version": _VERSION_KEY}):
 
 
 def read_state(data: Mapping[str, Any] | str, max_bytes: int) -> tuple[SavedState, str]:
-    """Read a state, and return it with the one text that it has, or raise `StateRejected`."""
+    """Read a state, and return it with a text that names it and its copies, or raise `StateRejected`."""
     limits = Limits(bytes=max_bytes, depth=256)
     try:
         given: Any = parse(data, limits) if isinstance(data, str) else parse(canonical(dict(data)), limits)
-        text = canonical(given)
+        name = canonical(_undecided(given))
     except BadJson as error:
         raise StateRejected(f"the state of openai-agents is {error}; use it as it was saved") from None
     _check_version(given)
     try:
-        return msgspec.convert(given, type=SavedState), text
+        return msgspec.convert(given, type=SavedState), name
     except msgspec.ValidationError as error:
         raise StateRejected(
             f"the state of openai-agents is not as version {VERSION} has it, and nothing of it was taken over: {error}"
         ) from None
+
+
+def _undecided(value: Any) -> Any:
+    """Return a state without what was decided on it, and without what was decided on the states nested in it."""
+    if isinstance(value, list):
+        return [_undecided(each) for each in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    state = cast("dict[str, Any]", value)
+    bare = {name: _undecided(each) for name, each in state.items()}
+    context = bare.get("context") if _VERSION_KEY in bare else None
+    if isinstance(context, dict):
+        told = cast("dict[str, Any]", context)
+        bare["context"] = {name: each for name, each in told.items() if name not in _DECIDED}
+    return bare
 
 
 def _check_version(given: Any) -> None:

@@ -21,7 +21,6 @@ from ...core.policy import Verdict
 from ...core.request import request_of
 from ...core.run import Call, Frame
 from ...core.states import READY
-from ...policies.grants import Grant
 from ...tools.base import Tool, tool_spec
 from ..facts import decisions
 from ..facts.live_preview import look
@@ -259,9 +258,9 @@ class FrameReplay:
         request, now = request_of(self.run, call), self.over.now
         after = self.calls[1 + next(at for at, raw in enumerate(self.calls) if raw is made.key.raw) :]
         last = not any(alike(raw, made.key.raw) for raw in after)
-        always = word.always and last and self.over.for_good(self.frame_id, made.key)
+        always = word.always and last and self.over.for_good(self.frame_id, made.key, word.verdict)
         if word.verdict == "approve":
-            said = decisions.approve(request, now, grant=Grant() if always else None, note=NOTE)
+            said = decisions.approve(request, now, note=NOTE)
         else:
             said = decisions.reject(request, now, message=word.message, always=always, note=NOTE)
         self.over.do(cm.Deliver([said.decision], [] if said.grant is None else [said.grant]))
@@ -285,7 +284,7 @@ class FrameReplay:
         if shown is not None and has_changed(shown, made.tool):
             self.over.warn(f"what was decided of {made.key.tool!r} is not taken over: the tool has changed since")
             return
-        always = word.always and self.over.for_good(self.frame_id, made.key)
+        always = word.always and self.over.for_good(self.frame_id, made.key, word.verdict)
         self.over.words[call.id] = word._replace(always=always)
 
     async def _open(self, call: Call, tool: Tool, saved: SavedState) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...core.aside import check_not_aside
 from ...core.errors import UserError
 from ...core.events import ROOT
 from ...core.run import Run
@@ -15,6 +16,7 @@ def check_resumable(live: OpenRun, scope: FrameSettings, said: UndeliveredDecisi
     run = live.run
     if run.status in ("new", "finished"):
         return
+    check_not_aside(run)
     if said.journalled and live.journal is None:
         raise UserError(
             "this run is kept in a journal, which alone knows what of it ran since this state was saved; pass "

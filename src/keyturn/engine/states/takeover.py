@@ -48,14 +48,15 @@ class Takeover:
             self._toolsets[path] = Toolset(path, tools, handoffs_of(agent))
         return self._toolsets[path]
 
-    def for_good(self, frame: str, key: CallKey) -> bool:
+    def for_good(self, frame: str, key: CallKey, verdict: str) -> bool:
         """Return whether a standing decision there covers here what it covered there, and nothing else.
 
         There it is of one run of an agent, here of the agent for the whole run: for a nested one that would be more.
+        An approval ends where a run goes on in another place, as it does in a fork and in a store that was restored.
         """
         first = (frame, *key.alike) not in self._standing
         self._standing.add((frame, *key.alike))
-        if frame == ROOT and self._at_work[key.agent] == 1:
+        if verdict == "reject" and frame == ROOT and self._at_work[key.agent] == 1:
             return first
         if first:
             self.warn(f"what was decided for good of {key.tool!r} of {key.agent!r} counts for what waits now")

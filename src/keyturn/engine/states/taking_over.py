@@ -80,7 +80,7 @@ async def take_over(
     """Replay a state as a run of this agent, or refuse it and say what of it cannot be carried."""
     if trust is not True:
         raise StateRejected(_NO_SEAL)
-    saved, text = read_state(data, options.get("max_bytes", MAX_BYTES))
+    saved, name = read_state(data, options.get("max_bytes", MAX_BYTES))
     _check_paused(saved)
     live = OpenRun(Log(), AgentGraph(agent), _context(agent, saved, options))
     live.handed_out = True
@@ -88,8 +88,8 @@ async def take_over(
         live.journal, live.clock = keeping.journal, lambda: keeping.now
         if not saved.model_responses:
             raise StateRejected("the state is of a run that has asked no model yet; start the run anew")
-    # Its own name, so that the same state, taken over twice, is one run, and is resumed once.
-    run_id = digest("openai-agents", text)[:32]
+    # Its own name, so that the same state, taken over twice, is one run, whatever was decided on a copy of it.
+    run_id = digest("openai-agents", name)[:32]
     said = UndeliveredDecisions(input=said_items(saved.pending_input) if saved.pending_input else [])
     if not saved.model_responses:
         live.run.id = run_id

@@ -19,6 +19,7 @@ from ...models.base import Model, ModelRequest, ModelResponse, ModelTracing
 from ...tools.base import Tool
 from ...tracing import Trace, of_model, of_reply, of_request, of_usage
 from ...tracing.base import Span, Tracer
+from ...user_code import class_name
 from ..run.open_run import OpenRun
 from .request_spans import RequestSpans, named
 from .trace_parent import Silent, group_of, own_trace, tracer_of
@@ -88,7 +89,7 @@ class RunSpans:
         self._stack.close()
 
     def _failed(self, span: Span, error: BaseException) -> None:
-        span.failed(type(error).__name__, str(error) if self._told else "")
+        span.failed(class_name(error), str(error) if self._told else "")
 
     # ---------------------------------------------------------------------------------------------- the effects
 

@@ -7,7 +7,6 @@ each to its sink at once.
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from ...agents.agent import Agent
 from ...core import events as ev
 from ...core.errors import UserError
 from ...core.items import RawItem
+from ...user_code import answer_of
 from ..run.open_run import OpenRun
 from .items import AddedInputItem, RunItem, ToolApprovalItem
 from .projection import Projection
@@ -248,9 +248,7 @@ class Tap(EventFeed):
     async def _work(self) -> None:
         while self._waiting:
             try:
-                answer = self._callback(self._waiting.popleft())
-                if inspect.isawaitable(answer):
-                    await answer
+                await answer_of(self._callback, self._waiting.popleft())
             except Exception as error:  # whoever listens badly harms nobody: the run goes on
                 told = {"message": "on_stream raised while a nested agent was listened to", "exception": error}
                 asyncio.get_running_loop().call_exception_handler(told)

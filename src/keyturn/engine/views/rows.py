@@ -40,6 +40,7 @@ def run_row(run: Run, started_at: int) -> RunRow:
     status = run.status
     if status == "running" and (run.queued or waiting(run)):
         status = "queued" if run.queued else "waiting"
+    status = "set_aside" if run.lost and status == "failed" else status
     asks = len(run.groups["wait"]) if run.status in ("running", "failed") else 0
     workflow = str(run.about.get("workflow", ""))
     return RunRow(run.id, run.root_agent, status, started_at, run.now, asks, run.turns, workflow, run.error)
@@ -137,6 +138,9 @@ def _closed(run: Run, open: Mapping[str, Asked], events: list[ev.AnyEvent]) -> d
             closed[call] = Closing(open[call].id, word_of(event), event.decision.at, event.decision.by or "")
         elif isinstance(event, ev.CallVoided | ev.CallAskedAgain | ev.ReviewAsked):
             closed[call] = Closing(open[call].id, "void", run.now)
+    if any(isinstance(event, ev.RunForked) for event in events):  # what is to be reviewed was let run in another run
+        left = [name for name in open if reviewed_call(name) and not open_review(run, reviewed_call(name) or "")]
+        closed |= {name: Closing(open[name].id, "void", run.now) for name in left}
     if any(isinstance(event, _SWEEPING) for event in events):
         waiting_still = {} if run.status == "cancelled" else run.groups["wait"]
         gone = [call for call in open if call not in closed and call not in waiting_still and not reviewed_call(call)]

@@ -66,6 +66,8 @@ def tallies(
             decided.setdefault(event.decision.call, event.decision)
         elif isinstance(event, ev.DrillEnded):
             drilled.add(event.decision.call)
+        elif isinstance(event, ev.RunForked):
+            return []  # what a fork copied is asked where it was, and counted there
         elif isinstance(event, ev.CallAskedAgain):
             again[event.call] = event.why
         elif isinstance(event, ev.ReviewGiven):

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...core.errors import KeyturnError
-from ...journal.rows import COUNTED_FROM, Period
+from ...journal.rows import COUNTED_FROM, Period, Query
 from .routes import Here, Routes, answer
 
 routes = Routes("health")
@@ -45,6 +45,10 @@ class Metrics:
         self.streams = Gauge("keyturn_open_streams", "Streams that are open.", registry=self.registry)
         self.busy = Gauge("keyturn_runs_moved", "Runs that this process moves.", registry=self.registry)
         self.well = Gauge("keyturn_worker_well", "1 while the worker can work.", registry=self.registry)
+        self.aside = Gauge(
+            "keyturn_runs_set_aside", "Runs that ended each worker that took them up; a person resumes them.",
+            registry=self.registry,
+        )  # fmt: skip
         self.ended = Gauge(
             "keyturn_requests_ended", "Requests by how they ended, since counting began.", ("how",),
             registry=self.registry,
@@ -104,6 +108,7 @@ async def get_metrics(here: Here) -> Any:
     metrics.streams.set(here.request.app.state.places.taken)
     metrics.busy.set(here.app.busy)
     metrics.well.set(here.app.trouble is None)
+    metrics.aside.set(len(await here.app.journal.runs(Query(state="set_aside", limit=1_000))))
     counts = dict[str, int]()
     for each in await here.app.journal.tallies(Period()):
         if each.what != COUNTED_FROM:

@@ -33,7 +33,7 @@ class _Kept(NamedTuple):
     until: float
     body: bytes
     status: int
-    answer: bytes
+    answer: bytes | None
 
 
 @dataclass
@@ -52,8 +52,13 @@ class Answers:
         self._kept = OrderedDict[tuple[str, str], _Kept]()
         self._at_work = dict[tuple[str, str], _Work]()
 
-    async def once(self, whose: str, key: str, asked: bytes, doing: Callable[[], Awaitable[Response]]) -> Response:
-        """Do it, or answer as the first time; whoever asks meanwhile waits for that answer."""
+    async def once(
+        self, whose: str, key: str, asked: bytes, doing: Callable[[], Awaitable[Response]], *, secret: bool = False
+    ) -> Response:
+        """Do it, or answer as the first time; whoever asks meanwhile waits for that answer.
+
+        An answer with a `secret` is not kept: it is refused the second time, and nothing is done again.
+        """
         name = (whose, key)
         work = self._at_work.setdefault(name, _Work(asyncio.Lock()))
         work.waiting += 1
@@ -62,7 +67,7 @@ class Answers:
                 kept = self._found(name)
                 if kept is None:
                     made = await doing()
-                    self._keep(name, asked, made)
+                    self._keep(name, asked, made, secret=secret)
                     return made
         finally:
             work.waiting -= 1
@@ -70,17 +75,19 @@ class Answers:
                 del self._at_work[name]
         if kept.body != asked:
             raise Refusal(422, "other_body", "this idempotency key was used for another request; choose a new one")
+        if kept.answer is None:
+            raise Refusal(409, "shown_once", "this was done, and its secret was shown: revoke it and ask for another")
         return Response(kept.answer, kept.status, media_type="application/json")
 
     def _found(self, name: tuple[str, str]) -> _Kept | None:
         kept = self._kept.get(name)
         return kept if kept is not None and self._clock() < kept.until else None
 
-    def _keep(self, name: tuple[str, str], asked: bytes, made: Response) -> None:
+    def _keep(self, name: tuple[str, str], asked: bytes, made: Response, *, secret: bool) -> None:
         body = bytes(made.body)
         if made.status_code >= 300 or len(body) > _LARGEST:
             return
-        self._kept[name] = _Kept(self._clock() + _SECONDS, asked, made.status_code, body)
+        self._kept[name] = _Kept(self._clock() + _SECONDS, asked, made.status_code, None if secret else body)
         self._kept.move_to_end(name)
         while len(self._kept) > _MOST:
             self._kept.popitem(last=False)

@@ -26,6 +26,7 @@ from ...wire.people import (
     TokensSeen,
 )
 from ...wire.seen import Done, ToSign
+from ..addresses import keep_address
 from .paging import Limit, Name, Place
 from .routes import Call, Here, Routes, answer, taken
 
@@ -184,8 +185,19 @@ async def make_link(here: Here, body: Annotated[said.NamePerson, taken(said.Name
 
 @_changes("set_address", said.Address)
 async def set_address(here: Here, body: Annotated[said.Address, taken(said.Address)]) -> Any:
-    """Say at which address a person is told of requests over a channel."""
-    await here.app.people.set_address(body.person, body.channel, body.address, by=here.visitor.login)
+    """Say at which address a person is told of requests over a channel.
+
+    One that a person writes themselves is used for nothing until they repeat the code that is sent there.
+    """
+    limits = here.request.app.state.limits
+    await keep_address(here.app, limits, here.visitor, body.person, body.channel, body.address)
+    return answer(Done())
+
+
+@_changes("confirm_address", said.ConfirmAddress)
+async def confirm_address(here: Here, body: Annotated[said.ConfirmAddress, taken(said.ConfirmAddress)]) -> Any:
+    """Confirm an address with the code that was sent there; an administrator needs none."""
+    await here.app.people.confirm_address(body.person, body.channel, body.code, by=here.visitor.login)
     return answer(Done())
 
 

@@ -61,7 +61,7 @@ async def _replayed(here: Call, policy: Policy | None, since: str | None, most: 
     totals = dict[tuple[str, Any, Any], int]()
     unread: list[Unread] = []
     ends, whole = time.monotonic() + _SECONDS, True
-    async with here.request.app.state.busy:  # one at a time: it reads the log of every run
+    async with here.request.app.state.readers.search(here.visitor.id):
         async for each in replay(here.app.journal, policy, begins):
             if isinstance(each, Unread):
                 unread += [each] if len(unread) < _UNREAD else []

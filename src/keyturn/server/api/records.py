@@ -56,7 +56,7 @@ async def search_audit(
     here.sight.must_see_all()
     plain(after)
     more: dict[str, Any] = terms | {"between": (since, until), "by": here.visitor.login}
-    async with here.request.app.state.busy:  # one at a time: it reads logs
+    async with here.request.app.state.readers.search(here.visitor.id):
         found = await here.app.audit.search_page(
             after=after, limit=limit, newest=newest, seconds=SEARCH_SECONDS, **more
         )
@@ -70,7 +70,7 @@ async def list_reads(
     """Return who read the arguments of calls, the oldest first, where the directory has that put on record."""
     here.sight.must_see_all()
     plain(person, request)
-    async with reading_logs(here.request.app.state, "the record of reads", "keyturn audit reads"):
+    async with reading_logs(here.request.app.state, here.visitor, "the record of reads", "keyturn audit reads"):
         found = await here.app.audit.reads(person=person, request=request)
     more = after + limit
     return answer(ReadsPage(found[after:more], more if more < len(found) else None))
@@ -80,7 +80,7 @@ async def list_reads(
 async def verify_audit(here: Here) -> Any:
     """Verify every line of the store, within a minute; `keyturn audit verify` takes as long as it needs."""
     here.sight.must_see_all()
-    async with reading_logs(here.request.app.state, "verifying the store", "keyturn audit verify"):
+    async with reading_logs(here.request.app.state, here.visitor, "verifying the store", "keyturn audit verify"):
         report = await here.app.audit.verify()
     data = report.data()
     return answer(Verified(**{name: data[name] for name in Verified.__struct_fields__}))
@@ -100,7 +100,7 @@ async def export_audit(here: Here, body: Annotated[said.Export, taken(said.Expor
     gone = BackgroundTask(_removed, file, folder)
     try:
         terms = {name: getattr(body, name) for name in ("person", "tool", "agent", "run", "verdict", "text")}
-        async with reading_logs(here.request.app.state, "the export", "keyturn audit export"):
+        async with reading_logs(here.request.app.state, here.visitor, "the export", "keyturn audit export"):
             await here.app.audit.export(file, format=body.format, secrets=body.secrets, by=here.visitor.login, **terms)
     except BaseException:
         await gone()
@@ -126,5 +126,5 @@ async def get_suggestions(here: Here, tool: Name = None) -> Any:
     """Suggest rules that would have let run what people approved unchanged."""
     here.sight.must_see_all()
     plain(tool)
-    async with here.request.app.state.busy:
+    async with here.request.app.state.readers.search(here.visitor.id):
         return answer(Suggestions(await here.app.insights.suggestions(tool=tool)))

@@ -65,7 +65,7 @@ def answer_refusals(api: FastAPI) -> None:
 
 async def _ours(_request: Request, error: Exception) -> Response:
     why = refused(cast("KeyturnError", error))
-    return failure(why.status, _told(why), {"retry-after": "1"} if why.status == 503 else None)
+    return failure(why.status, _told(why), {"retry-after": "1"} if why.status in (429, 503) else None)
 
 
 async def _refusal(_request: Request, error: Exception) -> Response:

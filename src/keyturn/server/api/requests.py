@@ -36,12 +36,15 @@ State = Literal[
     "edit",
     "reject",
     "answer",
+    "asked_back",
     "ran",
     "did_not_run",
     "retry",
     "expire",
     "right",
     "wrong",
+    "drill_passed",
+    "drill_failed",
     "void",
     "damaged",
     "all",
@@ -179,20 +182,26 @@ async def get_form(here: Here, request: IdPath) -> Any:
 
 
 @routes.add("GET", "/requests/{request}/alike", scope="read", gives=RequestPage, errors=(404,))
-async def list_alike(here: Here, request: IdPath) -> Any:
-    """Return the open requests of the same tool with the same arguments, of whatever run."""
+async def list_alike(here: Here, request: IdPath, after: After = None) -> Any:
+    """Return the open requests of the same tool with the same arguments, of whatever run.
+
+    So many requests of the tool are looked through for one page; a page may be short, or empty, though others follow.
+    """
     row = await here.sight.request(request)
     if row.state != "open":
         return answer(RequestPage([], None, ""))
-    found = [each for each in await here.app.inbox.alike(row) if here.sight.sees(each)]
+    page, more = await here.app.inbox.alike_page(row, Query(after=after_of(after)))
+    found = [each for each in page if here.sight.sees(each)]
     await here.sight.reads("list", found)
     shown = [RequestSeen.of(each) for each in found]
-    return answer(RequestPage(shown, None, hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:32]))
+    token = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:32]
+    return answer(RequestPage(shown, key_of(*more) if more else None, token))
 
 
 @routes.add("POST", "/requests/{request}/look", scope="decide", takes=said.Shown, gives=Done, errors=(404, 409))
 async def look_at(here: Here, request: IdPath, body: Annotated[said.Shown, taken(said.Shown)]) -> Any:
     """Note that you have a request on the screen, as it was shown: terms may want that before you approve."""
+    here.marks()
     await here.sight.request(request)
     await here.app.inbox.looked(request, by=here.visitor.login, **named(body))
     return answer(Done())
@@ -211,6 +220,7 @@ async def review_request(here: Here, request: IdPath, body: Annotated[said.Revie
 @routes.add("POST", "/requests/{request}/take", scope="decide", takes=said.Until, gives=RequestSeen, errors=(404, 409))
 async def take_request(here: Here, request: IdPath, body: Annotated[said.Until, taken(said.Until)]) -> Any:
     """Say that you are on it, for 15 minutes unless you say until when."""
+    here.marks()
     await here.sight.request(request)
     row = await here.app.inbox.take(request, by=here.visitor.login, until=body.until, lasts=body.lasts, **named(body))
     return answer(RequestSeen.of(row))
@@ -221,6 +231,7 @@ async def take_request(here: Here, request: IdPath, body: Annotated[said.Until, 
 )
 async def let_go(here: Here, request: IdPath, body: Annotated[said.Shown, taken(said.Shown)]) -> Any:
     """Say that you are not on it any more."""
+    here.marks()
     await here.sight.request(request)
     return answer(RequestSeen.of(await here.app.inbox.let_go(request, by=here.visitor.login, **named(body))))
 
@@ -230,6 +241,7 @@ async def let_go(here: Here, request: IdPath, body: Annotated[said.Shown, taken(
 )
 async def snooze_request(here: Here, request: IdPath, body: Annotated[said.Until, taken(said.Until)]) -> Any:
     """Put a request off, for yourself alone."""
+    here.marks()
     await here.sight.request(request)
     row = await here.app.inbox.snooze(request, by=here.visitor.login, until=body.until, lasts=body.lasts, **named(body))
     return answer(RequestSeen.of(row))
@@ -238,6 +250,7 @@ async def snooze_request(here: Here, request: IdPath, body: Annotated[said.Until
 @routes.add("POST", "/requests/{request}/wake", scope="decide", takes=said.Shown, gives=RequestSeen, errors=(404, 409))
 async def wake_request(here: Here, request: IdPath, body: Annotated[said.Shown, taken(said.Shown)]) -> Any:
     """Have a request back that you put off."""
+    here.marks()
     await here.sight.request(request)
     return answer(RequestSeen.of(await here.app.inbox.wake(request, by=here.visitor.login, **named(body))))
 

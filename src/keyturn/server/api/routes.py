@@ -16,6 +16,8 @@ from starlette.responses import Response
 
 from ...app import App
 from ...core.errors import NotAllowed
+from ...wire.people import Secret
+from ..limits import MARKS
 from ..live import Live
 from ..settings import ServerSettings
 from ..visibility import Sight
@@ -67,6 +69,10 @@ class Call(NamedTuple):
     request: Request
     scopes: tuple[str, ...]
 
+    def marks(self) -> None:
+        """Count what somebody notes beside a request, or raise `TooMany`."""
+        self.request.app.state.limits.spend(MARKS, self.visitor.id)
+
     async def anew(self) -> Call:
         """Return the same with who asks as they are now, or refuse whoever is let in no more."""
         return await _admit(self.request, self.scopes)
@@ -111,7 +117,7 @@ class Routes:
             self.table.append(Route(method, path, scopes, takes, gives))
             self.router.add_api_route(
                 path,
-                _once(function) if scopes and method == "POST" else function,
+                _once(function, secret=gives is Secret) if scopes and method == "POST" else function,
                 methods=[method],
                 response_model=None,
                 response_class=Response,
@@ -161,8 +167,8 @@ async def _admit(request: Request, scopes: tuple[str, ...]) -> Call:
     return Call(state.app, visitor, sight, state.settings, state.live, request, scopes)
 
 
-def _once(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a route so that a request which names a key is done once."""
+def _once(function: Callable[..., Any], *, secret: bool) -> Callable[..., Any]:
+    """Wrap a route so that a request which names a key is done once, by the same token."""
 
     @wraps(function)
     async def repeatable(*, here: Call, **rest: Any) -> Any:
@@ -171,7 +177,8 @@ def _once(function: Callable[..., Any]) -> Callable[..., Any]:
             return await function(here=here, **rest)
         asked = asked_of(here.request.method, here.request.url.path, rest)
         answers: Answers = here.request.app.state.answers
-        return await answers.once(here.visitor.id, key, asked, lambda: function(here=here, **rest))
+        whose = f"{here.visitor.id} {here.visitor.login.token}"
+        return await answers.once(whose, key, asked, lambda: function(here=here, **rest), secret=secret)
 
     return repeatable
 

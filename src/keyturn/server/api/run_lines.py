@@ -18,6 +18,7 @@ from ...core.encodable import moment
 from ...core.preview import redact
 from ...core.run import Call, Run, request_id
 from ...core.strict import parse
+from ...render.verdicts import verdict_of
 from ...wire.seen import RunLine
 
 Shown = dict[str, Any]
@@ -89,7 +90,7 @@ def _decision(run: Run, e: ev.CallDecided | ev.VoteCast) -> Pairs:
     said = e.decision
     call: Call | None = run.calls.get(said.call)
     yield "call", said.call
-    yield "verdict", said.verdict
+    yield "verdict", verdict_of(said)
     yield "by", said.by
     yield "via", said.via
     yield "note", said.note
@@ -98,8 +99,14 @@ def _decision(run: Run, e: ev.CallDecided | ev.VoteCast) -> Pairs:
     yield "broke_glass", said.broke_glass or None
     if said.args is not None:
         yield "params", None if call is None else redact(parse(said.args), call.proposal.secrets)
+        yield "params_before", None if call is None else redact(_proposed_params(call), call.proposal.secrets)
     if said.verdict in ("answer", "ran"):
         yield "output", said.output
+
+
+def _proposed_params(call: Call) -> Any:
+    args: str = call.raw.get("arguments", "") if call.proposal.args is None else call.proposal.args
+    return parse(args or "{}")
 
 
 def _drilled(_run: Run, e: ev.DrillEnded) -> Pairs:
@@ -158,4 +165,5 @@ _MORE: dict[type[Any], Callable[[Run, Any], Pairs]] = {
     ev.RunFailed: _named("error"),
     ev.RunCancelled: _cancelled,
     ev.RunRestored: _named("why"),
+    ev.RunForked: _named("origin", "at"),
 }

@@ -20,7 +20,7 @@ from .routes import Here, Routes, answer, taken
 from .waiting import Wait, changes_within
 
 routes = Routes("runs")
-State = Literal["queued", "running", "waiting", "finished", "failed", "cancelled", "erased", "damaged"]
+State = Literal["queued", "running", "waiting", "finished", "failed", "set_aside", "cancelled", "erased", "damaged"]
 _STILL = ("queued", "running")
 
 
@@ -116,9 +116,9 @@ async def fork_run(here: Here, run: IdPath, body: Annotated[said.Fork, taken(sai
 
 @routes.add("POST", "/runs/{run}/resume", scope="run", takes=said.Resume, gives=Done, errors=(404, 409))
 async def resume_run(here: Here, run: IdPath, body: Annotated[said.Resume, taken(said.Resume)]) -> Any:
-    """Resume a run that failed."""
+    """Resume a run that failed or was set aside, on record as whoever asks."""
     await here.sight.steers(run)
-    await here.app.resume(run, body.max_turns)
+    await here.app.resume(run, body.max_turns, by=decider_of(here))
     return answer(Done())
 
 

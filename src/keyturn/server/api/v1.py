@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import msgspec
@@ -12,9 +11,11 @@ from starlette.types import ASGIApp
 from ..._version import __version__
 from ...app import App
 from ...wire.seen import Failure
+from ..contained import ContainedRequests
 from ..limits import Limits
 from ..live import Live
 from ..places import StreamPlaces
+from ..reading_logs import LogReaders
 from ..settings import ServerSettings
 from . import decisions, grants, health, people, policies, records, requests, run_events, runs
 from .health import Measured, Metrics
@@ -25,7 +26,7 @@ from .routes import SCHEMA, Route
 SUBJECTS = (health, runs, run_events, requests, decisions, grants, people, policies, records)
 
 
-def api_of(app: App, settings: ServerSettings, live: Live, limits: Limits) -> ASGIApp:
+def api_of(app: App, settings: ServerSettings, live: Live, limits: Limits, readers: LogReaders) -> ASGIApp:
     """Return the API of an app, to be mounted under /v1."""
     api = FastAPI(
         title="Keyturn",
@@ -37,6 +38,7 @@ def api_of(app: App, settings: ServerSettings, live: Live, limits: Limits) -> AS
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
+    api.add_middleware(ContainedRequests)
     api.state.app = app
     api.state.settings = settings
     api.state.live = live
@@ -44,7 +46,7 @@ def api_of(app: App, settings: ServerSettings, live: Live, limits: Limits) -> AS
     api.state.answers = Answers()
     api.state.places = StreamPlaces()
     api.state.metrics = Metrics()
-    api.state.busy = asyncio.Semaphore(1)
+    api.state.readers = readers
     for subject in SUBJECTS:
         api.include_router(subject.routes.router)
     answer_refusals(api)

@@ -18,6 +18,7 @@ from ...core.encodable import moment
 from ...core.errors import KeyturnError, NotAllowed, UserError
 from ...directory.recipients import MUTED
 from ...directory.state import Key, Token
+from ..addresses import keep_address
 from ..errors import refused
 from ..forms import FIELD, changing, form_of, text_in
 from ..limits import TooMany
@@ -35,6 +36,7 @@ _DONE = {
     "revoked": "The passkey counts no more.",
     "ended": "That login has ended.",
     "address": "The address is kept.",
+    "reached": "The address is confirmed: you are told there.",
     "muted": "You are told of nothing until then.",
     "heard": "You are told again.",
 }
@@ -95,7 +97,10 @@ async def _page(
         "first_key": visitor.administers and not any(key.confirmed_at for key in every),
         "waiting": [_key(key) for key in waits] if visitor.administers else [],
         "logins": [_login(each, visitor.login.token) for each in await entrance.people.sessions(visitor.id)],
-        "addresses": [(channel, _shown(address)) for channel, address in sorted(visitor.person.addresses.items())],
+        "addresses": [
+            (channel, _shown(address), channel in visitor.person.unconfirmed)
+            for channel, address in sorted(visitor.person.addresses.items())
+        ],
         "browsers": _browsers(entrance),
         "muted": _time(until) if isinstance(until, int) and until > now else "",
     }
@@ -164,8 +169,8 @@ async def set_password(request: Request) -> Response:
         recent = await fresh(entrance, visitor)
         proven = recent and await _proof(entrance, visitor) != "password"
         if hashed and not proven:
-            attempts.count(entrance, request, visitor.id)
-            if not await entrance.passwords.fits(hashed, text_in(form, "current")):
+            attempts.count_own(entrance, visitor.id)
+            if not await entrance.passwords.fits(hashed, text_in(form, "current"), known=True):
                 raise NotAllowed("that is not your password as it is now")
         elif not recent:
             raise NotAllowed("log in once more for this: it was too long ago")
@@ -217,9 +222,20 @@ async def set_address(request: Request) -> Response:
 
     async def change(entrance: Entrance, visitor: Visitor, form: FormData) -> None:
         channel, address = text_in(form, "channel").strip(), text_in(form, "address").strip()
-        await entrance.people.set_address(visitor.id, channel, address, by=visitor.login)
+        await keep_address(entrance.app, entrance.limits, visitor, visitor.id, channel, address)
 
     return await _changed(request, "addresses", change, "address")
+
+
+@router.post("/account/address/confirm")
+async def confirm_address(request: Request) -> Response:
+    """Confirm one's own address with the code that was sent there."""
+
+    async def change(entrance: Entrance, visitor: Visitor, form: FormData) -> None:
+        channel, code = text_in(form, "channel").strip(), text_in(form, "code").strip()
+        await entrance.people.confirm_address(visitor.id, channel, code, by=visitor.login)
+
+    return await _changed(request, "addresses", change, "reached")
 
 
 @router.post("/account/mute")

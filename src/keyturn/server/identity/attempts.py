@@ -2,7 +2,7 @@
 
 Who guesses from one address is held up there, and does not use up the attempts that everybody has together for one
 person. A browser in which that person has logged in before has attempts of its own. Passkeys, links and the provider
-are not held up by any of it.
+are not held up by any of it: of passkeys and links only failures are counted, and apart.
 
 Each process counts for itself: several servers on one store let so many times more be tried. That stays hopeless, and a
 count in the store would let a stranger write to it; docs/login.md says so to whoever runs several.
@@ -11,12 +11,16 @@ count in the store would let a stranger write to it; docs/login.md says so to wh
 from __future__ import annotations
 
 import secrets
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 
-from limits import parse
+from limits import RateLimitItem, parse
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...core.errors import KeyturnError
 from ...keys import ring
+from ..limits import TooMany
 from .entrance import Entrance
 
 #: By one address, whoever it is about; by one address about one person; by all about one person; by a known browser.
@@ -24,20 +28,53 @@ ADDRESS = parse("60 per 10 minutes")
 PAIR = parse("6 per 5 minutes")
 PERSON = parse("60 per hour")
 BROWSER = parse("10 per 10 minutes")
+#: Failures with passkeys and with links, apart from those with passwords: by one address, of all that nobody has and of
+#: each that somebody has.
+FAILED_KEYS = parse("60 per 10 minutes")
+FAILED_LINKS = parse("10 per 10 minutes")
 _COOKIE = "keyturn_known"
 _LASTS = 180 * 86_400
 
 
-def count(entrance: Entrance, request: Request, person: str) -> None:
-    """Count an attempt before anything is compared, or raise `TooMany`."""
+def stop(entrance: Entrance, request: Request) -> None:
+    """Raise `TooMany` for an address that has no attempt left, before its form is read; a known browser may go on."""
+    if _COOKIE not in request.cookies:
+        entrance.limits.stop(ADDRESS, entrance.address(request))
+
+
+def count(entrance: Entrance, request: Request, person: str) -> bool:
+    """Count an attempt before anything is compared, or raise `TooMany`; return whether the browser is known."""
+    browser = _known(request, person)
+    if browser:  # strangers behind the same address do not use up what it has
+        entrance.limits.spend(BROWSER, person, browser)
+        return True
     who = entrance.address(request)
     entrance.limits.spend(ADDRESS, who)
-    browser = _known(request, person)
-    if browser:
-        entrance.limits.spend(BROWSER, person, browser)
-        return
     entrance.limits.spend(PAIR, person, who)
     entrance.limits.spend(PERSON, person)
+    return False
+
+
+def count_own(entrance: Entrance, person: str) -> None:
+    """Count a try at the password of a person who has logged in, or raise `TooMany`."""
+    entrance.limits.spend(PAIR, "own", person)
+
+
+@contextmanager
+def failures(entrance: Entrance, request: Request, rule: RateLimitItem, what: str, known: str) -> Generator[None]:
+    """Refuse a proof that failed too often from one address, and count one that fails; one that is good is not counted.
+
+    `known` is the id of the key or link that somebody has, and has attempts of its own: guesses at others, from the
+    same address, do not use them up.
+    """
+    who = (what, known, entrance.address(request))
+    entrance.limits.stop(rule, *who)
+    try:
+        yield
+    except KeyturnError:
+        with suppress(TooMany):  # refused from the next one on
+            entrance.limits.spend(rule, *who)
+        raise
 
 
 def forgive(entrance: Entrance, request: Request, person: str) -> None:

@@ -16,6 +16,8 @@ from ...core.policy import milliseconds
 from ...proofs.base import Site
 from ..address import client_of, network_of
 from ..errors import refused
+from ..forms import FormRefused
+from ..guard import TooLong, TooSlow
 from ..limits import Limits, TooMany
 from ..settings import ServerSettings
 from ..visitor import Visitor, cookie_name, visitor_of
@@ -27,7 +29,6 @@ Draw = Callable[[Request, Visitor | None, str, int, dict[str, Any]], Awaitable[R
 
 LOGINS = parse("30 per hour")
 CHANGES = parse("60 per hour")  # of one account: each is an entry of the directory, too
-LINKS = parse("10 per 10 minutes")
 LINK_SESSION = "1h"
 FRESH_MS = 15 * 60_000
 
@@ -151,6 +152,17 @@ async def too_many(_request: Request, error: Exception) -> Response:
     return JSONResponse(said, 429, {"retry-after": str(error.after)})
 
 
+async def too_much(_request: Request, error: Exception) -> Response:
+    """Say that a body is too long, comes too slowly, or is no form of ours."""
+    status, kind = next((status, kind) for of, status, kind in _BODIES if isinstance(error, of))
+    return JSONResponse({"error": {"kind": kind, "message": str(error)}}, status)
+
+
+_BODIES: tuple[tuple[type[Exception], int, str], ...] = (
+    (TooLong, 413, "too_long"),
+    (TooSlow, 408, "too_slow"),
+    (FormRefused, 400, "refused"),
+)
 _BROWSERS = (("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
 _SYSTEMS = (("Android", "Android"), ("iPhone", "iPhone"), ("iPad", "iPad"), ("Windows", "Windows"), ("Mac OS", "Mac"))
 

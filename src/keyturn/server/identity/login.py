@@ -13,7 +13,7 @@ from ..errors import refused
 from ..forms import FIELD, changing, form_of, own_path, text_in
 from ..limits import TooMany
 from . import attempts, tickets
-from .entrance import LINK_SESSION, LINKS, Entrance, entrance_of, go, root_of
+from .entrance import LINK_SESSION, Entrance, entrance_of, go, root_of
 from .oidc import OidcRefused
 
 router = APIRouter(include_in_schema=False)
@@ -53,14 +53,16 @@ async def login_page(request: Request) -> Response:
 async def log_in(request: Request) -> Response:
     """Log somebody in by name and password."""
     entrance = entrance_of(request)
-    form = await form_of(request)
-    name, next = text_in(form, "name").strip(), own_path(text_in(form, "next"))
     if not entrance.settings.passwords:
-        return await _login_page(request, next, "Nobody logs in by password here.", status=403)
+        return await _login_page(request, "/", "Nobody logs in by password here.", status=403)
+    name, next = "", "/"
     try:
-        attempts.count(entrance, request, name)
+        attempts.stop(entrance, request)
+        form = await form_of(request)
+        name, next = text_in(form, "name").strip(), own_path(text_in(form, "next"))
+        known = attempts.count(entrance, request, name)
         hashed = await entrance.people.password_of(name)
-        if not await entrance.passwords.fits(hashed, text_in(form, "password")):
+        if not await entrance.passwords.fits(hashed, text_in(form, "password"), known=known):
             return await _login_page(request, next, _WRONG, name, 403)
         attempts.forgive(entrance, request, name)
         token = await entrance.begin(request, name, "password")
@@ -113,9 +115,10 @@ async def enter(request: Request) -> Response:
     """Let somebody in by a link, once."""
     entrance = entrance_of(request)
     link = text_in(await form_of(request), "link").strip().rpartition("#")[2]
+    known = id_in(link) if id_in(link) in (await entrance.people.directory()).links else ""
     try:
-        entrance.limits.spend(LINKS, entrance.address(request))
-        login = await entrance.people.use_link(link)
+        with attempts.failures(entrance, request, attempts.FAILED_LINKS, "link", known):
+            login = await entrance.people.use_link(link)
         token = await entrance.begin(request, login.person, "link", lasts=LINK_SESSION)
     except TooMany as many:
         made = await entrance.page(request, "enter", None, 429, error=f"Too many attempts. Wait {many.after} s.")

@@ -20,12 +20,12 @@ from ...directory.state import Key
 from ...engine.views.items import ToolApprovalItem
 from ...inbox.shown_request import ShownRequest
 from ...proofs.base import Asked, PublicKey, Site
-from ...proofs.passkey import assertion_options, proof_of, registration_options, site_of
+from ...proofs.passkey import assertion_options, credential_of, proof_of, registration_options, site_of
 from ..forms import own_path
 from ..visibility import Sight
 from ..visitor import Visitor
 from . import tickets
-from .attempts import ADDRESS
+from .attempts import FAILED_KEYS, failures
 from .bodies import body_of, by_script, text_of
 from .entrance import CHANGES, Entrance, entrance_of, fresh, root_of, told
 
@@ -77,13 +77,14 @@ async def log_in(request: Request) -> Response:
     """Log somebody in by a passkey of theirs."""
     entrance = entrance_of(request)
     try:
-        entrance.limits.spend(ADDRESS, entrance.address(request))
-        body = await body_of(request)
         site, ticket = _site(entrance, request), tickets.taken(request, None, "passkey")
         if ticket is None:
             raise NotAllowed("this login was begun too long ago, or in another browser; begin again")
-        proof = proof_of(_credential(body), await _keys(entrance, site))
-        person, count = await entrance.people.person_by_key(ticket.challenge, proof)
+        body = await body_of(request)
+        keys = await _keys(entrance, site)
+        with failures(entrance, request, FAILED_KEYS, _SCHEME, _named(body, keys)):
+            proof = proof_of(_credential(body), keys)
+            person, count = await entrance.people.person_by_key(ticket.challenge, proof)
         counted = (proof.key, count) if count else None
         token = await entrance.begin(request, person, _SCHEME, once=ticket.once, counted=counted)
     except ProofRefused:
@@ -93,6 +94,13 @@ async def log_in(request: Request) -> Response:
     made = JSONResponse({"next": root_of(request) + own_path(text_of(body, "next"))})
     tickets.drop(request, made, _SCHEME)
     return entrance.keep(request, made, token)
+
+
+def _named(body: dict[str, Any], keys: Sequence[PublicKey]) -> str:
+    """Return the id of the key that a browser names; "" for one that nobody has."""
+    found = body.get("credential")
+    name = cast("dict[str, Any]", found).get("id") if isinstance(found, dict) else None
+    return next((key.id for key in keys if credential_of(key) == name), "")
 
 
 def _credential(body: dict[str, Any], name: str = "credential") -> str:

@@ -19,6 +19,7 @@ from ..limits import TooMany
 SHORTEST, LONGEST = 12, 500
 _AT_ONCE = 2  # each takes 64 MiB for as long as it lasts
 _WAITING = 40
+_KEPT = 20  # places more, for browsers in which the person has logged in before
 _REFUSED = (
     "password",
     "passwort",
@@ -97,12 +98,15 @@ class Passwords:
         """Return the hash of a password."""
         return await self._slowly(lambda: self._hasher.hash(password))
 
-    async def fits(self, hashed: str, password: str) -> bool:
-        """Return whether it is the password of this hash; with none, the same is done and the answer is no."""
+    async def fits(self, hashed: str, password: str, *, known: bool = False) -> bool:
+        """Return whether it is the password of this hash; with none, the same is done and the answer is no.
+
+        A `known` browser has places that strangers from ever so many addresses do not take.
+        """
         text = unicodedata.normalize("NFC", password)[: LONGEST + 1]
         if not self._nobodys:
-            self._nobodys = await self._slowly(lambda: self._hasher.hash(secrets.token_hex(16)))
-        fits = await self._slowly(lambda: self._compared(hashed or self._nobodys, text))
+            self._nobodys = await self._slowly(lambda: self._hasher.hash(secrets.token_hex(16)), known=known)
+        fits = await self._slowly(lambda: self._compared(hashed or self._nobodys, text), known=known)
         return fits and bool(hashed) and len(text) <= LONGEST
 
     def stale(self, hashed: str) -> bool:
@@ -115,8 +119,8 @@ class Passwords:
         except (Argon2Error, InvalidHashError, UnicodeError):
             return False
 
-    async def _slowly(self, work: Callable[[], _T]) -> _T:
-        if self._waiting >= _WAITING:
+    async def _slowly(self, work: Callable[[], _T], *, known: bool = True) -> _T:
+        if self._waiting >= (_WAITING + _KEPT if known else _WAITING):
             raise TooMany(5)
         self._waiting += 1
         try:

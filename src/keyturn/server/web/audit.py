@@ -42,7 +42,7 @@ async def audit_page(request: HttpRequest, at: Overseeing) -> Response:
     chosen = {name: given.get(name, "")[:200].replace("\0", "") for name in (*_NAMES, "since", "until")}
     values: dict[str, Any] = {}
     try:
-        async with request.app.state.busy:  # one at a time: it reads logs
+        async with request.app.state.readers.search(at.visitor.id):
             values = await _found(at, _terms(chosen), given.get("after", "")[:250].replace("\0", "") or None)
     except KeyturnError as error:
         return _drawn(at, chosen, refusal=refused(error))
@@ -61,7 +61,7 @@ async def verify(request: HttpRequest, at: Overseeing) -> Response:
     """Verify every line of the store, and say in words what came of it."""
     try:
         await form_of(request, at)
-        async with reading_logs(request.app.state, "verifying the store", "keyturn audit verify"):
+        async with reading_logs(request.app.state, at.visitor, "verifying the store", "keyturn audit verify"):
             report = await at.app.audit.verify()
     except KeyturnError as error:
         return _drawn(at, {}, refusal=refused(error))
@@ -80,7 +80,7 @@ async def export(request: HttpRequest, at: Overseeing) -> Response:
         terms = _terms({name: form.text(name) for name in (*_NAMES, "since", "until")}) if made == "csv" else Terms()
         folder = tempfile.TemporaryDirectory(prefix="keyturn-export-")
         path = Path(folder.name) / f"keyturn-audit.{made}"
-        async with reading_logs(request.app.state, "the export", "keyturn audit export"):
+        async with reading_logs(request.app.state, at.visitor, "the export", "keyturn audit export"):
             await at.app.audit.export(path, format=made, by=at.visitor.login, **terms)
     except KeyturnError as error:
         if folder is not None:

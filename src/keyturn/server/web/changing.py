@@ -23,7 +23,7 @@ from ...inbox.asking import row_of, why_not
 from ...inbox.naming import Outcome
 from ...inbox.proposed_grants import ProposedGrant, grant_for, proposed_grants
 from ...inbox.shown_request import ShownRequest
-from ...journal.rows import RequestRow
+from ...journal.rows import Query, RequestRow
 from ...policies.grants import Scope
 from ..errors import refused
 from .blocks import Block, blocks_of
@@ -225,7 +225,7 @@ async def alike(at: Reading, name: str) -> Response:
     """Show the requests of the same tool with the same arguments, to decide them together."""
     try:
         row = await at.sight.request(name, shows=True)
-        rows = (await _alike(at, row))[:SHAPE_LIMIT]
+        rows = await _alike(at, row)
         await at.sight.reads("list", rows)
         listed = {"rows": [row_of(each, at.now) for each in rows], "digests": [each.digest for each in rows]}
         return page(at, "alike.html", **listed, **await detail_of(at, row))
@@ -234,11 +234,30 @@ async def alike(at: Reading, name: str) -> Response:
 
 
 async def _alike(at: Here, row: RequestRow) -> list[RequestRow]:
-    """Return those of the same shape that this visitor sees."""
+    """Return the oldest of the same shape that this visitor sees, of a bounded number that is looked through."""
+    _not_reviewed(row)
+    found, _ = await at.app.inbox.alike_page(row)
+    return [each for each in found if _fits(at, row, each)][:SHAPE_LIMIT]
+
+
+def _not_reviewed(row: RequestRow) -> None:
     if row.kind == "review":
         raise UserError("each call is reviewed by itself")
-    found = [each for each in await at.app.inbox.alike(row) if at.sight.sees(each)]
-    return [each for each in found if each.request.preview == row.request.preview]  # one of them is on the page
+
+
+def _fits(at: Here, row: RequestRow, other: RequestRow) -> bool:
+    return at.sight.sees(other) and other.request.preview == row.request.preview  # one of them is on the page
+
+
+async def _ticked(at: Here, row: RequestRow, ticked: set[str]) -> list[RequestRow]:
+    """Return those that were ticked, as they were shown: each is read by its id, and none besides."""
+    _not_reviewed(row)
+    found: list[RequestRow] = []
+    for name, digest in sorted(each.rsplit(".", 1) for each in ticked if "." in each):
+        rows = await at.app.inbox.list(Query(id=name, limit=1))
+        found += [each for each in rows if each.digest == digest and _fits(at, row, each)]
+    alike = await at.app.inbox.alike_among(row, found)
+    return sorted(alike, key=lambda each: (each.asked_at, each.id))
 
 
 @router.post("/requests/{name}/alike")
@@ -248,7 +267,7 @@ async def decide_alike(request: HttpRequest, at: Reading, name: str) -> Response
         form = (await form_of(request, at)).whole()
         row = await at.sight.request(name, shows=True)
         ticked = {key.removeprefix("is.") for key in form if key.startswith("is.")}
-        rows = [each for each in await _alike(at, row) if f"{each.id}.{each.digest}" in ticked]
+        rows = await _ticked(at, row, ticked)
         if not rows:
             raise UserError("tick those that you mean")
         if form.get("verdict") == "approve":

@@ -18,7 +18,8 @@ from .timeline import Entry, Line, Who
 
 router = APIRouter(include_in_schema=False)
 
-STATUSES = ("waiting", "running", "finished", "failed", "cancelled", "erased", "damaged", "sending", "dead")
+_OF_RUNS = ("waiting", "running", "finished", "failed", "set_aside", "cancelled", "erased", "damaged")
+STATUSES = (*_OF_RUNS, "sending", "dead")
 ACTIONS = ("allow", "ask", "deny", "unknown")
 _LOOKS_LIKE = 'ok\u202e gnp.exe\u200b</pre><script>alert(1)</script> "Approve this call"'
 

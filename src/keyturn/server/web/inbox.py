@@ -25,8 +25,9 @@ from ...inbox.clock import in_ms
 from ...inbox.listing import Filters, Listed, listed
 from ...inbox.trail import trail_of
 from ...inbox.words_before import ADVICE, context_of
-from ...journal.rows import Query, RequestRow
+from ...journal.rows import Query, RequestRow, RunRow
 from ..errors import refused
+from ..limits import MARKS
 from ..standing import standing_of
 from .blocks import blocks_of
 from .form import Judging, Reading, form_of
@@ -57,7 +58,8 @@ async def inbox(at: Reading, chosen: Chosen) -> Response:
     first = found.rows[0] if found.rows else None
     detail = await _first(at, first)
     last = None if first is not None else await _last_decided(at)
-    return page(at, "inbox.html", chosen=chosen, picked=False, last=last, **_drawn(at, found), **detail)
+    aside = await _aside(at)
+    return page(at, "inbox.html", chosen=chosen, picked=False, last=last, aside=aside, **_drawn(at, found), **detail)
 
 
 async def seen_list(at: Here, chosen: Filters) -> Listed:
@@ -67,6 +69,11 @@ async def seen_list(at: Here, chosen: Filters) -> Listed:
         return at.sight.lists(row, mine=chosen.mine, unclaimed=False)
 
     return await listed(at.app.inbox, chosen, at.visitor.login, shows)
+
+
+async def _aside(at: Here) -> list[RunRow]:
+    """Return runs that were set aside, for those who administer: nothing of them goes on until a person says so."""
+    return await at.app.journal.runs(Query(state="set_aside", limit=20)) if at.visitor.administers else []
 
 
 def _drawn(at: Here, found: Listed) -> dict[str, Any]:
@@ -115,6 +122,7 @@ async def looked(request: HttpRequest, at: Judging, name: str) -> Response:
     try:
         form = (await form_of(request, at)).whole()
         await at.sight.request(name)
+        request.app.state.limits.spend(MARKS, at.visitor.id)
         await at.app.inbox.looked(name, by=at.visitor.login, **words_of(form))
         row = await at.sight.request(name)
         looking = looking_of(row, at.visitor.id, await at.app.inbox.now())
@@ -125,12 +133,17 @@ async def looked(request: HttpRequest, at: Judging, name: str) -> Response:
     return JSONResponse({"left": 0 if looking is None else looking.left})
 
 
+_MARKS = ("take", "let_go", "snooze", "wake")
+
+
 @router.post("/requests/{name}/decide")
 async def decide(request: HttpRequest, at: Judging, name: str) -> Response:
     """Record what somebody decided about exactly what they were shown."""
     try:
         form = (await form_of(request, at)).whole()
         await at.sight.request(name)
+        if form.get("verdict") in _MARKS:
+            request.app.state.limits.spend(MARKS, at.visitor.id)
         await _say(at, name, form)
         if at.partial:
             return page(at, "_request.html", **await detail_of(at, await at.sight.request(name, shows=True)))
@@ -253,7 +266,7 @@ def _signing(at: Here) -> Signing:
 
 async def _last_decided(at: Here) -> RequestRow | None:
     found: list[RequestRow] = []
-    for state in ("approve", "reject", "edit", "answer"):
+    for state in ("approve", "reject", "edit", "answer", "asked_back"):
         rows = await at.app.journal.requests(Query(state=state, newest=True, limit=_NEWEST))
         found += [row for row in rows if row.closed_at is not None and at.sight.sees(row)][:1]
     return max(found, key=lambda row: row.closed_at or 0, default=None)

@@ -34,7 +34,7 @@ async def insights_page(request: HttpRequest, at: Overseeing) -> Response:
     late = False
     if request.query_params.get("suggest") == "1":
         try:
-            async with request.app.state.busy, asyncio.timeout(SECONDS):
+            async with request.app.state.readers.search(at.visitor.id), asyncio.timeout(SECONDS):
                 suggested = await at.app.insights.suggestions(newest=_NEWEST)
         except TimeoutError:
             late = True

@@ -89,7 +89,7 @@ async def policies_page(request: HttpRequest, at: Overseeing) -> Response:
         return _drawn(at)
     since = request.query_params.get("since", "7d")
     try:
-        async with request.app.state.busy:  # one at a time: it reads the log of every run
+        async with request.app.state.readers.search(at.visitor.id):
             return _drawn(at, shadow=await _replayed(at, None, since), since=since)
     except KeyturnError as error:
         return _drawn(at, refusal=refused(error))
@@ -107,7 +107,7 @@ async def replay_page(request: HttpRequest, at: Overseeing) -> Response:
         if text.strip().endswith(".toml") and "\n" not in text.strip():
             raise UserError("paste the text of the file, not its name: no file of the server is read here")
         made = Policy.from_toml(text + "\n")
-        async with request.app.state.busy:
+        async with request.app.state.readers.search(at.visitor.id):
             found = await _replayed(at, made, since)
     except KeyturnError as error:
         return _drawn(at, refusal=refused(error), toml=text)

@@ -27,7 +27,7 @@ from .timeline import timeline
 router = APIRouter(include_in_schema=False)
 
 SHOWN = 50
-STATUSES = ("waiting", "running", "finished", "failed", "cancelled", "erased", "damaged")
+STATUSES = ("waiting", "running", "finished", "failed", "set_aside", "cancelled", "erased", "damaged")
 _WAITING = 20
 # A log up to this many lines is read to say for whom a run is that never asked anybody.
 _SHORT = 200
@@ -100,12 +100,12 @@ async def message(request: HttpRequest, at: Reading, name: str) -> Response:
 
 @router.post("/runs/{name}/resume")
 async def resume(request: HttpRequest, at: Reading, name: str) -> Response:
-    """Let a run that failed go on from where it stopped."""
+    """Resume a run that failed or was set aside, from where it stopped."""
 
     async def make(_form: Form) -> str:
         decides(at)
         await at.sight.steers(name)
-        await at.app.resume(name)
+        await at.app.resume(name, by=at.visitor.login)
         return f"/runs/{name}"
 
     return await change(request, at, make, lambda said: _drawn(at, name, said, request))

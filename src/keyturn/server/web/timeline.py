@@ -114,8 +114,7 @@ def _lines(steps: list[ev.Step], begin: int) -> Iterator[Line]:
             continue
         for event in step.events:
             lanes.take(event)
-            if isinstance(event, ev.ReplyRecorded):
-                next(iter(teller.rows(run, event)), None)  # which teaches it the names of the calls
+            teller.read(event)
             lanes.leave(event)
 
 

@@ -158,6 +158,24 @@ class JournalSuite(JournalCase):
         await journal.append("run", 0, [b"late, but nobody took over"], first)
         assert (await journal.claim("run", "w2", MINUTE)).worker == "w2"
 
+    async def test_a_claim_says_how_many_holders_before_it_died_without_a_line(self, journal: Journal) -> None:
+        await journal.append("run", 0, [b"1"])
+        for lost in range(3):
+            assert (await journal.claim("run", f"w{lost}", MINUTE)).lost == lost
+            await self.pass_time(MINUTE)
+        await journal.append("run", 1, [b"what others append tells nothing of a holder"])
+        last = await journal.claim("run", "w3", MINUTE)
+        assert last.lost == 3
+        await journal.append("run", 2, [b"3"], last)
+        await self.pass_time(MINUTE)
+        after = await journal.claim("run", "w4", MINUTE)
+        assert after.lost == 0
+        await self.pass_time(MINUTE)
+        released = await journal.claim("run", "w5", MINUTE)
+        assert released.lost == 1
+        await journal.release(released)
+        assert (await journal.claim("run", "w6", MINUTE)).lost == 0
+
     async def test_a_claim_can_be_renewed(self, journal: Journal) -> None:
         first = await journal.claim("run", "w1", MINUTE)
         await self.pass_time(MINUTE - self.slack - 1)

@@ -17,6 +17,7 @@ from ...core.errors import UserError
 from ...core.items import own_copy
 from ...core.preview import Preview, Text
 from ...core.settable import Rules, then
+from ...user_code import run_callback
 from ..base import Prepared
 from ..context import ToolContext
 from ..filesystem.problems import FileChanged, FileProblem, FileTooLarge, shown
@@ -98,7 +99,7 @@ class FileBoundTool(FunctionTool):
 
     def _paths(self, params: Any) -> Iterator[str]:
         if callable(self.files):
-            yield from (os.fspath(path) for path in self.files(own_copy(params)))
+            yield from (os.fspath(path) for path in run_callback(self.files, own_copy(params)))
             return
         for name in self.files:
             given = cast("Mapping[str, Any]", params).get(name)

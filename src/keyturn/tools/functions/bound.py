@@ -7,8 +7,9 @@ everybody else (a test, a wrapper): it takes a model's text, and errors come bac
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from inspect import isawaitable
 from typing import Any, Protocol
+
+from ...user_code import answer_of, awaited, contained
 
 ToolErrorFunction = Callable[[Any, Exception], str | Awaitable[str]]
 
@@ -70,9 +71,8 @@ class BoundFunction:
         if self.schema.takes_context:
             args.insert(0, context)
         if self.schema.is_async:
-            return await self.func(*args, **kwargs)
-        result = await in_worker(self.func, args, kwargs)
-        return await result if isawaitable(result) else result
+            return await answer_of(self.func, *args, **kwargs)
+        return await awaited(await in_worker(self.func, args, kwargs))
 
     async def __call__(self, context: Any, text: str) -> Any:
         """Run the function with a model's own text; an error goes to `failure_error_function`."""
@@ -86,8 +86,7 @@ async def told(failure_error_function: ToolErrorFunction | None, context: Any, e
     """Return what the model is told of an error; raise the error where nothing is to be told."""
     if failure_error_function is None:
         raise error
-    answer = failure_error_function(context, error)
-    return await answer if isawaitable(answer) else answer
+    return await answer_of(failure_error_function, context, error)
 
 
 async def in_worker(func: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -95,10 +94,7 @@ async def in_worker(func: Callable[..., Any], args: list[Any], kwargs: dict[str,
     from .threads import in_thread  # here, because declaring tools needs no event loop and loading it is slow
 
     def work() -> Any:
-        try:
+        with contained:  # a future cannot carry StopIteration: whoever waited would wait for ever
             return func(*args, **kwargs)
-        except (StopIteration, GeneratorExit) as error:
-            # A future cannot carry them: whoever waited would wait for ever, or be torn down.
-            raise RuntimeError(f"the tool raised {type(error).__name__}") from error
 
     return await in_thread(work)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...core.errors import BadJson
+from ...user_code import class_name
 
 _MOST, _LONGEST = 8, 300
 _OWN_WORDS = {
@@ -38,7 +39,7 @@ def complaints(error: Exception, fields: Iterable[str] = ()) -> str:
         return str(error)
     if not isinstance(error, ValidationError):
         # The text of an unforeseen error is the developer's business, not the model's.
-        return f"the check itself failed ({type(error).__name__})"
+        return f"the check itself failed ({class_name(error)})"
     # Not the input: a secret may be in it.
     found = error.errors(include_url=False, include_context=False, include_input=False)
     lines = [_line(each["loc"], each["type"], each["msg"], fields) for each in found[:_MOST]]

@@ -18,6 +18,7 @@ from ...core.digest import canonical
 from ...core.errors import BadJson, UserError
 from ...core.exact_text import is_exact
 from ...core.strict import JsonValue, parse
+from ...user_code import contained
 from ..base import InvalidArguments
 from .docstrings import Docstring, DocstringStyle, read_docstring
 from .parameters import Parameters, build_parameters
@@ -103,7 +104,8 @@ class FunctionSchema:
         if type(given) is not dict:
             raise self._invalid(f"they must be a JSON object, not {_kind(given)}")
         try:
-            params = self._show(self._read(text or "{}"))
+            with contained:
+                params = self._show(self._read(text or "{}"))
             frozen = canonical(params)
         except Exception as error:
             raise self._refused(error) from cause(error)
@@ -116,7 +118,8 @@ class FunctionSchema:
     def bind(self, text: str) -> tuple[list[Any], dict[str, Any]]:
         """Convert a text that `freeze` returned or called exact to Python arguments, without the context."""
         try:
-            values: dict[str, Any] = self._read(text).__dict__
+            with contained:
+                values: dict[str, Any] = self._read(text).__dict__
         except Exception as error:
             raise self._refused(error) from cause(error)
         layout = self._layout
@@ -131,13 +134,14 @@ class FunctionSchema:
     def _settled(self, given: dict[str, JsonValue], params: dict[str, JsonValue], frozen: str) -> Frozen:
         """Read the text back until it is its own printing: at most once more, for defaults to take form."""
         try:
-            again = self._show(self._read(frozen))
-            settled = canonical(again)
-            if settled == frozen:
-                return Frozen(frozen, params, False)
-            stable = agree_where_given(given, params, again)
-            if stable and canonical(self._show(self._read(settled))) == settled:
-                return Frozen(settled, again, False)
+            with contained:
+                again = self._show(self._read(frozen))
+                settled = canonical(again)
+                if settled == frozen:
+                    return Frozen(frozen, params, False)
+                stable = agree_where_given(given, params, again)
+                if stable and canonical(self._show(self._read(settled))) == settled:
+                    return Frozen(settled, again, False)
         except Exception as error:
             raise self._refused(error) from cause(error)
         moved = ", ".join(name for name in params if canonical(params[name]) != canonical(again.get(name)))

@@ -1,0 +1,40 @@
+"""Claim a run to move it; one whose last holders died while they took it up is set aside in place of that.
+
+The claim itself says how many there were, so that an ordinary claim costs nothing more. No user code is called here.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ...core import commands as cm
+from ...core.aside import MOST_LOST, SetAside, why_aside
+from ...journal.base import RESERVED, Claim, Journal
+from ..run.log_cache import log_in
+from ..run.open_run import journal_clock
+from ..views.rows import known_open
+from .writer import Writer
+
+log = logging.getLogger("keyturn.worker")
+
+
+async def claimed(journal: Journal, run: str, worker: str, ttl_ms: int) -> Claim:
+    """Claim a run, or raise `Conflict` naming its holder, `SetAside` where three died taking it up."""
+    claim = await journal.claim(run, worker, ttl_ms)
+    if claim.lost < MOST_LOST or run.startswith(RESERVED):
+        return claim
+    await set_aside(journal, claim)
+    raise SetAside(run)
+
+
+async def set_aside(journal: Journal, claim: Claim) -> None:
+    """Record that a run is set aside, and give its lease back; nobody is to look at it again."""
+    kept = await log_in(journal, claim.run)
+    if kept.steps:
+        writer = Writer(kept, journal, await journal_clock(journal))
+        writer.claim, writer.open = claim, known_open(kept.run)
+        written = await writer.commit(cm.Fail(why_aside(claim.lost), lost=claim.lost))
+        if written.events:
+            said = "run %s of agent %r is set aside: %d workers died while they took it up; see `keyturn runs`"
+            log.error(said, claim.run, kept.run.root_agent, claim.lost)
+    await journal.release(claim)

@@ -1,0 +1,119 @@
+"""Follow what was proposed, voted and decided of each call of a log, so that every view words the next event alike.
+
+A view reads a log event by event and asks here what an event means: whether a verdict is the policy's recheck of a
+decision, what the arguments were before an edit, and how many votes there are now.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from ..core import events as ev
+from ..core.call_ids import call_id
+from ..core.errors import BadJson
+from ..core.policy import Approval
+from ..core.preview import redact
+from ..core.strict import parse
+from ..render.verdicts import vote_words
+
+
+class Edit(NamedTuple):
+    """Holds the arguments before an edit and after it, as JSON texts without secrets."""
+
+    before: str
+    after: str
+
+
+class _Call:
+    """Tracks one call: what was proposed, its terms and votes, and whether it was decided."""
+
+    def __init__(self, text: str, proposal: ev.Proposal) -> None:
+        self.text = text if proposal.args is None else proposal.args
+        self.secrets: Collection[str] = proposal.secrets
+        self.name = proposal.name
+        self.decided = False
+        self.terms: Approval | None = None
+        self.votes: dict[str, str] = {}
+
+
+class CallHistory:
+    """Reads the events of one run in their order; each event is asked about before the next is read."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, _Call] = {}
+        self._turns: dict[str, int] = {}
+        self._rechecks = False
+
+    def read(self, event: ev.AnyEvent) -> None:
+        """Take in what an event says of calls."""
+        if isinstance(event, ev.FrameOpened):
+            self._turns[event.frame] = 0
+        elif isinstance(event, ev.ReplyRecorded):
+            self._replied(event)
+        elif isinstance(event, ev.CallDecided | ev.VoteCast):
+            self._voted(event)
+        elif isinstance(event, ev.CallScreened | ev.CallVoided | ev.CallAskedAgain | ev.CallNeeds | ev.CallLost):
+            call = self._calls.get(event.call)
+            if call is not None:
+                self._moved(call, event)
+
+    def _replied(self, event: ev.ReplyRecorded) -> None:
+        turn = self._turns[event.frame] = self._turns.get(event.frame, 0) + 1
+        for place, proposal in enumerate(event.proposals):
+            raw: Any = event.output[proposal.item] if 0 <= proposal.item < len(event.output) else {}
+            given: Any = raw.get("arguments", "")
+            self._calls[call_id(event.frame, turn, place)] = _Call(given if isinstance(given, str) else "", proposal)
+
+    def _voted(self, event: ev.CallDecided | ev.VoteCast) -> None:
+        made = event.decision
+        call = self._calls.get(made.call)
+        if call is None:
+            return
+        if isinstance(event, ev.CallDecided):
+            call.decided = True
+        elif not event.replaced:
+            call.votes[made.by or ""] = made.verdict
+
+    def _moved(self, call: _Call, event: Any) -> None:
+        self._rechecks = isinstance(event, ev.CallScreened) and call.decided
+        if isinstance(event, ev.CallScreened):
+            call.terms = call.terms if call.decided else event.terms
+            return
+        call.votes = {}
+        if isinstance(event, ev.CallVoided):
+            call.text = call.text if event.proposal.args is None else event.proposal.args
+        if isinstance(event, ev.CallAskedAgain) and event.terms is not None:
+            call.terms = event.terms
+        call.decided = call.decided and not isinstance(event, ev.CallVoided | ev.CallNeeds)
+
+    def is_recheck(self, event: ev.CallScreened) -> bool:
+        """Return whether the verdict that was just read is the policy's recheck of a decision."""
+        return self._rechecks and event.call in self._calls
+
+    def name(self, call: str) -> str | None:
+        """Return the name of the tool of a call, also once the run forgot the call; None where it is not known."""
+        known = self._calls.get(call)
+        return None if known is None else known.name
+
+    def edit(self, made: ev.Decision) -> Edit | None:
+        """Return what a decision made of the arguments; None where it changed nothing."""
+        call = self._calls.get(made.call)
+        if call is None or made.args is None:
+            return None
+        return Edit(_shown(call.text, call.secrets), _shown(made.args, call.secrets))
+
+    def vote(self, made: ev.Decision) -> str:
+        """Word a vote that was just read: how many of how many there are now."""
+        call = self._calls.get(made.call)
+        terms = Approval() if call is None or call.terms is None else call.terms
+        needed = terms.deny_quorum if made.verdict == "reject" else terms.quorum
+        return vote_words(made.verdict, [made.verdict] if call is None else call.votes.values(), needed)
+
+
+def _shown(text: str, secrets: Collection[str]) -> str:
+    try:
+        return json.dumps(redact(parse(text or "{}"), secrets), ensure_ascii=False, sort_keys=True)
+    except BadJson:
+        return "" if secrets else text

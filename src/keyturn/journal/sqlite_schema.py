@@ -1,0 +1,82 @@
+"""Migrate the schema of a journal's file, and look where the file comes from; a file that is current is only read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from ..core.errors import StorageError
+from ..sqlite_files import APPLICATION
+from . import statements as say
+from .generation import Origin, begin, is_unsettled_template, read_meta, settle_template
+from .store_thread import StoreConnection
+
+
+class FileConnection(StoreConnection, Protocol):
+    """A connection to a file, which can also read it in a transaction that waits for no writer."""
+
+    def begin_reading(self) -> None:
+        """Begin a transaction that only reads."""
+        ...
+
+
+def is_current(db: FileConnection) -> bool:
+    """Return whether a file is a journal of this very schema, so that nothing has to be written to open it."""
+    [(version,)] = db.execute("PRAGMA user_version")
+    [(application,)] = db.execute("PRAGMA application_id")
+    return (version, application) == (say.SCHEMA, APPLICATION)
+
+
+def migrate(db: FileConnection, path: Path) -> None:
+    """Bring a file's schema to this version, in one transaction; a file that is no journal is refused."""
+    db.begin(True, [])
+    try:
+        [(version,)] = db.execute("PRAGMA user_version")
+        if version > say.SCHEMA:
+            raise StorageError(f"{str(path)!r} was written by a newer Keyturn (schema {version}); upgrade to open it")
+        [(application,)] = db.execute("PRAGMA application_id")
+        strange = application not in (0, APPLICATION)
+        if strange or (version == 0 and db.execute("SELECT 1 FROM sqlite_schema LIMIT 1")):
+            raise StorageError(f"{str(path)!r} is another application's database; name a file of its own")
+        if 0 < version < say.FIRST:
+            raise StorageError(
+                f"{str(path)!r} was written by an older format (schema {version}), which this Keyturn does not read; "
+                "finish its runs with the Keyturn that wrote it"
+            )
+        for statements in say.migrations(say.SQLITE)[max(version - say.FIRST + 1, 0) :]:
+            for statement in statements:
+                db.execute(statement)
+        if version == 0:
+            begin(db)
+            db.execute(f"PRAGMA application_id = {APPLICATION}")
+        db.execute(f"PRAGMA user_version = {say.SCHEMA}")
+    except BaseException:
+        db.rollback()
+        raise
+    db.commit([])
+
+
+def origin_of(db: FileConnection, file: Path) -> Origin:
+    """Return where the file comes from, read in a transaction, so that what others commit meanwhile is no doubt."""
+    origin = Origin(str(file), always=True)
+    db.begin_reading()
+    try:
+        if not is_unsettled_template(db, origin):
+            return _looked(db, origin)
+    finally:
+        db.rollback()
+    db.begin(True, [])
+    try:
+        settle_template(db, origin)
+        _looked(db, origin)
+    except BaseException:
+        db.rollback()
+        raise
+    db.commit([])
+    return origin
+
+
+def _looked(db: FileConnection, origin: Origin) -> Origin:
+    origin.look(db)
+    read_meta(db).check_whole()
+    return origin

@@ -1,0 +1,100 @@
+"""Refuse whoever changes too much: a person by who they are, and a stranger by the address from which they come.
+
+Who asks is looked up before anything is counted or read, so that strangers at an address, or behind one proxy, keep
+nobody from deciding who has logged in. What a stranger sends is short.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ..app import App
+from ..core.errors import KeyturnError
+from .address import client_of, network_of
+from .guard import SAFE, TooLong
+from .limits import BY_PERSON, CHANGES, MISSES, Limits, TooMany
+from .settings import ServerSettings
+from .visitor import FOUND, Visitor, recognized
+
+#: How many bytes a request may have whose sender is not known.
+BEFORE_LOGIN = 16_384
+
+
+class Limiter:
+    """Wraps an ASGI app, and refuses a person or an address that changes too much.
+
+    It counts how often a token or a login is told that there is no such thing: whoever reads who they are refuses them.
+    Nobody else is told of anything but logins.
+    """
+
+    def __init__(self, routes: ASGIApp, app: App, settings: ServerSettings, limits: Limits) -> None:
+        self._routes, self._app = routes, app
+        self._settings = settings
+        self._limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request of somebody who has not asked too much."""
+        if scope["type"] != "http":
+            return await self._routes(scope, receive, send)
+        asker = scope["keyturn_asker"] = {"token": ""}
+        if scope["method"] not in SAFE:
+            visitor = await self._visitor(scope)
+            try:
+                self._spend(scope, visitor)
+            except TooMany as many:
+                return await _refuse(send, many)
+            if visitor is None:
+                receive = _short(receive)
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] == 404 and asker["token"]:
+                with contextlib.suppress(TooMany):  # the next one is refused
+                    self._limits.spend(MISSES, asker["token"])
+            await send(message)
+
+        await self._routes(scope, receive, counted)
+        return None
+
+    async def _visitor(self, scope: Scope) -> Visitor | None:
+        """Return who makes a request, which is kept for its route; nobody, while the store cannot be asked."""
+        try:
+            found = await recognized(self._app, HTTPConnection(scope), secure=self._settings.secure)
+        except KeyturnError:
+            return None
+        if found is not None:
+            scope[FOUND] = found
+        return found
+
+    def _spend(self, scope: Scope, visitor: Visitor | None) -> None:
+        if visitor is None:
+            self._limits.spend(CHANGES, network_of(client_of(scope, self._settings.proxies)))
+        else:  # a program of theirs that runs wild does not keep them from the pages
+            self._limits.spend(BY_PERSON, visitor.id, visitor.via)
+
+
+def _short(receive: Receive) -> Receive:
+    """Return what reads a body of somebody who is not known: no more of it than a login takes."""
+    seen = 0
+
+    async def received() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > BEFORE_LOGIN:
+            raise TooLong(f"before you log in, a request has at most {BEFORE_LOGIN} bytes")
+        return message
+
+    return received
+
+
+async def _refuse(send: Send, many: TooMany) -> None:
+    body = json.dumps({"error": {"kind": "too_many", "message": str(many)}}).encode()
+    headers: list[Any] = [(b"content-type", b"application/json"), (b"retry-after", str(many.after).encode())]
+    headers.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": 429, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

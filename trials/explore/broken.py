@@ -1,0 +1,105 @@
+"""Mutants of the core that the walk must catch, each in the cast where it shows, with the shortest trace.
+
+Those of `trials/broken.py` that touch what a cast walks are here by name; the others are of rules that only an order of
+several words shows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from keyturn.core import crossing, decide, drills, evolve, gate, lending, looking, moves, noting, people, reviews, run
+from trials.alteration import Edit, Mutant, mutant
+from trials.broken import BROKEN
+from trials.broken_people import OF_PEOPLE
+
+_REQUESTER = "if terms.not_requester and (who.requester or is_one_of(requester, who.id, who.acting_for)):"
+_OWN = " if vote.digest == decision.digest"
+_ANEW = 'yield from _asked_anew(run, "forked")'
+_NO_RUN = 'raise Conflict("nothing of this run is ever executed")'
+
+
+class Shows(NamedTuple):
+    """A mutant, and the cast in which it shows."""
+
+    cast: str
+    mutant: Mutant
+
+
+_KNOWN = {each.name: each for each in (*BROKEN, *OF_PEOPLE)}
+_BY_NAME = {
+    "digest not compared at the decision": "quorum",
+    "second decision wins": "quorum",
+    "expired approval accepted": "quorum",
+    "expiry by the decision's own time": "quorum",
+    "stale approval executed": "quorum",
+    "one of two is enough": "quorum",
+    "who acts for somebody is another": "quorum",
+    "what has begun is taken back": "quorum",
+    "a rejected call runs": "quorum",
+    "a start does not wait for the policy": "quorum",
+    "grant use not counted": "grant",
+    "in doubt, run again": "several",
+    "result recorded twice": "quorum",
+    "a probe renews an approval": "doubt",
+    "a denial lets pass": "policy",
+    "policy not asked about the decision": "policy",
+    "what was started is denied": "policy",
+    "what a copy lets run is run": "restore",
+    "a probe speaks after a restore": "restore",
+    "a word survives the copy it was said to": "restore",
+}
+
+
+def _new(cast: str, name: str, law: str, *edits: Edit) -> Shows:
+    return Shows(cast, mutant(name, law, *edits))
+
+
+SHOWN: list[Shows] = [
+    *(Shows(cast, _KNOWN[name]) for name, cast in _BY_NAME.items()),
+    _new("quorum", "the requester's vote counts", "I1", Edit(people._not_among, _REQUESTER, "if False:")),
+    _new("quorum", "a role is not asked for", "I1", Edit(people._not_among, "and not _named(terms, who)", "and False")),
+    _new("quorum", "a vote that went stale counts", "I1",
+         Edit(gate._agreeing, " if limit is None or run.now <= vote.at + limit", "")),
+    _new("quorum", "an asking is not part of the digest", "I4",
+         Edit(run.call_digest, "basis, call.asks)", "basis, 0)")),
+    _new("quorum", "a vote for other arguments counts", "I4",
+         Edit(gate._agreeing, "return alike and same(vote.output, decision.output)", "return True")),
+    _new("quorum", "a refusal changes the run", "I8",
+         Edit(gate.check_decision, "_check_decider(run, call, decision)",
+              "call.warned = True; _check_decider(run, call, decision)")),
+    _new("expiry", "a vote outlives its asking", "I4", Edit(evolve._call_asked_again, "call.votes = {}", "pass"),
+         Edit(gate._agreeing, _OWN, "")),
+    _new("fork", "a fork carries votes along", "I1", Edit(crossing.fork, _ANEW, "pass"),
+         Edit(gate._agreeing, _OWN, "")),
+    _new("fork_steps", "a fork carries looks and confirmations along", "I1", Edit(crossing.fork, _ANEW, "pass")),
+    _new("grant", "a grant is used once too often", "I1",
+         Edit(gate.covers, "grant_uses.get(grant.id, 0) >= grant.uses", "grant_uses.get(grant.id, 0) > grant.uses")),
+    _new("grant", "a grant that expired is used", "I1", Edit(gate.covers, "if spent or over:", "if spent:")),
+    _new("grant", "a grant that was revoked is used", "I1",
+         Edit(lending.revoked, "run.grants.pop(event.grant, None)", "pass")),
+    _new("grant", "a grant of the requester lets run", "I1",
+         Edit(people._not_among, _REQUESTER, "if False:")),
+    _new("policy", "a standing rejection is passed over", "I1",
+         Edit(gate.screened, 'if grant.verdict == "reject":', "if False:")),
+    _new("policy", "fewer than the newest policy asks for are enough", "I7",
+         Edit(gate.meets, "return known and reasoned", "return True or known and reasoned")),
+    _new("steps", "a look of any length is enough", "I1", Edit(looking.unlooked, "if left <= 0:", "if True:")),
+    _new("steps", "a look outlives its asking", "I1", Edit(noting.unmarked, "call.looks = {}", "pass")),
+    _new("steps", "a confirmation outlives its asking", "I1",
+         Edit(noting.unmarked, "call.claim = call.confirmed = None", "call.claim = None")),
+    _new("steps", "others decide what was not confirmed", "I1",
+         Edit(gate.terms_now, "confirmed=confirmed(run, call)", "confirmed=True"),
+         Edit(gate._decided, "in_two_steps(call) and not confirmed(run, call) and", "False and")),
+    _new("steps", "broken glass is reviewed by nobody", "I8",
+         Edit(reviews.glass_broken, "if decision.broke_glass:", "if False:")),
+    _new("steps", "who decided reviews it", "I1",
+         Edit(reviews.kept_from_review, "any(is_one_of(name, who.id, who.principal) for name in deciders)", "False")),
+    _new("several", "the model goes on before a call has its result", "I6",
+         Edit(moves._settled, "if frame.open == 0:", "if frame.open <= 1:")),
+    _new("drill", "a drill is decided like any run", "I7",
+         Edit(drills.decider, "if isinstance(command, cm.Deliver):", "if False:"),
+         Edit(drills.decider, _NO_RUN, "return usual")),
+    _new("question", "a doubt that asks again cannot change its tool", "I7",
+         Edit(decide._void_call, "if shown.acted:", "if shown.acted and {}['asked', 'lose']:")),
+]  # fmt: skip
