@@ -375,7 +375,7 @@ async def test_rules_that_a_deep_agent_is_given_late_ask() -> None:
     agent.interrupt_on = {"write_file": True}  # type: ignore[misc]  # the table of the class sets it
     assert len((await agent.run("go")).output.approvals) == 1
     with pytest.raises(UserError, match="there is no such tool"):
-        agent.interrupt_on = {"writ_file": True}  # type: ignore[misc]
+        agent.interrupt_on = {"writ_file": True}  # type: ignore[misc]  # as above
     assert agent.interrupt_on == {"write_file": True}
 
 
@@ -470,9 +470,9 @@ def test_the_options_of_a_server_hold_for_what_it_lists_next() -> None:
     made = server(require_approval={"read": "never"})
     assert made._offers.approvals.of("write")  # pyright: ignore[reportPrivateUsage]  # how its tools ask
     made.require_approval = {"write": "never", "read": "always"}
-    assert not made._offers.approvals.of("write")  # pyright: ignore[reportPrivateUsage]
+    assert not made._offers.approvals.of("write")  # pyright: ignore[reportPrivateUsage]  # how its tools ask
     made.require_approval["write"] = "always"  # type: ignore[index]  # in place
-    assert made._offers.approvals.of("write")  # pyright: ignore[reportPrivateUsage]
+    assert made._offers.approvals.of("write")  # pyright: ignore[reportPrivateUsage]  # how its tools ask
     with pytest.raises(UserError, match="cannot be read"):
         made.require_approval = "alwys"
     with pytest.raises(UserError, match="trust_annotations"):

@@ -109,7 +109,8 @@ class FunctionTool(Tool):
 
     def spec(self) -> dict[str, Any]:
         """Return name, description, schema and all else that identifies the tool: the same dict until one changes."""
-        told, schema, also = self._spec, self.params_json_schema, self._identity()
+        told, also = self._spec, self._identity()
+        schema = self.params_json_schema
         if (
             told is None
             or told["schema"] is not schema
