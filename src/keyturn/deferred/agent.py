@@ -27,6 +27,7 @@ from ..models.base import Model, ModelSettings
 from ..policies.base import PolicyLike
 from ..tools.base import ToolLike
 from ..tools.context import TContext
+from .absent import advice, without
 from .declaring import DeclaresTools, Function
 from .instructions import Instructions
 from .output import answer_type
@@ -106,6 +107,7 @@ class Agent(DeclaresTools, Settable, Generic[TContext, OutputT]):
     _rules = AGENT_RULES
     _cores: WeakSet[CoreAgent[Any]]
 
+    @without("Agent")
     def __init__(
         self,
         model: str | Model | None = None,
@@ -137,6 +139,10 @@ class Agent(DeclaresTools, Settable, Generic[TContext, OutputT]):
         self._tools: list[ToolLike] = [as_tool(each, "tools") for each in tools]
         self._toolsets = list(toolsets)
         self.core_agent()
+
+    def __getattr__(self, name: str) -> Any:
+        remedy = "" if name.startswith("_") else advice(name, dir(type(self)))
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}" + (f": {remedy}" if remedy else ""))
 
     # ------------------------------------------------------------------------------------------------ declaring
 

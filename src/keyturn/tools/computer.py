@@ -12,7 +12,7 @@ import asyncio
 import base64
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from ..core.digest import canonical
@@ -86,6 +86,8 @@ class Computer(abc.ABC):
 #: A computer whose methods are async: the same methods, since each may be either.
 AsyncComputer = Computer
 
+TComputer = TypeVar("TComputer")
+
 
 @dataclass
 class ComputerToolSafetyCheckData:
@@ -157,7 +159,7 @@ COMPUTER_RULES: dict[str, Rule] = {
 }
 
 
-class ComputerTool(Tool):
+class ComputerTool(Tool, Generic[TComputer]):
     """Lets the model use a computer.
 
     Calls with safety checks ask; others do as `needs_approval` says.
@@ -191,7 +193,7 @@ class ComputerTool(Tool):
 
     def __init__(
         self,
-        computer: Any,
+        computer: TComputer,
         on_safety_check: OnSafetyCheck | None = None,
         needs_approval: NeedsApproval = False,
         *,
