@@ -73,7 +73,7 @@ def withheld(_data: Any) -> ToolGuardrailFunctionOutput:
     return ToolGuardrailFunctionOutput.reject_content("withheld")
 
 
-POLICY = Policy(keyturn.Rule("deny", tool="pay"))
+POLICY = Policy(keyturn.Rule("deny", risk="high"))
 CONFIG = {"type": "mcp", "server_label": "wiki", "server_url": "https://example.com/mcp"}
 
 
@@ -225,7 +225,8 @@ VALUES: dict[str, Any] = {
     "initial_delay": 1, "input_builder": echo, "input_filter": echo, "input_guardrails": [], "input_json_schema": {},
     "instructions": "other", "interrupt_on": {"execute": False}, "is_enabled": False, "jitter": False,
     "keeps_context": True, "known_spec": None, "language": "sql", "lifespan": None, "max_delay": 1,
-    "max_calls_per_reply": 3, "max_function_tool_concurrency": 3, "max_list_pages": 3, "max_num_results": 3, "max_retries": 3,
+    "max_calls_per_reply": 3, "max_function_tool_concurrency": 3, "max_list_pages": 3, "max_num_results": 3,
+    "max_retries": 3,
     "max_retry_attempts": 3, "max_turns": 3, "mcp_config": {}, "mcp_servers": [], "message_handler": echo,
     "mode": "legacy", "model": "gpt", "model_provider": None, "model_settings": ModelSettings(temperature=0.5),
     "multiplier": 3, "name": "other", "needs_approval": True, "nest_handoff_history": True, "notice": Tool.notice,
@@ -391,7 +392,7 @@ async def test_the_policy_that_an_app_is_given_late_is_the_one_that_is_asked(run
         model = ScriptedModel([[function_call("pay", {})], *words])
         return App(agents=[Agent("desk", model=model, tools=[pay])], journal=MemoryJournal())
 
-    strict = POLICY
+    strict = Policy(keyturn.Rule("deny", tool="pay"))
     async with desk("done") as made:
         made.policy = strict
         assert made.policy is strict
@@ -498,3 +499,25 @@ def test_what_is_frozen_refuses_to_be_changed(frozen: Any) -> None:
     with pytest.raises(AttributeError):
         frozen.limit = 3
     assert Runner
+
+
+async def test_a_policy_that_can_match_nothing_is_refused_when_an_app_is_given_it() -> None:
+    unmatched = Policy(keyturn.Rule("deny", tool="pya"))
+    made = App(agents=[Agent("desk", tools=[pay_tool()])], journal=MemoryJournal())
+    with pytest.raises(UserError, match="no tool is named 'pya'"):
+        made.policy = unmatched
+    with pytest.raises(UserError, match="no tool is named 'pya'"):
+        made.run_config = RunConfig(policy=unmatched)
+    assert made.policy is None
+    made.policy = Policy(keyturn.Rule("deny", tool="pay"))
+    with pytest.raises(UserError, match="no tool is named 'pay'"):
+        made.agents = [Agent("desk")]
+    assert [tool.name for tool in made.agents["desk"].tools] == ["pay"]
+
+
+def pay_tool() -> FunctionTool:
+    @function_tool
+    def pay() -> str:
+        return "paid"
+
+    return pay
