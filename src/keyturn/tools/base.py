@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import abc
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import msgspec
 
 from ..core.digest import canonical, digest
 from ..core.errors import ModelBehaviorError, UserError
 from ..core.items import Item, own_copy
+from ..core.json_types import retyped
 from ..core.policy import Approval
 from ..core.preview import Json, Preview, Text, redact
 from ..core.records import WANTS, Wants
+from ..core.settable import CALLBACK, ENTRIES, FLAG, SWITCH, Rule, Settable, is_ours, must
 from ..core.strict import parse
 
 TOOL_FAILED = "An error occurred while running the tool. Please try again."
@@ -163,7 +166,7 @@ def text_noticed(item: Item, notice: str) -> Item:
     return item
 
 
-class ProviderTool(abc.ABC):
+class ProviderTool(Settable, abc.ABC):
     """Describes a tool that the provider runs: only its definition is ours, and no gate sees its calls.
 
     >>> class Radio(ProviderTool):
@@ -178,12 +181,51 @@ class ProviderTool(abc.ABC):
     #: Whose words `provider_tool()` is in; a model of anybody else refuses such a tool.
     provider: ClassVar[str]
 
+    _remedies: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("needs_approval", "on_approval", "approval", "tool_input_guardrails", "tool_output_guardrails"),
+        "the provider runs this tool, and no call of it can be asked about here; leave it out of the agent's tools",
+    )
+
     @abc.abstractmethod
     def provider_tool(self) -> Item:
         """Return the tool's definition for the provider."""
 
 
-class Tool(abc.ABC):
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _of_agents(tool: Any, name: str, value: Any) -> Any:
+    if is_ours(tool.__class__) and not tool.by_agent:
+        raise AttributeError(
+            f"{name!r} of {tool._described()} cannot be set: it is for a tool that answers by an agent, as "
+            "Agent.as_tool(...) makes one"
+        )
+    return value
+
+
+_AGENT_OPTIONS = (
+    "agent", "agents", "run_config", "hooks", "session", "conversation_id", "previous_response_id", "on_stream",
+    "structured", "custom_output_extractor",
+)  # fmt: skip
+TOOL_RULES: dict[str, Rule] = {
+    "name": must(_is_name, "a non-empty string"),
+    "needs_approval": SWITCH,
+    "on_approval": CALLBACK,
+    "approval": must(lambda value: isinstance(value, Approval | None), "an Approval(...) or None"),
+    "is_enabled": SWITCH,
+    "tool_input_guardrails": ENTRIES,
+    "tool_output_guardrails": ENTRIES,
+    "check": CALLBACK,
+    "risk": must(lambda value: isinstance(value, str | None), "a string or None"),
+    "secrets": must(lambda value: isinstance(value, tuple), "a tuple of names of parameters"),
+    **dict.fromkeys(("idempotent", "read_only", "after_siblings", "announced", "answerable", "editable"), FLAG),
+    **dict.fromkeys(("keeps_context", "hosted"), FLAG),
+    **dict.fromkeys(_AGENT_OPTIONS, _of_agents),
+}
+
+
+class Tool(Settable, abc.ABC):
     """One tool that an agent can use; subclass it to bring a kind of your own.
 
     The class attributes are what every kind shares; a kind sets those it supports.
@@ -205,6 +247,7 @@ class Tool(abc.ABC):
     also_function: ClassVar[bool] = False  # it can be called as a function of its name too
     identity: ClassVar[tuple[str, ...]] = ()  # the fields of a call that are part of what the tool is
     looks: ClassVar[bool] = False  # the preview is of the world as it is; an approval is void once that changed
+    by_agent: ClassVar[bool] = False  # it answers with `Delegate` or `Handover`
     notice: Callable[[Item, str], Item] = staticmethod(text_noticed)  # puts words for the model in front of a result
     name: str  # the name under which the model calls it
 
@@ -227,6 +270,7 @@ class Tool(abc.ABC):
     keeps_context: bool = False  # its calls change the run's context, which is recorded with their results
     hosted: bool = False  # the provider runs the calls, so that a reply may hold results
     known_spec: tuple[dict[str, Any], str] | None = None  # a cached spec and its digest
+    _rules = TOOL_RULES
 
     # For a kind that answers with `Delegate` or `Handover`: whom to, so that a saved run finds that agent again, and
     # what a nested agent runs under, where None leaves it to the agent that called.
@@ -240,6 +284,16 @@ class Tool(abc.ABC):
     on_stream: Callable[[Any], Any] | None = None  # called with the nested agent's stream events
     structured: Any = None  # the `StructuredInput` of the nested agent, None for a plain text
     custom_output_extractor: Callable[[Any], Any] | None = None  # makes the call's result of the nested agent's
+
+    def _described(self) -> str:
+        """Return what errors call it."""
+        return f"tool {getattr(self, 'name', '')!r}"
+
+    def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
+        """Return the error for a value that an attribute cannot have."""
+        if name == "name":
+            return UserError(f"a tool's name must be {may_be}, not {value!r}")
+        return UserError(f"tool {self.name!r}: {name} must be {may_be}, not {value!r}")
 
     @abc.abstractmethod
     def spec(self) -> dict[str, Any]:
@@ -280,34 +334,16 @@ def as_typed(tool: Tool, wanted: Any) -> Prepared:
     A model's "5" may be read as a number. A person means what they type, and is told where a tool takes another type.
     """
     made = tool.edit(wanted)
-    for place, given, takes in _retyped(wanted, made.params, ""):
+    for place, given, takes in retyped(wanted, made.params):
         raise InvalidArguments(f"{place} is {given}, and {tool.name!r} takes {takes}: write it as that")
     return made
 
 
-def _retyped(wanted: Any, made: Any, place: str) -> Iterator[tuple[str, str, str]]:
-    """Yield where a value became one of another JSON type; a missing one was filled in, which is no such place."""
-    given, takes = _json_type(wanted), _json_type(made)
-    if place and given != takes:
-        yield place, given, takes
-    elif isinstance(wanted, dict) and isinstance(made, dict):
-        members = cast("dict[str, Any]", made)
-        for name, value in cast("dict[str, Any]", wanted).items():
-            if name in members:
-                yield from _retyped(value, members[name], f"{place}.{name}" if place else name)
-    elif isinstance(wanted, list) and isinstance(made, list):
-        several, those = cast("list[Any]", wanted), cast("list[Any]", made)
-        for number, (value, member) in enumerate(zip(several, those, strict=False), 1):
-            yield from _retyped(value, member, f"{place}[{number}]")
-
-
-def _json_type(value: object) -> str:
-    return _JSON.get(type(value), "an object")
-
-
-_JSON: dict[type[object], str] = {
-    type(None): "null", bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list"
-}  # fmt: skip
+def gated(tool: Tool, needs_approval: NeedsApproval) -> Tool:
+    """Return a copy of a tool that asks as `needs_approval` says."""
+    made = copy(tool)
+    made.needs_approval = needs_approval
+    return made
 
 
 #: What may stand in an agent's `tools`.
