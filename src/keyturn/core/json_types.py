@@ -16,7 +16,8 @@ def retyped(wanted: Any, made: Any, place: str = "") -> Iterator[tuple[str, str,
     >>> list(retyped({"to": ["ann"], "cents": "5"}, {"to": ["ann"], "cents": 5, "urgent": False}))
     [('cents', 'a text', 'a number')]
     """
-    given, takes = _name(wanted), _name(made)
+    given = _name(wanted)
+    takes = _name(made)
     if place and given != takes:
         yield place, given, takes
     elif isinstance(wanted, dict) and isinstance(made, dict):
@@ -25,8 +26,8 @@ def retyped(wanted: Any, made: Any, place: str = "") -> Iterator[tuple[str, str,
             if name in members:
                 yield from retyped(value, members[name], f"{place}.{name}" if place else name)
     elif isinstance(wanted, list) and isinstance(made, list):
-        several, those = cast("list[Any]", wanted), cast("list[Any]", made)
-        for number, (value, member) in enumerate(zip(several, those, strict=False), 1):
+        pairs = zip(cast("list[Any]", wanted), cast("list[Any]", made), strict=False)
+        for number, (value, member) in enumerate(pairs, 1):
             yield from retyped(value, member, f"{place}[{number}]")
 
 
