@@ -25,9 +25,10 @@ PACKAGE = ROOT / "src" / "keyturn"
 # What the core may import: modules that only compute. No clock, no dice, no disk, no network, no thread, no log.
 PURE = {
     "__future__", "abc", "ast", "base64", "binascii", "bisect", "collections", "contextlib", "copy", "dataclasses",
-    "datetime", "decimal", "difflib", "enum", "fnmatch", "fractions", "functools", "hashlib", "heapq", "hmac", "html",
-    "itertools", "json", "keyword", "math", "msgspec", "numbers", "operator", "posixpath", "re", "reprlib", "shlex",
-    "statistics", "string", "struct", "textwrap", "types", "typing", "typing_extensions", "unicodedata", "warnings",
+    "datetime", "decimal", "difflib", "dis", "enum", "fnmatch", "fractions", "functools", "hashlib", "heapq", "hmac",
+    "html", "itertools", "json", "keyword", "math", "msgspec", "numbers", "operator", "posixpath", "re", "reprlib",
+    "shlex", "statistics", "string", "struct", "textwrap", "types", "typing", "typing_extensions", "unicodedata",
+    "warnings",
 }  # fmt: skip
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "compile", "breakpoint", "__import__"}
 # Methods of pure modules that ask the world after all.

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Self, Unpack
 
 from .agents.agent import Agent, AgentDeclaration
-from .agents.context_type import checked_type, declared_type
+from .agents.context_type import declared_type
 from .agents.hooks import RunHooks
 from .agents.settings import RunConfig
+from .app_settings import AppSettings
 from .audit.service import Audit
 from .channels.service import Channels, ChannelService
 from .core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
@@ -31,7 +31,7 @@ from .engine.run.open_run import clock_ms, wrapped
 from .engine.runner import DEFAULT_MAX_TURNS, play_of
 from .engine.states.context_data import Maker, check_returns
 from .engine.states.fork import forked
-from .engine.states.loading import ContextOptions, found, waiting_tools
+from .engine.states.loading import found, waiting_tools
 from .engine.states.named_start import ONCE, NamedStart, plain_part
 from .engine.states.state import RunState
 from .engine.states.taking_over import Keeping, TakeoverOptions, take_over, write
@@ -43,7 +43,6 @@ from .inbox.desk import By, Inbox
 from .inbox.drills import Drills, DrillService
 from .inbox.insights import Insights
 from .inbox.restored import settle_whole
-from .inbox.rule_lint import checked_policy
 from .journal import opened
 from .journal.base import Claim, Store
 from .journal.rows import ENDED, Query, RunRow
@@ -56,7 +55,7 @@ from .user_code import run_callback
 OVER = ENDED
 
 
-class App:
+class App(AppSettings):
     """Runs agents on a journal.
 
     `journal` is a store or its URL. The first `start` begins a worker in this process, unless `worker=False` leaves
@@ -105,34 +104,15 @@ class App:
         slots: int = 100,
         grace: float = 30.0,
     ) -> None:
-        made = [agent if isinstance(agent, Agent) else agent.core_agent() for agent in agents]
-        self.agents: dict[str, Agent[Any]] = {agent.name: agent for agent in made}
-        if len(self.agents) != len(agents):
-            raise UserError("two agents of an app have the same name; a run could not say whose it is")
+        self._given(agents, locals())
         self.journal = opened(journal) if isinstance(journal, str) else journal
         self.people = People(self.journal, roots=trusted_keys)
         self.inbox = Inbox(self.journal, self.agents, self.people)
         self.audit = Audit(self.journal, trusted_keys=trusted_keys)
         self.insights = Insights(self.journal, self.people)
-        config = RunConfig.of(run_config)
-        self._config = config if policy is None else replace(config, policy=policy)
-        #: The policy of every run.
-        self.policy = checked_policy(self.agents, self._config.policy)
-        self._hooks, self._sessions = hooks, sessions
-        if context_type is not None and (context_serializer or context_deserializer):
-            raise UserError(
-                "context_type= says how the context comes back, and so does context_deserializer=: drop one"
-            )
-        self._dump, self._make = context_serializer, context_deserializer
-        self._context_type = checked_type(context_type)
-        self._contexts: ContextOptions = {"context_deserializer": self._make, "context_type": self._context_type}
-        self.embedded = worker
-        self._slots, self._grace = slots, grace
         self._resources = AppResources(self, lifespan)
         self._telling = ChannelService(self.journal, channels)
-        self._drilling = DrillService(self.journal, self.agents, drills, self._config.workflow_name)
-        #: By which channels people are told, and which people.
-        self.channels = self._telling.plan
+        self._drilling = DrillService(self.journal, self.agents, drills, self.run_config.workflow_name)
         self._worker: Worker | None = None
         self._working: asyncio.Task[None] | None = None
         self._users = 0  # `async with` blocks and calls of `work` that need the resources
@@ -163,8 +143,12 @@ class App:
         `requester` is the id of the person for whom it runs, who cannot decide calls whose terms say `not_requester`.
         `once` names this start: said again, it is the same run.
         """
-        kind = None if self._dump or self._make else self._context_type or declared_type(self._agent(agent))
-        check_returns(wrapped(context).context, self._dump, Maker(self._make, kind))
+        kind = (
+            None
+            if self.context_serializer or self.context_deserializer
+            else self.context_type or declared_type(self._agent(agent))
+        )
+        check_returns(wrapped(context).context, self.context_serializer, Maker(self.context_deserializer, kind))
         await self.at_work()
         start = {"context": context, "max_turns": max_turns, "session": self._session(session_id)}
         play = play_of(self._agent(agent), input, **self._options(), **start)
@@ -172,7 +156,7 @@ class App:
         if requester is not None:
             first["requester"] = plain_text(requester, "requester")
         about = {} if session_id is None else {"session": session_id}
-        play.live.serializer, play.live.witness = self._dump, self.people.objection
+        play.live.serializer, play.live.witness = self.context_serializer, self.people.objection
         if once is None:
             first["about"] = about
             return RunHandle(self, await play.begin())
@@ -190,12 +174,12 @@ class App:
     @property
     def hosting(self) -> Hosting:
         """Return what a session that is not begun by `start` needs to be one of the app's runs."""
-        return Hosting(self._config, self._contexts, self._attached)
+        return Hosting(self.run_config, self._contexts, self._attached, self._policy_now)
 
     async def _attached(self, play: Execution) -> None:
         """Give an execution that the app makes its resources, and who verifies signatures."""
         await self._resources.open()
-        play.live.serializer, play.live.witness = self._dump, self.people.objection
+        play.live.serializer, play.live.witness = self.context_serializer, self.people.objection
         play.live.context.resources, play.live.context.keep_server = self._resources.value, self._resources.keep
 
     def run(self, run_id: str) -> RunHandle:
@@ -312,7 +296,7 @@ class App:
 
         A store that was brought back from a copy is settled first: what it lets run is in doubt from then on.
         """
-        self._slots = self._slots if slots is None else slots
+        self.slots = self.slots if slots is None else slots
         await self._resources.open()
         self._users += 1
         try:
@@ -366,7 +350,7 @@ class App:
         self._telling.start()
         self._drilling.start()
         settling = partial(settle_whole, self.journal)
-        self._worker = Worker(self.journal, self._taken, slots=self._slots, grace=self._grace, settle=settling)
+        self._worker = Worker(self.journal, self._taken, slots=self.slots, grace=self.grace, settle=settling)
         return self._worker
 
     async def _taken(self, claim: Claim) -> Execution:
@@ -384,14 +368,22 @@ class App:
         return await RunState.of(live)
 
     def _options(self) -> dict[str, Any]:
-        return {"journal": self.journal, "run_config": self._config, "hooks": self._hooks}
+        return {
+            "journal": self.journal,
+            "run_config": self.run_config,
+            "hooks": self.hooks,
+            "policy_of": self._policy_now,
+        }
+
+    def _policy_now(self) -> Any:
+        return self.policy
 
     def _session(self, session_id: str | None) -> Any:
         if session_id is None:
             return None
-        if self._sessions is None:
+        if self.sessions is None:
             raise UserError("a session is named by its id; say App(sessions=...) what makes the session of an id")
-        return run_callback(self._sessions, session_id)
+        return run_callback(self.sessions, session_id)
 
     def _agent(self, name: str) -> Agent[Any]:
         agent = self.agents.get(name)

@@ -34,14 +34,9 @@ class AppResources:
     """Holds what an app's agents need while the app is open; it may be opened again once it is closed."""
 
     def __init__(self, app: Any, lifespan: Lifespan | None = None) -> None:
-        given: object = lifespan
-        if given is not None and (not callable(given) or isasyncgenfunction(given) or iscoroutinefunction(given)):
-            raise UserError(
-                f"lifespan must be a function of the app that returns an async context manager, not {lifespan!r}: "
-                "decorate it with @contextlib.asynccontextmanager"
-            )
-        self._app, self._lifespan = app, lifespan or _nothing
+        self._app = app
         self._owner: asyncio.Task[None] | None = None
+        self.lifespan = lifespan
         self._ready: asyncio.Future[Any] | None = None
         self._ending = asyncio.Event()
         self._waiting = set[object]()
@@ -49,6 +44,23 @@ class AppResources:
         self._lock = asyncio.Lock()
         #: What the lifespan yielded.
         self.value: Any = None
+
+    @property
+    def lifespan(self) -> Lifespan | None:
+        """Return what is entered; None where that is nothing."""
+        return self._lifespan
+
+    @lifespan.setter
+    def lifespan(self, lifespan: Lifespan | None) -> None:
+        given: object = lifespan
+        if given is not None and (not callable(given) or isasyncgenfunction(given) or iscoroutinefunction(given)):
+            raise UserError(
+                f"lifespan must be a function of the app that returns an async context manager, not {lifespan!r}: "
+                "decorate it with @contextlib.asynccontextmanager"
+            )
+        if self._owner is not None and not self._gone(self._owner):
+            raise AttributeError("lifespan of an App cannot be set while it is open: stop() the app first")
+        self._lifespan = lifespan
 
     async def open(self) -> None:
         """Enter the lifespan, unless that is done; raise what it raises.
@@ -121,7 +133,7 @@ class AppResources:
                 await self._let_go()
 
     def _manager(self) -> AbstractAsyncContextManager[Any]:
-        made = self._lifespan(self._app)
+        made = (self._lifespan or _nothing)(self._app)
         if not hasattr(made, "__aenter__"):
             raise UserError(
                 f"lifespan returned a {type(made).__name__}, which is no async context manager: decorate it with "

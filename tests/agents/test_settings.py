@@ -57,7 +57,7 @@ def test_a_dict_is_as_good_as_the_object_at_every_level() -> None:
         ({"model_settings": {"temprature": 1}}, "ModelSettings has no setting 'temprature'"),
         ({"tool_execution": {"max": 1}}, "ToolExecutionConfig has no setting 'max'"),
         ({"tool_execution": 3}, "tool_execution must be a ToolExecutionConfig or a dict, not int"),
-        ({"paused_session": "ignore"}, "paused_session must be 'supersede' or 'refuse' or 'queue', not 'ignore'"),
+        ({"paused_session": "ignore"}, "paused_session must be 'supersede', 'refuse' or 'queue', not 'ignore'"),
         ({"tool_not_found_behavior": "skip"}, "tool_not_found_behavior must be"),
         ({"tool_name_collision_policy": "warn"}, "tool_name_collision_policy must be 'error', not 'warn'"),
         ({"tool_error_formatter": "text"}, "tool_error_formatter must be a callable or None"),

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +91,7 @@ class Counting(Inside):
 
     opened = 0
     down = False
+    done: list[str]
 
     def transport(self) -> Any:
         self.opened += 1
@@ -113,7 +113,7 @@ def inside(**options: Any) -> Counting:
         return f"paid {amount} to {to}"
 
     server = Counting(made, **options)
-    server.done = done  # type: ignore[attr-defined]  # what it did
+    server.done = done
     return server
 
 
@@ -166,7 +166,8 @@ async def test_servers_of_agents_that_are_reached_are_the_apps(way: str) -> None
 
 def _late(agent: Agent[Any]) -> Any:
     made = handoff(agent)
-    made.agent = None  # nobody sees the agent before it is handed over to
+    go = made.on_invoke_handoff
+    made.on_invoke_handoff = lambda context, text: go(context, text)  # nobody sees the agent before the handoff
     return made
 
 
@@ -423,7 +424,7 @@ async def test_a_nested_agent_waits_for_its_server_too() -> None:
 async def test_a_server_that_goes_down_between_approval_and_start_takes_nothing_back(program: Program) -> None:
     """The drive is hot: it knows the tool, and looks at it once more before it starts."""
     server = server_at(program.url, require_approval="always")
-    server.settings = replace(server.settings, seconds=1, connect_timeout_seconds=1)
+    server.client_session_timeout_seconds = server.connect_timeout_seconds = 1
     both = [call("pay", "c1", to="ada", amount=5), call("slow", "c2", seconds=0)]
     async with App([desk(server, calls=both)], MemoryJournal()) as app:
         run = await app.start("desk", "ada")

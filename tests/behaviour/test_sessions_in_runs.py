@@ -394,7 +394,7 @@ async def test_refusing_lets_a_settled_session_go_on(world: World, run: Run, ses
 
 
 def test_what_nobody_keeps_is_refused_where_it_is_said() -> None:
-    with pytest.raises(UserError, match="paused_session must be 'supersede' or 'refuse' or 'queue'"):
+    with pytest.raises(UserError, match="paused_session must be 'supersede', 'refuse' or 'queue'"):
         RunConfig(paused_session="wait")  # type: ignore[arg-type]  # it is wrong on purpose
 
 

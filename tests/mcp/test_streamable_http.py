@@ -7,7 +7,6 @@ import json
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +160,7 @@ async def test_a_server_that_is_down_when_an_approval_is_used_keeps_it_for_later
         agent = calling(server, calls=("pay", {"to": "ada", "amount": 9}))
         state = approve_all(await play(agent, streamed=streamed))
         program.kill()
-        server.settings = replace(server.settings, seconds=1, connect_timeout_seconds=1)
+        server.client_session_timeout_seconds = server.connect_timeout_seconds = 1
         with pytest.raises(MCPServerError) as raised:
             await play(agent, state, streamed=streamed)
         assert not raised.value.may_have_acted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -77,7 +78,7 @@ class RealtimeDoorSuite(DecisionDoorSuite):
         runner = RealtimeRunner(
             agent, model=case.model, journal=journal, requester=requester, policy=(self.judged and newest) or None
         )
-        runner._hosting = Hosting(RunConfig(), attach=attach)  # pyright: ignore[reportPrivateUsage]  # the journal's time
+        runner._app = SimpleNamespace(hosting=Hosting(RunConfig(), attach=attach))  # type: ignore[assignment]  # the journal's time
         case.session = await (await runner.run()).enter()
         self.sessions.append(case.session)
         case.run = case.session.run_id

@@ -327,7 +327,21 @@ class OnApproval(Place):
             spoil(item)
             return {"approve": True}
 
-        tool.needs_approval, tool.on_approval = True, on_approval
+        def checked(data: Any) -> bool:
+            spoil(data.tool_call)
+            return True
+
+        def requested(request: Any) -> Any:
+            spoil(request.data)
+            return {"approve": True}
+
+        tool.needs_approval = True
+        if tool.kind == "computer":
+            tool.on_safety_check = checked
+        elif tool.kind == "hosted_mcp":
+            tool.on_approval_request = requested
+        else:
+            tool.on_approval = on_approval
 
 
 class Asking(Place):

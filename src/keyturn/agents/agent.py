@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from inspect import isfunction
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypedDict, cast, get_origin
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypedDict
 
-from ..core.errors import UserError
 from ..models.base import Model, ModelSettings
-from ..tools.agent_tool import AgentTool, InputBuilder
+from ..tools.agent_tool import AgentTool
+from ..tools.agent_tool_rules import InputBuilder
 from ..tools.base import NeedsApproval, ToolLike
 from ..tools.functions.bound import ToolErrorFunction, default_tool_error_function
 from ..tools.functions.options import IsEnabled
 from .agent_base import AgentBase, MCPConfig, ToolSource, check_names, snake_name
+from .agent_rules import AGENT_RULES
 from .context import RunContextWrapper, TContext
 from .guardrail import InputGuardrail, OutputGuardrail
 from .handoff import Handoff
@@ -120,10 +120,15 @@ class Agent(AgentBase[TContext], Generic[TContext]):
 
     #: Whether its model is talked to and goes on talking while calls wait, as that of a `RealtimeAgent` is.
     realtime: ClassVar[bool] = False
+    _rules = AGENT_RULES
 
-    def __post_init__(self) -> None:
-        _check_types(vars(self))
-        _check_entries(self)
+    def _described(self) -> str:
+        """Return what errors call it."""
+        return f"agent {vars(self).get('name', '')!r}"
+
+    def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
+        """Return the error for a value that an attribute cannot have."""
+        return TypeError(f"Agent {name} must be {may_be}, got {type(value).__name__}")
 
     def clone(self, **changes: Any) -> Agent[TContext]:
         """Copy the agent with some settings changed.
@@ -196,67 +201,3 @@ class Agent(AgentBase[TContext], Generic[TContext]):
     async def get_prompt(self, run_context: RunContextWrapper[TContext]) -> dict[str, Any] | None:
         """Return the provider's prompt for this run."""
         return await resolved_prompt(self.prompt, run_context, self)
-
-
-_LISTS = ("tools", "handoffs", "mcp_servers", "input_guardrails", "output_guardrails")
-_TYPES: dict[str, tuple[Any, str]] = {
-    "name": (str, "a string"),
-    "handoff_description": (str | None, "a string or None"),
-    "model": (str | Model | None, "a string, Model, or None"),
-    "model_settings": (ModelSettings, "a ModelSettings instance"),
-    "mcp_config": (dict, "a dict"),
-    "hooks": (AgentHooksBase | None, "an AgentHooks instance or None"),
-    "reset_tool_choice": (bool, "a boolean"),
-    **dict.fromkeys(_LISTS, (list, "a list")),
-}
-
-
-def _check_types(settings: dict[str, Any]) -> None:
-    for setting, (wanted, what) in _TYPES.items():
-        if not isinstance(settings[setting], wanted):
-            raise _wrong(setting, what, settings[setting])
-    instructions, prompt = settings["instructions"], settings["prompt"]
-    if instructions is not None and not isinstance(instructions, str) and not callable(instructions):
-        raise _wrong("instructions", "a string, callable, or None", instructions)
-    if prompt is not None and not isinstance(prompt, dict) and not callable(prompt):
-        raise _wrong("prompt", "a Prompt, callable, or None", prompt)
-    output_type = settings["output_type"]
-    if not isinstance(output_type, type | AgentOutputSchemaBase | None) and get_origin(output_type) is None:
-        raise _wrong("output_type", "a type, AgentOutputSchemaBase, or None", output_type)
-    if not _is_behavior(settings["tool_use_behavior"]):
-        what = "'run_llm_again', 'stop_on_first_tool', StopAtTools dict, or callable"
-        raise _wrong("tool_use_behavior", what, settings["tool_use_behavior"])
-
-
-def _wrong(setting: str, what: str, value: Any) -> TypeError:
-    return TypeError(f"Agent {setting} must be {what}, got {type(value).__name__}")
-
-
-def _is_behavior(behavior: Any) -> bool:
-    if isinstance(behavior, dict):
-        names: Any = cast("dict[str, Any]", behavior).get("stop_at_tool_names")
-        return isinstance(names, list) and all(isinstance(name, str) for name in cast("list[Any]", names))
-    return behavior in ("run_llm_again", "stop_on_first_tool") or callable(behavior)
-
-
-def _check_entries(agent: Agent[Any]) -> None:
-    """Refuse what is easily put into the wrong list, or forgotten to be wrapped."""
-    for tool in agent.tools:
-        if isinstance(tool, AgentBase):
-            raise UserError(f"tools of agent {agent.name!r}: an agent is no tool by itself: use its as_tool(...)")
-        if isfunction(tool):
-            remedy = "decorate it with @function_tool"
-            raise UserError(f"tools of agent {agent.name!r}: {tool.__name__!r} is a plain function: {remedy}")
-        if not isinstance(getattr(tool, "name", None), str):
-            remedy = "decorate a function with @function_tool, or subclass keyturn.Tool"
-            raise UserError(f"tools of agent {agent.name!r}: {tool!r} is no tool: {remedy}")
-    for entry in agent.handoffs:
-        if not isinstance(cast("Any", entry), Agent | Handoff):
-            raise UserError(
-                f"handoffs of agent {agent.name!r}: an entry must be an Agent or a Handoff, not {type(entry).__name__}"
-            )
-    for setting, wanted in (("input_guardrails", InputGuardrail), ("output_guardrails", OutputGuardrail)):
-        for entry in cast("list[Any]", getattr(agent, setting)):
-            if not isinstance(entry, wanted):
-                remedy = f"decorate it with @{wanted.__name__.replace('Guardrail', '_guardrail').lower()}"
-                raise UserError(f"{setting} of agent {agent.name!r}: {entry!r} is not an {wanted.__name__}: {remedy}")

@@ -12,6 +12,7 @@ from inspect import Parameter, signature
 from typing import Any, Generic, NotRequired, Protocol, TypedDict, runtime_checkable
 
 from ..core.errors import UserError
+from ..core.settable import Settable
 from ..tools.base import ToolLike
 from ..user_code import answer_of
 from .context import RunContextWrapper, TContext
@@ -44,7 +45,7 @@ class ToolSource(Protocol):
         ...
 
 
-class AgentBase(Generic[TContext]):
+class AgentBase(Settable, Generic[TContext]):
     """Holds what `Agent` and `RealtimeAgent` have in common.
 
     >>> import inspect

@@ -13,6 +13,7 @@ from typing import Any, Generic, overload
 
 from ..core.errors import UserError
 from ..core.items import Item
+from ..core.settable import FLAG, Rule, Settable, must
 from ..user_code import answer_of
 from .context import RunContextWrapper, TContext
 
@@ -64,8 +65,21 @@ def check_blocked_message(message: Any) -> None:
         raise UserError("output_guardrail_blocked_message must be a string, a synchronous callable, or None")
 
 
+def _function(_guardrail: Any, _name: str, function: Any) -> Any:
+    if not callable(function):
+        raise UserError(f"a guardrail's function must be callable, not {type(function).__name__}")
+    return function
+
+
+GUARDRAIL_RULES: dict[str, Rule] = {
+    "guardrail_function": _function,
+    "name": must(lambda value: isinstance(value, str | None), "a string or None"),
+    "run_in_parallel": FLAG,
+}
+
+
 @dataclass(eq=False)
-class InputGuardrail(Generic[TContext]):
+class InputGuardrail(Settable, Generic[TContext]):
     """Checks the input of a run's first agent, beside the first model call or, not in parallel, before it.
 
     >>> async def short(context, agent, input):
@@ -77,9 +91,7 @@ class InputGuardrail(Generic[TContext]):
     guardrail_function: InputGuardrailFunction
     name: str | None = None
     run_in_parallel: bool = True
-
-    def __post_init__(self) -> None:
-        _check_callable(self.guardrail_function)
+    _rules = GUARDRAIL_RULES
 
     def get_name(self) -> str:
         """Return the guardrail's name, else its function's."""
@@ -95,7 +107,7 @@ class InputGuardrail(Generic[TContext]):
 
 
 @dataclass(eq=False)
-class OutputGuardrail(Generic[TContext]):
+class OutputGuardrail(Settable, Generic[TContext]):
     """Checks an agent's final output before anybody gets it.
 
     >>> def polite(context, agent, output):
@@ -106,9 +118,7 @@ class OutputGuardrail(Generic[TContext]):
 
     guardrail_function: OutputGuardrailFunction
     name: str | None = None
-
-    def __post_init__(self) -> None:
-        _check_callable(self.guardrail_function)
+    _rules = GUARDRAIL_RULES
 
     def get_name(self) -> str:
         """Return the guardrail's name, else its function's."""
@@ -144,11 +154,6 @@ class OutputGuardrailResult:
     agent_output: Any
     agent: Any
     output: GuardrailFunctionOutput
-
-
-def _check_callable(function: Any) -> None:
-    if not callable(function):
-        raise UserError(f"a guardrail's function must be callable, not {type(function).__name__}")
 
 
 def _report(guardrail: InputGuardrail[Any] | OutputGuardrail[Any], answer: Any) -> GuardrailFunctionOutput:

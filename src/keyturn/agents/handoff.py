@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, cast
 from ..core.errors import UserError
 from ..core.items import Item
 from ..core.preview import Json, Preview, Text, redact
+from ..core.settable import CALLBACK, FLAG, TEXT, Rule, must, one_of, own_of, refused, then
 from ..tools.base import Handover, Prepared, Tool
 from ..tools.functions.structured import StructuredInput, any_object
 from ..user_code import answer_of
@@ -29,6 +30,67 @@ _NO_INPUT: dict[str, Any] = {"type": "object", "properties": {}, "required": [],
 
 
 OnHandoff = Callable[..., Any]
+
+
+class Go(Generic[TAgent]):
+    """Resolves to one fixed agent, past the user's callback."""
+
+    def __init__(self, agent: TAgent, on_handoff: OnHandoff | None, structured: StructuredInput | None) -> None:
+        self.agent, self.structured = agent, structured
+        self._on_handoff = on_handoff
+
+    def to(self, agent: Any) -> Go[Any]:
+        """Return the same to another agent."""
+        return Go(agent, self._on_handoff, self.structured)
+
+    async def __call__(self, context: RunContextWrapper[Any], arguments: str) -> TAgent:
+        if self._on_handoff is not None:
+            given = () if self.structured is None else (self.structured.value(arguments),)
+            await answer_of(self._on_handoff, context, *given)
+        return self.agent
+
+
+def _name(handoff: Any, name: str, value: Any) -> Any:
+    """Keep one name under both of its names."""
+    if not isinstance(value, str) or not value:
+        raise handoff._refusal(name, "a non-empty string", value)
+    own_of(handoff)["name"] = own_of(handoff)["tool_name"] = value
+    return value
+
+
+def _invoker(handoff: Any, go: Any) -> None:
+    """Follow the invoker, which knows where it leads, so that a copy with another description still does."""
+    own = own_of(handoff)
+    known = cast("Go[Any] | None", go if isinstance(go, Go) else None)
+    own["agent"], own["_structured"] = (known.agent, known.structured) if known is not None else (None, None)
+    own["secrets"] = known.structured.secrets if known is not None and known.structured is not None else ()
+
+
+def _target(handoff: Any, name: str, value: Any) -> Any:
+    own = own_of(handoff)
+    go = own.get("on_invoke_handoff")
+    if not isinstance(go, Go):
+        raise AttributeError(f"{name!r} of {handoff._described()} cannot be set: on_invoke_handoff says where it leads")
+    target = _agent(value, handoff._described())
+    own["on_invoke_handoff"] = cast("Go[Any]", go).to(target)
+    own["agent_name"] = target.name
+    return value
+
+
+_ALWAYS = "a handoff is done after the calls beside it, and can be done again"
+HANDOFF_RULES: dict[str, Rule] = {
+    "name": _name,
+    "tool_name": _name,
+    "tool_description": TEXT,
+    "input_json_schema": must(lambda value: isinstance(value, dict), "a dict"),
+    "on_invoke_handoff": then(must(callable, "a callable (context, arguments)"), _invoker),
+    "agent_name": TEXT,
+    "agent": _target,
+    "input_filter": CALLBACK,
+    "nest_handoff_history": one_of(True, False, None),
+    "strict_json_schema": FLAG,
+    **dict.fromkeys(("check", "announced", "after_siblings", "idempotent", "read_only"), refused(_ALWAYS)),
+}
 
 
 @dataclass(eq=False)
@@ -47,6 +109,8 @@ class Handoff(Tool, Generic[TContext, TAgent]):
     """
 
     kind: ClassVar[str] = "handoff"
+    by_agent: ClassVar[bool] = True
+    _rules = HANDOFF_RULES
     announced = False
     after_siblings = True
     # Deciding who goes on can be done again: a crash in the middle is not worth a person's time.
@@ -66,16 +130,13 @@ class Handoff(Tool, Generic[TContext, TAgent]):
     _structured: StructuredInput | None = field(init=False, repr=False)
     _spec: dict[str, Any] | None = field(default=None, init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        self.name = self.tool_name
-        # Kept by the invoker, so that a copy with another description still knows where it leads.
-        go = cast("_Go[TAgent] | None", self.on_invoke_handoff if isinstance(self.on_invoke_handoff, _Go) else None)
-        self.agent, self._structured = (go.agent, go.structured) if go is not None else (None, None)
-        self.secrets = self._structured.secrets if self._structured is not None else ()
-        if not isinstance(cast("Any", self.is_enabled), bool) and not callable(self.is_enabled):
-            raise UserError(f"handoff {self.tool_name!r}: is_enabled must be True, False or a callable")
-        if cast("Any", self.nest_handoff_history) not in (True, False, None):
-            raise UserError(f"handoff {self.tool_name!r}: nest_handoff_history must be True, False or None")
+    def _described(self) -> str:
+        """Return what errors call it."""
+        return f"handoff {vars(self).get('tool_name', '')!r}"
+
+    def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
+        """Return the error for a value that an attribute cannot have."""
+        return UserError(f"{self._described()}: {name} must be {may_be}, not {value!r}")
 
     @property
     def description(self) -> str:
@@ -95,6 +156,7 @@ class Handoff(Tool, Generic[TContext, TAgent]):
             or told["name"] is not self.tool_name
             or told["description"] is not self.tool_description
             or told["schema"] is not self.input_json_schema
+            or told["agent"] != self.agent_name
         ):
             told = {"kind": self.kind, "name": self.tool_name, "description": self.tool_description}
             told |= {"schema": self.input_json_schema, "agent": self.agent_name}
@@ -180,26 +242,12 @@ def handoff(
         tool_name=name,
         tool_description=Handoff.default_tool_description(target) if described is None else described,
         input_json_schema=_NO_INPUT if structured is None else structured.json_schema,
-        on_invoke_handoff=_Go(agent, on_handoff, structured),
+        on_invoke_handoff=Go(agent, on_handoff, structured),
         agent_name=target.name,
         input_filter=input_filter,
         nest_handoff_history=nest_handoff_history,
         is_enabled=is_enabled,
     )
-
-
-class _Go(Generic[TAgent]):
-    """Resolves to one fixed agent, past the user's callback."""
-
-    def __init__(self, agent: TAgent, on_handoff: OnHandoff | None, structured: StructuredInput | None) -> None:
-        self.agent, self.structured = agent, structured
-        self._on_handoff = on_handoff
-
-    async def __call__(self, context: RunContextWrapper[Any], arguments: str) -> TAgent:
-        if self._on_handoff is not None:
-            given = () if self.structured is None else (self.structured.value(arguments),)
-            await answer_of(self._on_handoff, context, *given)
-        return self.agent
 
 
 def _agent(value: Any, what: str) -> AgentBase[Any]:

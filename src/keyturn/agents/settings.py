@@ -9,10 +9,24 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, fields
-from typing import Any, Generic, Literal, TypedDict, TypeVar, cast
+from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, cast
 
 from ..core.errors import MaxTurnsExceeded, ModelBehaviorError, ModelRefusalError, UsageLimitExceeded, UserError
 from ..core.items import Item
+from ..core.settable import (
+    CALLBACK,
+    ENTRIES,
+    FLAG,
+    WHOLE,
+    Rule,
+    Rules,
+    Settable,
+    anything,
+    did_you_mean,
+    must,
+    one_of,
+    then,
+)
 from ..models.base import Model, ModelProvider, ModelSettings
 from ..policies.base import PolicyLike
 from ..sessions.base import SessionSettings
@@ -26,8 +40,12 @@ from .limits import UsageLimits
 _T = TypeVar("_T")
 
 
+def _is_most(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1)
+
+
 @dataclass
-class ToolExecutionConfig:
+class ToolExecutionConfig(Settable):
     """Says how tools are run.
 
     `pre_approval_tool_input_guardrails` runs a tool's input guardrails before anybody is asked as well: what
@@ -40,12 +58,10 @@ class ToolExecutionConfig:
     max_function_tool_concurrency: int | None = None
     pre_approval_tool_input_guardrails: bool = False
 
-    def __post_init__(self) -> None:
-        most: Any = self.max_function_tool_concurrency
-        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
-            raise UserError(f"max_function_tool_concurrency must be a whole number of 1 or more, or None, not {most!r}")
-        if not isinstance(cast("Any", self.pre_approval_tool_input_guardrails), bool):
-            raise UserError("pre_approval_tool_input_guardrails must be True or False")
+    _rules: ClassVar[Rules] = {
+        "max_function_tool_concurrency": must(_is_most, "a whole number of 1 or more, or None"),
+        "pre_approval_tool_input_guardrails": FLAG,
+    }
 
 
 @dataclass
@@ -102,8 +118,48 @@ CallModelInputFilter = Callable[[CallModelData[Any]], ModelInputData | Awaitable
 SessionInputCallback = Callable[[list[Item], list[Item]], list[Item] | Awaitable[list[Item]]]
 
 
+def _made(kind: type[_T], value: Any, setting: str) -> _T | None:
+    """Return settings as an object: a dict from a file or a request is as good, at every level."""
+    if value is None or isinstance(value, kind):
+        return value
+    if not isinstance(value, Mapping):
+        raise UserError(f"{setting} must be a {kind.__name__} or a dict, not {type(value).__name__}")
+    given = cast("Mapping[str, Any]", value)
+    known = {each.name for each in fields(cast("Any", kind))}
+    for name in given.keys() - known:
+        raise UserError(f"{kind.__name__} has no setting {name!r}{did_you_mean(name, known)}")
+    return kind(**given)
+
+
+def _settings(kind: type[Any]) -> Rule:
+    return lambda _config, name, value: _made(kind, value, name)
+
+
+def _passes(check: Callable[[Any], None]) -> Rule:
+    return then(anything, lambda _config, value: check(value))
+
+
+RUN_RULES: dict[str, Rule] = {
+    "model_settings": _settings(ModelSettings),
+    "session_settings": _settings(SessionSettings),
+    "usage_limits": _settings(UsageLimits),
+    "tool_execution": _settings(ToolExecutionConfig),
+    "tracing": _passes(check_provider),
+    "output_guardrail_blocked_message": _passes(check_blocked_message),
+    "nest_handoff_history": one_of(True, False),
+    "tool_not_found_behavior": one_of("raise_error", "return_error_to_model"),
+    "tool_name_collision_policy": one_of("error"),
+    "reasoning_item_id_policy": one_of("preserve", "omit", None),
+    "paused_session": one_of("supersede", "refuse", "queue"),
+    "max_calls_per_reply": WHOLE,
+    **dict.fromkeys(("handoff_input_filter", "handoff_history_mapper", "session_input_callback"), CALLBACK),
+    **dict.fromkeys(("call_model_input_filter", "tool_error_formatter"), CALLBACK),
+    **dict.fromkeys(("input_guardrails", "output_guardrails"), ENTRIES),
+}
+
+
 @dataclass
-class RunConfig:
+class RunConfig(Settable):
     """Holds the settings for one whole run, whichever agents take part in it.
 
     `policy` says of every call whether it may run. `usage_limits` are recorded with the run and hold after a pause
@@ -146,25 +202,7 @@ class RunConfig:
     usage_limits: UsageLimits | None = None
     paused_session: Literal["supersede", "refuse", "queue"] = "supersede"
     max_calls_per_reply: int = 1_000
-
-    def __post_init__(self) -> None:
-        # A dict from a file or a request is as good as the object, at every level.
-        self.model_settings = _made(ModelSettings, self.model_settings, "model_settings")
-        self.session_settings = _made(SessionSettings, self.session_settings, "session_settings")
-        self.usage_limits = _made(UsageLimits, self.usage_limits, "usage_limits")
-        self.tool_execution = _made(ToolExecutionConfig, self.tool_execution, "tool_execution")
-        check_provider(self.tracing)
-        check_blocked_message(self.output_guardrail_blocked_message)
-        most: object = self.max_calls_per_reply
-        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
-            raise UserError(f"RunConfig max_calls_per_reply must be a whole number of 1 or more, not {most!r}")
-        for setting, allowed in _CHOICES.items():
-            if getattr(self, setting) not in allowed:
-                words = " or ".join(repr(word) for word in allowed)
-                raise UserError(f"RunConfig {setting} must be {words}, not {getattr(self, setting)!r}")
-        for setting in _CALLBACKS:
-            if getattr(self, setting) is not None and not callable(getattr(self, setting)):
-                raise UserError(f"RunConfig {setting} must be a callable or None, not {getattr(self, setting)!r}")
+    _rules = RUN_RULES
 
     @classmethod
     def of(cls, value: RunConfig | Mapping[str, Any] | None) -> RunConfig:
@@ -175,39 +213,13 @@ class RunConfig:
         >>> RunConfig.of({"workflow": "Refunds"})
         Traceback (most recent call last):
         ...
-        keyturn.core.errors.UserError: RunConfig has no setting 'workflow'
+        keyturn.core.errors.UserError: RunConfig has no setting 'workflow'; did you mean 'workflow_name'?
         """
-        if value is None:
-            return cls()
-        made = _made(cls, value, "run_config")
+        made = _made(cls, _DEFAULTS if value is None else value, "run_config")
         return copy(cast("RunConfig", made))
 
 
-_CHOICES: dict[str, tuple[Any, ...]] = {
-    "nest_handoff_history": (True, False),
-    "tool_not_found_behavior": ("raise_error", "return_error_to_model"),
-    "tool_name_collision_policy": ("error",),
-    "reasoning_item_id_policy": ("preserve", "omit", None),
-    "paused_session": ("supersede", "refuse", "queue"),
-}
-_CALLBACKS = (
-    "handoff_input_filter",
-    "handoff_history_mapper",
-    "session_input_callback",
-    "call_model_input_filter",
-    "tool_error_formatter",
-)
-
-
-def _made(kind: type[_T], value: Any, setting: str) -> _T | None:
-    if value is None or isinstance(value, kind):
-        return value
-    if not isinstance(value, Mapping):
-        raise UserError(f"{setting} must be a {kind.__name__} or a dict, not {type(value).__name__}")
-    given = cast("Mapping[str, Any]", value)
-    for name in given.keys() - {each.name for each in fields(cast("Any", kind))}:
-        raise UserError(f"{kind.__name__} has no setting {name!r}")
-    return kind(**given)
+_DEFAULTS = RunConfig()
 
 
 @dataclass

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypedDict, TypeVar, overload
+from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, overload
 
 from ..core.errors import UserError
+from ..core.settable import Rules, Settable, must
 from ..user_code import answer_of
 from .context import TContext, ToolContext
 
@@ -110,18 +111,22 @@ ToolOutputGuardrailFunction = Callable[
 TData = TypeVar("TData")
 
 
+def _function(_guardrail: Any, _name: str, function: Any) -> Any:
+    if not callable(function):
+        raise UserError(f"a tool guardrail's function must be callable, not {type(function).__name__}")
+    return function
+
+
 @dataclass(eq=False)
-class _ToolGuardrail(Generic[TData]):
+class _ToolGuardrail(Settable, Generic[TData]):
     """Implements what input and output guardrails of tools share."""
 
     guardrail_function: Callable[[TData], ToolGuardrailFunctionOutput | Awaitable[ToolGuardrailFunctionOutput]]
     name: str | None = None
-
-    def __post_init__(self) -> None:
-        if not callable(self.guardrail_function):
-            raise UserError(
-                f"a tool guardrail's function must be callable, not {type(self.guardrail_function).__name__}"
-            )
+    _rules: ClassVar[Rules] = {
+        "guardrail_function": _function,
+        "name": must(lambda value: isinstance(value, str | None), "a string or None"),
+    }
 
     def get_name(self) -> str:
         """Return the guardrail's name, else its function's."""

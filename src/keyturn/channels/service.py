@@ -29,9 +29,20 @@ class ChannelService:
     """
 
     def __init__(self, store: Store, channels: Channels) -> None:
-        self._store, self.plan = store, ChannelPlan.of(channels)
+        self._store, self._plan = store, ChannelPlan.of(channels)
         self._dispatcher: Dispatcher | None = None
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def plan(self) -> ChannelPlan:
+        """Return by which channels people are told, and which people."""
+        return self._plan
+
+    @plan.setter
+    def plan(self, plan: ChannelPlan) -> None:
+        if self._task is not None and not self._task.done():
+            raise AttributeError("channels of an App cannot be set while messages are delivered: stop() the app first")
+        self._plan = plan
 
     def start(self) -> None:
         """Begin to deliver, unless that is done already."""

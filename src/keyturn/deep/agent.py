@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 from ..agents.agent import Agent as CoreAgent
 from ..agents.settings import RunConfig
 from ..core.errors import UserError
+from ..core.settable import ELSEWHERE, Rules
 from ..deferred.agent import Agent
 from ..deferred.output import answer_type
 from ..tools.backends.backend import Backend
@@ -22,11 +23,31 @@ from .instructions import Instructions
 from .interrupts import InterruptRule
 
 
+def _interrupts(agent: Any, _name: str, rules: Any) -> Any:
+    """Give the agent other rules, which hold for the next call, also of runs that go on and of subagents."""
+    agent._plan.interrupts.change(rules, agent.core_agent().family.check)
+    return ELSEWHERE
+
+
+_OPTIONS = ("backend", "subagents", "skills", "memory")
+_PLANNED = "make another agent with create_deep_agent(...)"
+
+
 class DeepAgent(Agent[DeepAgentDeps]):
     """Runs a deep agent; `create_deep_agent` makes one.
 
     An `App` takes it as it is: its runs wait in the inbox there, and go on in any worker.
     """
+
+    _rules: ClassVar[Rules] = {"interrupt_on": _interrupts}
+    _remedies: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("backend", "subagents", "skills", "memory", *DeepOptions.__annotations__), _PLANNED
+    )
+
+    @property
+    def interrupt_on(self) -> Mapping[str, InterruptRule]:
+        """Return by name which tools ask people."""
+        return self._plan.interrupts.own
 
     def __init__(self, plan: DeepPlan, instructions: Instructions, tools: Sequence[Any], given: dict[str, Any]) -> None:
         self._plan = plan
@@ -56,7 +77,11 @@ class DeepAgent(Agent[DeepAgentDeps]):
             core.model_settings = self.model_settings
             core.output_type = None if answer is str else answer
             self._core = declared, core
+            self._cores.add(core)
         return self._core[1]
+
+    def _renew(self) -> None:
+        self.core_agent()
 
 
 def create_deep_agent(

@@ -56,11 +56,20 @@ class ExecuteTool(FunctionTool):
     {'command': 'ls', 'timeout': 120}
     """
 
+    backend: Backend
+
     def __init__(self, backend: Backend) -> None:
         bound = BoundFunction(execute, _SCHEMA, default_tool_error_function)
         super().__init__("execute", _SCHEMA.description, _SCHEMA.params_json_schema, bound)
-        self.shell = backend.shell
-        self._identity = {"root": backend.root, "executor": canonical(identity(self.shell)) if self.shell else ""}
+        self.backend = backend
+
+    @property
+    def shell(self) -> Any:
+        """Return what runs the commands: the shell of the backend, where it has one."""
+        return self.backend.shell
+
+    def _identity(self) -> Mapping[str, str]:
+        return {"root": self.backend.root, "executor": canonical(identity(self.shell)) if self.shell else ""}
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
         """Parse the command; what no shell could run asks nobody."""

@@ -33,10 +33,27 @@ class Interrupts:
 
     def __init__(self, rules: Mapping[str, InterruptRule] | None, above: Interrupts | None = None) -> None:
         self.own = checked(rules)
-        inherited = _BY_DEFAULT if above is None else above.rules
-        self.rules: dict[str, InterruptRule] = {**inherited, **self.own}
+        self._above = above
         self.replaces: tuple[Interrupts, ...] = () if above is None else (above, *above.replaces)
-        self.needs_people = any(isinstance(rule, Approval) and rule.needs_people for rule in self.rules.values())
+
+    @property
+    def rules(self) -> dict[str, InterruptRule]:
+        """Return the rules that hold now, with those of the agents above."""
+        return {**(_BY_DEFAULT if self._above is None else self._above.rules), **self.own}
+
+    @property
+    def needs_people(self) -> bool:
+        """Return whether a rule has terms that only people who are known can meet."""
+        return any(isinstance(rule, Approval) and rule.needs_people for rule in self.rules.values())
+
+    def change(self, rules: Mapping[str, InterruptRule] | None, check: Callable[[], None]) -> None:
+        """Replace the rules by others; where `check` refuses them, those that were hold on."""
+        before, self.own = self.own, checked(rules)
+        try:
+            check()
+        except UserError:
+            self.own = before
+            raise
 
     async def __call__(self, call: CallView, context: Any) -> Verdict | None:
         """Return that a call asks, or None to leave it to the tool."""

@@ -42,6 +42,7 @@ class TaskTool(FunctionTool):
     """
 
     kind: ClassVar[str] = "agent"
+    by_agent: ClassVar[bool] = True
 
     def __init__(self, subagents: Mapping[str, tuple[Agent[Any], str, int]]) -> None:
         listed = "\n".join(f"- {name}: {description}" for name, (_, description, _) in subagents.items())

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Generic
+from typing import Any, Generic, cast
+from weakref import WeakSet
 
 from ..agents.agent import Agent as CoreAgent
 from ..agents.hooks import RunHooks
@@ -16,6 +17,7 @@ from ..agents.limits import UsageLimits
 from ..agents.settings import RunConfig
 from ..core.digest import digest
 from ..core.errors import UserError
+from ..core.settable import CALLBACK, Rule, Settable, made_by, must, refused, then
 from ..core.usage import Usage
 from ..engine.result import RunResult
 from ..engine.run.blocking import waited_for
@@ -37,7 +39,46 @@ from .tool import as_tool
 from .toolset import ToolsetLike, parts_of
 
 
-class Agent(DeclaresTools, Generic[TContext, OutputT]):
+def _follow(name: str) -> Callable[[Any, Any], None]:
+    """Let the agents that were made of one have a setting as it is now."""
+
+    def renew(agent: Any, value: Any) -> None:
+        for core in agent._cores:
+            setattr(core, name, value)
+
+    return renew
+
+
+def _answer(_agent: Any, _name: str, value: Any) -> Any:
+    answer_type(value)
+    return value
+
+
+def _name(_agent: Any, _name: str, value: Any) -> Any:
+    if value is not None and not isinstance(value, str):
+        raise UserError(f"name of an agent must be a string or None, not {value!r}")
+    return value
+
+
+def _is_model(value: Any) -> bool:
+    return isinstance(value, str | Model | None)
+
+
+_BY_DECORATOR = "decorate a function with it, or make the agent with it"
+AGENT_RULES: dict[str, Rule] = {
+    "model": then(must(_is_model, "a string, a Model or None"), _follow("model")),
+    "model_settings": then(made_by(settings_of), _follow("model_settings")),
+    "output_type": _answer,
+    "name": _name,
+    "handle_deferred": made_by(with_handler),
+    "hooks": must(lambda value: isinstance(value, RunHooks | None), "RunHooks or None"),
+    "policy": CALLBACK,
+    "run_config": must(lambda value: isinstance(value, RunConfig | None), "a RunConfig or None"),
+    **dict.fromkeys(("instructions", "system_prompt", "tool", "tool_plain"), refused(_BY_DECORATOR)),
+}
+
+
+class Agent(DeclaresTools, Settable, Generic[TContext, OutputT]):
     """Declares a model with instructions and tools; a run that waits for people returns `DeferredToolRequests`.
 
     >>> from keyturn.testing import ScriptedModel, function_call
@@ -54,6 +95,17 @@ class Agent(DeclaresTools, Generic[TContext, OutputT]):
     """
 
     takes_context = True
+    model: str | Model | None
+    output_type: Any
+    deps_type: Any
+    name: str | None
+    model_settings: ModelSettings
+    handle_deferred: Callable[..., Any] | None
+    hooks: RunHooks[Any] | None
+    policy: PolicyLike | None
+    run_config: RunConfig | None
+    _rules = AGENT_RULES
+    _cores: WeakSet[CoreAgent[Any]]
 
     @without("Agent")
     def __init__(
@@ -73,19 +125,19 @@ class Agent(DeclaresTools, Generic[TContext, OutputT]):
         policy: PolicyLike | None = None,
         run_config: RunConfig | None = None,
     ) -> None:
+        self._cores = WeakSet()
         self.model = model
         self.output_type = output_type
         self.deps_type = deps_type
         self.name = name
-        self.model_settings = settings_of(model_settings)
-        self.handle_deferred = with_handler(handle_deferred)
+        self.model_settings = cast("Any", model_settings)
+        self.handle_deferred = cast("Any", handle_deferred)
         self.hooks = hooks
         self.policy = policy
         self.run_config = run_config
         self._instructions = Instructions(instructions, system_prompt)
         self._tools: list[ToolLike] = [as_tool(each, "tools") for each in tools]
         self._toolsets = list(toolsets)
-        answer_type(output_type)
         self.core_agent()
 
     def __getattr__(self, name: str) -> Any:
@@ -98,7 +150,7 @@ class Agent(DeclaresTools, Generic[TContext, OutputT]):
         """Add a tool of any kind; a second one of a name is refused."""
         self._tools.append(tool)
         try:
-            self.core_agent()
+            self._renew()
         except UserError:
             self._tools.pop()
             raise
@@ -114,16 +166,28 @@ class Agent(DeclaresTools, Generic[TContext, OutputT]):
 
     def core_agent(self, output_type: Any = None) -> CoreAgent[TContext]:
         """Return the `keyturn.Agent` that this one is, with the tools declared so far."""
+        answer = answer_type(self.output_type if output_type is None else output_type)
+        made = CoreAgent[TContext](self.name or self._known_by(), self._instructions.text, **self._now())
+        made.output_type = answer
+        self._cores.add(made)
+        return made
+
+    def _now(self) -> dict[str, Any]:
+        """Return what agents made of this one have of it, as it is now."""
         tools, sources = parts_of(self._toolsets)
-        return CoreAgent(
-            name=self.name or self._known_by(),
-            instructions=self._instructions.text,
-            model=self.model,
-            model_settings=self.model_settings,
-            tools=checked_names([*self._tools, *tools]),
-            mcp_servers=sources,
-            output_type=answer_type(self.output_type if output_type is None else output_type),
-        )
+        return {
+            "model": self.model,
+            "model_settings": self.model_settings,
+            "tools": checked_names([*self._tools, *tools]),
+            "mcp_servers": sources,
+        }
+
+    def _renew(self) -> None:
+        """Let the agents that were made of this one, such as an app's, have what it has now."""
+        now = self._now()
+        for core in self._cores:
+            for name, value in now.items():
+                setattr(core, name, value)
 
     def _known_by(self) -> str:
         """Return the name of an agent that has none: it is known by its instructions, so that histories do not mix."""

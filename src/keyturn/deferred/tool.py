@@ -77,6 +77,24 @@ class Tool(FunctionTool):
             **options,
         )
 
+    @property
+    def requires_approval(self) -> Any:
+        """Return whether its calls ask: `needs_approval` under the name that it has here."""
+        return self.needs_approval
+
+    @requires_approval.setter
+    def requires_approval(self, value: Gate) -> None:
+        self.needs_approval = value
+
+    @property
+    def timeout(self) -> float | None:
+        """Return how many seconds a call may take: `timeout_seconds` under the name that it has here."""
+        return self.timeout_seconds
+
+    @timeout.setter
+    def timeout(self, value: float | None) -> None:
+        self.timeout_seconds = value
+
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
         """Return the call's result as the model reads it; data is JSON, and metadata is not for the model."""
         if isinstance(value, ToolReturn):

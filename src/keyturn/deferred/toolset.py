@@ -6,14 +6,13 @@ A wrapper changes what its tools ask, and nothing else: the gate judges it, as f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ..agents.agent_base import ToolSource
 from ..core.errors import UserError
 from ..tools.base import Tool as AnyTool
-from ..tools.base import ToolLike
+from ..tools.base import ToolLike, gated
 from ..tools.function_tool import FunctionTool
 from ..user_code import answer_of
 from .declaring import DeclaresTools
@@ -136,9 +135,7 @@ def asking(tool: Any, asks: Asks | None) -> Any:
     """Return a copy of a tool that asks; one that the provider runs is refused, since no gate sees its calls."""
     if not isinstance(tool, AnyTool):
         raise UserError(f"{getattr(tool, 'name', tool)!r} runs at the provider, and cannot be made to ask here")
-    made = copy(tool)
-    made.needs_approval = True if asks is None else _either(tool, asks)
-    return made
+    return gated(tool, True if asks is None else _either(tool, asks))
 
 
 def _either(tool: AnyTool, asks: Asks) -> Any:

@@ -37,6 +37,7 @@ class Hosting(NamedTuple):
     config: RunConfig
     makes: ContextOptions | None = None
     attach: Callable[[Execution], Awaitable[None]] | None = None
+    policy_of: Callable[[], Any] | None = None
 
 
 class LogFeed(Feed):

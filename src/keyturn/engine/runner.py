@@ -34,7 +34,7 @@ class _Default(int):
 DEFAULT_MAX_TURNS = _Default(10)
 _NOT_GIVEN = (
     "context", "hooks", "run_config", "error_handlers", "previous_response_id", "conversation_id", "session",
-    "journal", "policy", "usage_limits",
+    "journal", "policy", "usage_limits", "policy_of",
 )  # fmt: skip
 _KEPT_BY_PROVIDER = ("conversation_id", "previous_response_id", "auto_previous_response_id")
 _DEFAULTS: dict[str, Any] = dict.fromkeys(_NOT_GIVEN) | {
@@ -262,6 +262,7 @@ def _scope(live: OpenRun, config: RunConfig, given: dict[str, Any], start: dict[
         conversation,
         chained,
         error_handlers=given["error_handlers"],
+        policy_of=given["policy_of"],
         inbox=live.journal is not None,
     )
 

@@ -48,7 +48,7 @@ class Worker:
         self._store, self._take = store, take
         self._settle = settle
         self._unsettled = True
-        self._slots, self._grace = slots, grace
+        self.slots, self._grace = slots, grace
         self._tasks: set[asyncio.Task[None]] = set()
         self._plays: dict[str, Execution] = {}
         # The runs of which it was said that they are frozen.
@@ -99,13 +99,13 @@ class Worker:
 
     async def _round(self, leaving: asyncio.Future[Any]) -> None:
         """Take up what is due and there is room for; then wait for more work, or for room."""
-        free = self._slots - len(self._tasks)
+        free = self.slots - len(self._tasks)
         due = await self._store.due(free) if free else []
         if not leaving.done():  # together, so that they share a commit
             for error in await asyncio.gather(*map(self._take_up, due), return_exceptions=True):
                 if error is not None:
                     raise error
-        room = self._slots - len(self._tasks)
+        room = self.slots - len(self._tasks)
         stirred = asyncio.ensure_future(self._store.stir()) if room else None
         ends = list(self._tasks) if stirred is None else [stirred]
         try:

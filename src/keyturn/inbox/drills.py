@@ -125,15 +125,26 @@ class DrillService:
     def __init__(
         self, store: Store, agents: Mapping[str, Agent[Any]], drills: Drills | None, workflow: str = ""
     ) -> None:
-        if drills is not None and not isinstance(cast("object", drills), Drills):
-            raise UserError(f"drills= of an App is Drills([Drill(...), ...]), not {drills!r}")
         self._store = store
         self._agents = agents
-        self._drills = drills
         self._workflow = workflow
         self._task: asyncio.Task[None] | None = None
+        self.drills = drills
+
+    @property
+    def drills(self) -> Drills | None:
+        """Return the drills that are opened."""
+        return self._drills
+
+    @drills.setter
+    def drills(self, drills: Drills | None) -> None:
+        if drills is not None and not isinstance(cast("object", drills), Drills):
+            raise UserError(f"drills= of an App is Drills([Drill(...), ...]), not {drills!r}")
+        if self._task is not None and not self._task.done():
+            raise AttributeError("drills of an App cannot be set while they are opened: stop() the app first")
         if drills is not None:
-            drills.check(agents)
+            drills.check(self._agents)
+        self._drills = drills
 
     def start(self) -> None:
         """Begin to open drills, unless that is done already."""

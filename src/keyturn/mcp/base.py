@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import Any, Self
 
 from ..core.digest import digest
-from ..core.errors import KeyturnError, ToolSourceDown
+from ..core.errors import KeyturnError, ToolSourceDown, UserError
+from ..core.settable import Settable
 
 
 class MCPServerError(KeyturnError):
@@ -135,7 +136,7 @@ class PromptsAndResources:
         )
 
 
-class MCPServer(PromptsAndResources, abc.ABC):
+class MCPServer(PromptsAndResources, Settable, abc.ABC):
     """Connects to an MCP server and gives agents its tools; the seam that every transport implements.
 
     An agent gets its tools by `tools_for`.
@@ -146,6 +147,14 @@ class MCPServer(PromptsAndResources, abc.ABC):
 
     name: str
     _entered = False
+
+    def _described(self) -> str:
+        """Return what errors call it."""
+        return f"MCP server {getattr(self, 'name', '')!r}"
+
+    def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
+        """Return the error for a value that an attribute cannot have."""
+        return UserError(f"{self._described()}: {name} must be {may_be}, not {value!r}")
 
     @abc.abstractmethod
     async def connect(self) -> None:

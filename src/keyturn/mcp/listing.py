@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -87,25 +88,46 @@ def _size(tool: RemoteTool) -> int:
         raise MCPServerError(tool.server, f"its description of a tool is {problem}") from None
 
 
+class OfferingServer(Server, Protocol):
+    """What the tools that are made of a listing are made by: a server and its options, as they are now."""
+
+    settings: Settings
+
+
+def _approvals(server: OfferingServer) -> tuple[Any, Approvals]:
+    given = server.settings.require_approval
+    return deepcopy(given), Approvals(server.name, given)
+
+
 class Offers:
     """Caches the `MCPTool` objects of one server for each agent.
 
     An agent gets the same object as long as nothing but the server's words changed.
     """
 
-    def __init__(self, server: Server, settings: Settings) -> None:
-        self.approvals = Approvals(server.name, settings.require_approval)
-        self._server, self._settings = server, settings
+    def __init__(self, server: OfferingServer) -> None:
+        self._server = server
+        self._read: tuple[Any, Approvals] = _approvals(server)
         self._made: weakref.WeakKeyDictionary[Any, dict[str, tuple[Offer, MCPTool]]] = weakref.WeakKeyDictionary()
+
+    @property
+    def approvals(self) -> Approvals:
+        """Return which tools ask, by what the server's `require_approval` is now."""
+        if self._read[0] != self._server.settings.require_approval:  # which may be a dict that was changed in place
+            self._read = _approvals(self._server)
+        return self._read[1]
 
     def tool(self, remote: RemoteTool, agent: Any) -> MCPTool:
         """Return a remote tool as this agent has it: its name, approval and settings."""
         offer, known = self._offer(remote, agent), self._known(agent)
         had = known.get(remote.name)
         if had is None or replace(had[0], needs_approval=offer.needs_approval) != offer:
-            had = known[remote.name] = (offer, MCPTool(self._server, remote, offer))
+            made = MCPTool(self._server, remote, offer)
+            if had is not None:
+                made.take_over(had[1])
+            had = known[remote.name] = (offer, made)
         had[1].adopt(remote)
-        had[1].needs_approval = offer.needs_approval
+        had[1].gate(offer.needs_approval)
         return had[1]
 
     def recorded(self, spec: Mapping[str, Any], agent: Any) -> MCPTool | None:
@@ -128,7 +150,8 @@ class Offers:
 
     def _offer(self, remote: RemoteTool, agent: Any) -> Offer:
         config: dict[str, Any] = getattr(agent, "mcp_config", None) or {}
-        settings, failure = self._settings, self._settings.failure_error_function
+        settings = self._server.settings
+        failure = settings.failure_error_function
         prefixed = bool(config.get("include_server_in_tool_names"))
         return Offer(
             offered_name(self._server.name, remote.name, prefixed=prefixed),

@@ -18,14 +18,14 @@ from typing import Any, Protocol
 
 from ..core.errors import UserError
 from ..user_code import answer_of
-from .base import MCPServer, MCPServerDown, MCPServerError, RemoteCall, RemoteTool, ToolReply
+from .base import MCPServerDown, MCPServerError, RemoteCall, RemoteTool, ToolReply
 from .bounds import WORDS_BYTES
 from .calls import CallRefused, InputRequired, Lost, OpenCalls, Parked, Unreached, Unsent
 from .elicitation import ONLY, Unfit, asked_again, question, questions, results
 from .filters import ToolFilterContext, lets_through
 from .listing import Offers, all_prompts, listed
 from .loop_thread import on_loop, on_mcp_loop
-from .options import Settings
+from .options import OptionedServer, Settings
 
 _ROUNDS = 10
 _LIST_CHANGED = "notifications/tools/list_changed"
@@ -57,7 +57,7 @@ class ConnectionLike(Protocol):
         ...
 
 
-class ProtocolServer(MCPServer):
+class ProtocolServer(OptionedServer):
     """Implements what all transports share; a member adds `transport`.
 
     >>> sorted(ProtocolServer.__abstractmethods__)
@@ -65,12 +65,10 @@ class ProtocolServer(MCPServer):
     """
 
     def __init__(self, name: str, settings: Settings, origin: str = "") -> None:
-        if not isinstance(name, str) or not name:
-            raise UserError(f"an MCP server's name must be a non-empty string, not {name!r}")
         self.name = name
         self.settings = settings
         self._origin = origin
-        self._offers = Offers(self, settings)
+        self._offers = Offers(self)
         self._calls = OpenCalls()
         self._connection: ConnectionLike | None = None
         self._opening: asyncio.Task[ConnectionLike] | None = None
@@ -84,6 +82,10 @@ class ProtocolServer(MCPServer):
     @abc.abstractmethod
     def transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         """Open the transport: a new context each time, which yields the protocol's two streams."""
+
+    def _known_as(self) -> tuple[str, str] | None:
+        """Return the name and the origin of a server without a name of its own: what it is connected to now."""
+        return None
 
     async def connect(self) -> None:
         """Open the connection, or raise."""
@@ -303,6 +305,8 @@ class ProtocolServer(MCPServer):
             if self._connection is not None:
                 await self._connection.close()
                 self._connection = None
+            if (known := self._known_as()) is not None:
+                vars(self)["name"], self._origin = known
             line = _connection(self)
             await line.open(self.settings.connect_timeout_seconds)
             self._connection, self._cache = line, None

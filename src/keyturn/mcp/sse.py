@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, NotRequired, Required, TypedDict, Unpack, cast
+from typing import Any, ClassVar, NotRequired, Required, TypedDict, Unpack, cast
 
-from .options import ServerOptions, settings
+from ..core.settable import Rules, fixed
+from .options import ServerOptions, connected_by, settings
 from .params import http_params, public_url
 from .protocol_server import ProtocolServer
 
@@ -28,6 +29,10 @@ class MCPServerSseParams(TypedDict, total=False):
     httpx_client_factory: NotRequired[Callable[..., Any]]
 
 
+def _read(params: Any) -> dict[str, Any]:
+    return http_params(params, MCPServerSseParams.__annotations__)
+
+
 class MCPServerSse(ProtocolServer):
     """Connects to a server over SSE.
 
@@ -36,6 +41,9 @@ class MCPServerSse(ProtocolServer):
     >>> MCPServerSse({"url": "http://127.0.0.1:8000/sse"}).name
     'sse: http://127.0.0.1:8000/sse'
     """
+
+    params: MCPServerSseParams
+    _rules: ClassVar[Rules] = {"params": connected_by(_read), "mode": fixed("this transport speaks the older protocol")}
 
     def __init__(
         self,
@@ -46,10 +54,18 @@ class MCPServerSse(ProtocolServer):
         **options: Unpack[ServerOptions],
     ) -> None:
         self.params = params
-        self._given = http_params(params, MCPServerSseParams.__annotations__)
+        self._unnamed = name is None
         older = cast("ServerOptions", {**options, "mode": "legacy"})
         chosen = settings(cache_tools_list, client_session_timeout_seconds, older)
-        super().__init__(f"sse: {public_url(self._given['url'])}" if name is None else name, chosen)
+        known, origin = self._known_as() or (name or "", "")
+        super().__init__(known, chosen, origin)
+
+    def _known_as(self) -> tuple[str, str] | None:
+        return (f"sse: {public_url(self._given['url'])}", "") if self._unnamed else None
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        return _read(self.params)
 
     def transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         """Open the stream of events; requests are posted beside it."""

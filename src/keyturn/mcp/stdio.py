@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, NotRequired, Required, TypedDict, Unpack
+from typing import Any, ClassVar, NotRequired, Required, TypedDict, Unpack
 
 from ..core.digest import digest
-from .options import ServerOptions, settings
+from ..core.settable import Rules
+from .options import ServerOptions, connected_by, settings
 from .params import stdio_command
 from .protocol_server import ProtocolServer
 
@@ -35,6 +36,9 @@ class MCPServerStdio(ProtocolServer):
     'stdio: python'
     """
 
+    params: MCPServerStdioParams
+    _rules: ClassVar[Rules] = {"params": connected_by(stdio_command)}
+
     def __init__(
         self,
         params: MCPServerStdioParams,
@@ -44,14 +48,19 @@ class MCPServerStdio(ProtocolServer):
         **options: Unpack[ServerOptions],
     ) -> None:
         self.params = params
-        self._command = stdio_command(params)
+        self._unnamed = name is None
         chosen = settings(cache_tools_list, client_session_timeout_seconds, options)
+        known, origin = self._known_as() or (name or "", "")
+        super().__init__(known, chosen, origin)
+
+    def _known_as(self) -> tuple[str, str] | None:
         # Without a name of its own a server is what is started: another program is another server.
-        started = digest(self._command.command, self._command.args, self._command.cwd) if name is None else ""
-        super().__init__(f"stdio: {self._command.command}" if name is None else name, chosen, started)
+        command = stdio_command(self.params)
+        started = digest(command.command, command.args, command.cwd)
+        return (f"stdio: {command.command}", started) if self._unnamed else None
 
     def transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         """Start the program; its stderr is shown on ours, marked as its own words."""
         from .pipes import pipes
 
-        return pipes(self._command, self.name)
+        return pipes(stdio_command(self.params), self.name)

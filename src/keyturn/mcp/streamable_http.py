@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, NotRequired, Required, TypedDict, Unpack
+from typing import Any, ClassVar, NotRequired, Required, TypedDict, Unpack
 
+from ..core.settable import Rules
 from .bounds import MESSAGE_BYTES
-from .options import ServerOptions, settings
+from .options import ServerOptions, connected_by, settings
 from .params import http_params, public_url
 from .protocol_server import ProtocolServer
 
@@ -32,12 +33,19 @@ class MCPServerStreamableHttpParams(TypedDict, total=False):
     httpx_client_factory: NotRequired[Callable[..., Any]]
 
 
+def _read(params: Any) -> dict[str, Any]:
+    return http_params(params, MCPServerStreamableHttpParams.__annotations__)
+
+
 class MCPServerStreamableHttp(ProtocolServer):
     """Connects to a server over streamable HTTP.
 
     >>> MCPServerStreamableHttp({"url": "http://127.0.0.1:8000/mcp"}, name="files").name
     'files'
     """
+
+    params: MCPServerStreamableHttpParams
+    _rules: ClassVar[Rules] = {"params": connected_by(_read)}
 
     def __init__(
         self,
@@ -48,9 +56,17 @@ class MCPServerStreamableHttp(ProtocolServer):
         **options: Unpack[ServerOptions],
     ) -> None:
         self.params = params
-        self._given = http_params(params, MCPServerStreamableHttpParams.__annotations__)
+        self._unnamed = name is None
         chosen = settings(cache_tools_list, client_session_timeout_seconds, options)
-        super().__init__(f"streamable_http: {public_url(self._given['url'])}" if name is None else name, chosen)
+        known, origin = self._known_as() or (name or "", "")
+        super().__init__(known, chosen, origin)
+
+    def _known_as(self) -> tuple[str, str] | None:
+        return (f"streamable_http: {public_url(self._given['url'])}", "") if self._unnamed else None
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        return _read(self.params)
 
     def transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         """Open the client that posts requests and reads the streams of their answers."""

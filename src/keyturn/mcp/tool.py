@@ -20,8 +20,10 @@ from ..core.errors import BadJson, ToolMissing, UserError
 from ..core.exact_text import is_exact
 from ..core.items import Item
 from ..core.preview import Block, Diff, Json, Preview, Text, redact
+from ..core.settable import Rule, refused
 from ..core.strict import parse
 from ..tools.base import (
+    TOOL_RULES,
     InvalidArguments,
     NeedsApproval,
     NeedsInput,
@@ -88,6 +90,23 @@ class MCPToolMetaContext:
     arguments: dict[str, Any]
 
 
+def _own(tool: Any, name: str, value: Any) -> Any:
+    """Keep what a user sets of the tool itself, which holds over what its server says of all its tools."""
+    made = TOOL_RULES[name](tool, name, value)
+    vars(tool)["_set"] = {**tool._set, name: made}
+    return made
+
+
+_OF_LISTING = "it is what the server lists"
+_GATES = ("needs_approval", "tool_input_guardrails", "tool_output_guardrails", "on_approval", "approval", "is_enabled")
+MCP_TOOL_RULES: dict[str, Rule] = {
+    **dict.fromkeys((*_GATES, "check", "risk", "secrets", "answerable", "editable"), _own),
+    "name": refused("include_server_in_tool_names of the agent's mcp_config says how tools of servers are named"),
+    **dict.fromkeys(("description", "params_json_schema", "strict_json_schema", "remote"), refused(_OF_LISTING)),
+    **dict.fromkeys(("read_only", "idempotent"), refused("trust_annotations= of the server says it")),
+}
+
+
 class MCPTool(Tool):
     """Calls a tool of an MCP server.
 
@@ -99,12 +118,33 @@ class MCPTool(Tool):
 
     kind: ClassVar[str] = "mcp"
     looks: ClassVar[bool] = True
+    description: str
+    params_json_schema: dict[str, Any]
+    strict_json_schema: bool
+    remote: RemoteTool
+    _set: Mapping[str, Any] = {}
+    offered_to: Any = None  # whom `MCPUtil` made the tool for, since a tool does not keep its agent
+    _rules = MCP_TOOL_RULES
 
     def __init__(self, server: Server, remote: RemoteTool, offer: Offer) -> None:
         self._server, self._offer = server, offer
-        self.name, self.needs_approval = offer.name, offer.needs_approval
-        self.tool_input_guardrails, self.tool_output_guardrails = offer.guardrails
+        checks_before, checks_after = offer.guardrails
+        vars(self).update(
+            name=offer.name,
+            needs_approval=offer.needs_approval,
+            tool_input_guardrails=checks_before,
+            tool_output_guardrails=checks_after,
+        )
         self.adopt(remote)
+
+    def gate(self, needs_approval: NeedsApproval) -> None:
+        """Let its calls ask as its server's `require_approval` says now, unless the tool itself was told."""
+        vars(self)["needs_approval"] = self._set.get("needs_approval", needs_approval)
+
+    def take_over(self, other: MCPTool) -> None:
+        """Take over what a user set of the tool as it was before."""
+        for name, value in other._set.items():
+            setattr(self, name, value)
 
     def __repr__(self) -> str:
         return f"MCPTool(name={self.name!r}, server={self._server.name!r})"
@@ -123,10 +163,15 @@ class MCPTool(Tool):
         """Replace what the tool is by what the server lists now."""
         if getattr(self, "remote", None) == remote:
             return
-        self.remote, self.description = remote, remote.description
-        self.params_json_schema, self.strict_json_schema = _offered(remote.schema, self._offer.strict)
-        self.read_only = self._offer.trusted and remote.hint("readOnlyHint")
-        self.idempotent = self._offer.trusted and remote.hint("idempotentHint")
+        schema, strict = _offered(remote.schema, self._offer.strict)
+        vars(self).update(
+            remote=remote,
+            description=remote.description,
+            params_json_schema=schema,
+            strict_json_schema=strict,
+            read_only=self._offer.trusted and remote.hint("readOnlyHint"),
+            idempotent=self._offer.trusted and remote.hint("idempotentHint"),
+        )
         self._spec = {**remote.spec, "name": self.name}
 
     def spec(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from ..core.errors import ModelBehaviorError, ModelTimeoutError
 from ..core.items import Item, RawItem, plain_item
+from ..core.settable import Settable
 from ..core.usage import TokenDetails as TokenDetails
 from ..core.usage import Usage as Usage
 
@@ -71,7 +72,7 @@ class ModelResponse:
 
 
 @dataclass
-class ModelSettings:
+class ModelSettings(Settable):
     """Says how a model is asked; what is None is left to the provider.
 
     >>> ModelSettings(temperature=0.2).resolve(ModelSettings(max_tokens=50)).temperature

@@ -9,14 +9,22 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from ..core.errors import UserError
+from ..core.settable import Rules, Settable, made_by, must
 from ..user_code import answer_of
 
 
+def _is_amount(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value >= 0)
+
+
+_AMOUNT = must(_is_amount, "a number of 0 or more")
+
+
 @dataclass
-class ModelRetryBackoffSettings:
+class ModelRetryBackoffSettings(Settable):
     """How long is waited before each further try, where neither the provider nor the policy says it.
 
     The wait is `initial_delay * multiplier ** (try - 1)` seconds and at most `max_delay`; `jitter` shortens it by up to
@@ -30,12 +38,9 @@ class ModelRetryBackoffSettings:
     max_delay: float | None = None
     multiplier: float | None = None
     jitter: bool | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("initial_delay", "max_delay", "multiplier"):
-            value: Any = getattr(self, name)
-            if value is not None and (not isinstance(value, int | float) or isinstance(value, bool) or value < 0):
-                raise UserError(f"ModelRetryBackoffSettings {name} must be a number of 0 or more, not {value!r}")
+    _rules: ClassVar[Rules] = dict.fromkeys(
+        ("initial_delay", "max_delay", "multiplier"), must(_is_amount, "a number of 0 or more")
+    )
 
     def wait(self, attempt: int) -> float:
         """How many seconds to wait after that many tries."""
@@ -109,8 +114,14 @@ class RetryDecision:
 RetryPolicy = Callable[[RetryPolicyContext], bool | RetryDecision | Awaitable[bool | RetryDecision]]
 
 
+def _backoff(given: Any) -> Any:
+    if not isinstance(given, Mapping):
+        return given
+    return ModelRetryBackoffSettings(**_known(ModelRetryBackoffSettings, cast("Mapping[str, Any]", given)))
+
+
 @dataclass
-class ModelRetrySettings:
+class ModelRetrySettings(Settable):
     """How often a model is asked again, and after which errors: for `ModelSettings(retry=...)`.
 
     Without a `policy` it is asked again after overload, limits and dead connections. A question that a provider may
@@ -125,12 +136,10 @@ class ModelRetrySettings:
     max_retries: int | None = None
     backoff: ModelRetryBackoffSettings | Mapping[str, Any] | None = None
     policy: RetryPolicy | None = None
-
-    def __post_init__(self) -> None:
-        if isinstance(self.backoff, Mapping):
-            self.backoff = ModelRetryBackoffSettings(**_known(ModelRetryBackoffSettings, self.backoff))
-        if self.policy is not None and not callable(self.policy):
-            raise UserError("ModelRetrySettings policy must be a function of a RetryPolicyContext, or None")
+    _rules: ClassVar[Rules] = {
+        "backoff": made_by(_backoff),
+        "policy": must(lambda value: value is None or callable(value), "a function of a RetryPolicyContext, or None"),
+    }
 
     @classmethod
     def of(cls, setting: Any) -> ModelRetrySettings:

@@ -77,10 +77,9 @@ class RealtimeRunner:
         self._journal = opened(journal) if isinstance(journal, str) else journal
         self._policy = policy
         self._requester = requester
-        self._hosting = Hosting(RunConfig())
+        self._app = app
         if app is not None:
             self._journal = app.journal
-            self._hosting = app.hosting
 
     async def run(
         self,
@@ -95,7 +94,8 @@ class RealtimeRunner:
         the conversation so far, and what waited is there again.
         """
         config = self._config
-        base = self._hosting.config
+        hosting = Hosting(RunConfig()) if self._app is None else self._app.hosting
+        base = hosting.config
         settings: dict[str, Any] = {
             "tracing_disabled": config.get("tracing_disabled", base.tracing_disabled),
             "tool_not_found_behavior": "return_error_to_model",
@@ -106,8 +106,13 @@ class RealtimeRunner:
             settings["tool_execution"] = dict(config["tool_execution"])
         if "usage_limits" in config:
             settings["usage_limits"] = config["usage_limits"]
-        options = {"journal": self._journal, "run_config": replace(base, **settings), "policy": self._policy}
-        beginning = Beginning(self.agent, config, options, context, resume, self._requester, self._hosting)
+        options = {
+            "journal": self._journal,
+            "run_config": replace(base, **settings),
+            "policy": self._policy,
+            "policy_of": hosting.policy_of,
+        }
+        beginning = Beginning(self.agent, config, options, context, resume, self._requester, hosting)
         model = self._model
         if model is None:
             from .openai_websocket import OpenAIRealtimeWebSocketModel

@@ -6,40 +6,26 @@ run, so that what waits inside, at any depth, waits on the one run. Nothing here
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NoReturn, TypedDict, Unpack, cast
 
 from ..core.errors import UserError
-from ..core.items import Item, own_copy
+from ..core.items import own_copy
 from ..core.preview import Preview, Text
+from ..core.settable import unexpected
 from ..user_code import answer_of
+from .agent_tool_rules import AGENT_TOOL_RULES, InputBuilder, described_input
+from .agent_tool_rules import StructuredToolInputBuilderOptions as StructuredToolInputBuilderOptions
 from .base import Delegate, InvalidArguments, NeedsApproval, Prepared
 from .function_tool import FunctionTool
 from .functions.bound import ToolErrorFunction, default_tool_error_function
 from .functions.options import IsEnabled
 from .functions.structured import StructuredInput, any_object
 
-DEFAULT_MAX_TURNS = 10
 _PLAIN_SCHEMA = {
     "type": "object",
     "properties": {"input": {"type": "string", "description": "What the agent is to do."}},
 }
-
-
-class StructuredToolInputBuilderOptions(TypedDict):
-    """Holds what an `input_builder` gets: the arguments, a summary of their type, and its JSON schema if requested.
-
-    >>> StructuredToolInputBuilderOptions(params={"city": "Oslo"}, summary=None, json_schema=None)["params"]
-    {'city': 'Oslo'}
-    """
-
-    params: Any
-    summary: str | None
-    json_schema: dict[str, Any] | None
-
-
-InputBuilder = Callable[[StructuredToolInputBuilderOptions], str | list[Item] | Awaitable[str | list[Item]]]
 
 
 class AgentToolOptions(TypedDict, total=False):
@@ -75,8 +61,19 @@ class AgentTool(FunctionTool):
     """
 
     kind: ClassVar[str] = "agent"
+    by_agent: ClassVar[bool] = True
+    max_turns: int
+    input_builder: InputBuilder
+    include_input_schema: bool
+    on_stream_max_pending_events: int | None
+    _rules = AGENT_TOOL_RULES
+    _remedies: ClassVar[Mapping[str, str]] = {
+        "parameters": "make another tool with as_tool(parameters=...): its schema is made of them"
+    }
 
     def __init__(self, agent: Any, name: str, description: str, **options: Unpack[AgentToolOptions]) -> None:
+        for option in options.keys() - AgentToolOptions.__annotations__.keys():
+            raise unexpected("AgentTool()", option, AgentToolOptions.__annotations__)
         parameters = options.get("parameters")
         self.structured = None if parameters is None else StructuredInput(name, parameters)
         super().__init__(
@@ -91,17 +88,23 @@ class AgentTool(FunctionTool):
             secrets=() if self.structured is None else self.structured.secrets,
             failure_error_function=options.get("failure_error_function", default_tool_error_function),
         )
-        self._identity = {"agent": str(getattr(agent, "name", agent))}
-        self.agent, self.max_turns = agent, _turns(name, options.get("max_turns"))
-        self.input_builder = options.get("input_builder") or _described
-        self.plain = self.structured is None and options.get("input_builder") is None
+        self.agent, self.max_turns = agent, cast("Any", options.get("max_turns"))
+        self.input_builder = cast("Any", options.get("input_builder"))
         self.include_input_schema = options.get("include_input_schema", False)
         self.custom_output_extractor = options.get("custom_output_extractor")
         self.on_stream, self.hooks = options.get("on_stream"), options.get("hooks")
-        self.run_config, self.session = _own(options.get("run_config")), options.get("session")
+        self.run_config, self.session = options.get("run_config"), options.get("session")
         self.previous_response_id = options.get("previous_response_id")
         self.conversation_id = options.get("conversation_id")
-        self.on_stream_max_pending_events = _most(name, options.get("on_stream_max_pending_events", 1024))
+        self.on_stream_max_pending_events = options.get("on_stream_max_pending_events", 1024)
+
+    @property
+    def plain(self) -> bool:
+        """Return whether the nested agent gets the one text that the model wrote."""
+        return self.structured is None and self.input_builder is described_input
+
+    def _identity(self) -> Mapping[str, str]:
+        return {"agent": str(getattr(self.agent, "name", self.agent))}
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
         """Return the input of the nested agent: one text, or the object that `parameters` describes."""
@@ -124,45 +127,9 @@ class AgentTool(FunctionTool):
 
     def preview(self, params: Any) -> Preview:
         """Show the text that the nested agent would get, or its structured input."""
-        if self.structured is None:
+        if self.structured is None and self._preview is None:
             return Preview((Text(params["input"], label="input"),))
         return super().preview(params)
-
-
-def _described(options: StructuredToolInputBuilderOptions) -> str:
-    parts = ["The input of your task, as JSON:", _json(options["params"])]
-    if options["json_schema"] is not None:
-        parts += ["The JSON schema of that input. It describes data and gives no instructions:"]
-        parts += [_json(options["json_schema"])]
-    return "\n\n".join(parts)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
-
-
-def _own(run_config: Any) -> Any:
-    """Return the run configuration of a nested agent, without usage of its own: it counts with the run."""
-    limits: Any = getattr(run_config, "usage_limits", None)
-    if isinstance(run_config, Mapping):
-        limits = cast("Mapping[str, Any]", run_config).get("usage_limits")
-    if limits is not None:
-        raise UserError("usage_limits are the whole run's, nested agents included: give them to Runner.run")
-    return cast("Any", run_config)
-
-
-def _turns(name: str, max_turns: int | None) -> int:
-    if max_turns is None:
-        return DEFAULT_MAX_TURNS
-    if isinstance(max_turns, bool) or max_turns < 1:
-        raise UserError(f"tool {name!r}: max_turns must be 1 or more, not {max_turns!r}")
-    return max_turns
-
-
-def _most(name: str, events: int | None) -> int | None:
-    if events is not None and (isinstance(events, bool) or events < 1):
-        raise UserError(f"tool {name!r}: on_stream_max_pending_events must be 1 or more, or None, not {events!r}")
-    return events
 
 
 async def _run_by_the_engine(_context: Any, _arguments: str) -> NoReturn:

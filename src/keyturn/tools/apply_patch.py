@@ -14,12 +14,13 @@ from functools import partial
 from typing import Any, ClassVar, Literal, cast
 
 from ..core.digest import canonical
-from ..core.errors import BadJson, UserError
+from ..core.errors import BadJson
 from ..core.items import Item, own_copy
 from ..core.preview import Block, Preview, Text
+from ..core.settable import TEXT, Rule, made_by, must
 from ..core.strict import parse
 from ..user_code import answer_of, awaited, run_callback
-from .base import InvalidArguments, NeedsApproval, Prepared, Tool, ToolProblem, plain_preview
+from .base import TOOL_RULES, InvalidArguments, NeedsApproval, Prepared, Tool, ToolProblem, plain_preview
 from .functions.path_arguments import plain_path
 from .patches import unified_diff, v4a
 from .patches.change_preview import basis_shown, preview_of
@@ -50,6 +51,25 @@ _SCHEMA: dict[str, Any] = {
 }
 
 
+def _is_editor(value: Any) -> bool:
+    return any(callable(getattr(value, method, None)) for method in _TYPES)
+
+
+def _of_each(tool: Any, name: str, given: Any) -> Any:
+    """Let a callable be asked of each operation of a patch."""
+    TOOL_RULES[name](tool, name, given)
+    asked = getattr(given, "func", None) is _any_asks
+    return partial(_any_asks, given) if callable(given) and not asked else given
+
+
+PATCH_RULES: dict[str, Rule] = {
+    "description": TEXT,
+    "params_json_schema": made_by(own_copy),
+    "editor": must(_is_editor, f"an object with one of the methods {', '.join(_TYPES)}"),
+    "needs_approval": _of_each,
+}
+
+
 class ApplyPatchTool(Tool):
     """Lets a model change files through an editor; it asks first, unless it is told not to.
 
@@ -72,6 +92,10 @@ class ApplyPatchTool(Tool):
     call_field: ClassVar[str | None] = None
     also_function: ClassVar[bool] = True
     looks: ClassVar[bool] = True
+    description: str
+    params_json_schema: dict[str, Any]
+    editor: ApplyPatchEditor
+    _rules = PATCH_RULES
 
     def __init__(
         self,
@@ -80,21 +104,16 @@ class ApplyPatchTool(Tool):
         needs_approval: NeedsApproval = True,
         on_approval: Callable[[Any, Any], Any] | None = None,
     ) -> None:
-        if not name or not isinstance(name, str):
-            raise UserError(f"a tool's name must be a non-empty string, not {name!r}")
-        if not any(callable(getattr(editor, method, None)) for method in _TYPES):
-            raise UserError(f"tool {name!r}: its editor must have one of the methods {', '.join(_TYPES)}")
-        if not isinstance(needs_approval, bool) and not callable(needs_approval):
-            raise UserError(f"tool {name!r}: needs_approval must be True, False or a callable, not {needs_approval!r}")
-        if on_approval is not None and not callable(on_approval):
-            raise UserError(f"tool {name!r}: on_approval must be a callable or None, not {on_approval!r}")
         self.name = name
         self.editor = editor
         self.description = _DESCRIPTION
-        self.needs_approval = partial(_any_asks, needs_approval) if callable(needs_approval) else needs_approval
+        self.needs_approval = needs_approval
         self.on_approval = on_approval
         self.params_json_schema = own_copy(_SCHEMA)
-        self._whole = editor if isinstance(editor, WholePatchEditor) else None
+
+    @property
+    def _whole(self) -> WholePatchEditor | None:
+        return self.editor if isinstance(self.editor, WholePatchEditor) else None
 
     def spec(self) -> dict[str, Any]:
         """Return the name, what models are told, which files it is about, and who changes them."""

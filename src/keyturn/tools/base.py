@@ -9,6 +9,7 @@ from __future__ import annotations
 import abc
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -21,6 +22,7 @@ from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Json, Preview, Text, redact
 from ..core.records import WANTS, Wants
+from ..core.settable import CALLBACK, ENTRIES, FLAG, SWITCH, Rule, Settable, is_ours, must
 from ..core.strict import parse
 
 TOOL_FAILED = "An error occurred while running the tool. Please try again."
@@ -163,7 +165,7 @@ def text_noticed(item: Item, notice: str) -> Item:
     return item
 
 
-class ProviderTool(abc.ABC):
+class ProviderTool(Settable, abc.ABC):
     """Describes a tool that the provider runs: only its definition is ours, and no gate sees its calls.
 
     >>> class Radio(ProviderTool):
@@ -178,12 +180,51 @@ class ProviderTool(abc.ABC):
     #: Whose words `provider_tool()` is in; a model of anybody else refuses such a tool.
     provider: ClassVar[str]
 
+    _remedies: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("needs_approval", "on_approval", "approval", "tool_input_guardrails", "tool_output_guardrails"),
+        "the provider runs this tool, and no call of it can be asked about here; leave it out of the agent's tools",
+    )
+
     @abc.abstractmethod
     def provider_tool(self) -> Item:
         """Return the tool's definition for the provider."""
 
 
-class Tool(abc.ABC):
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _of_agents(tool: Any, name: str, value: Any) -> Any:
+    if is_ours(tool.__class__) and not tool.by_agent:
+        raise AttributeError(
+            f"{name!r} of {tool._described()} cannot be set: it is for a tool that answers by an agent, as "
+            "Agent.as_tool(...) makes one"
+        )
+    return value
+
+
+_AGENT_OPTIONS = (
+    "agent", "agents", "run_config", "hooks", "session", "conversation_id", "previous_response_id", "on_stream",
+    "structured", "custom_output_extractor",
+)  # fmt: skip
+TOOL_RULES: dict[str, Rule] = {
+    "name": must(_is_name, "a non-empty string"),
+    "needs_approval": SWITCH,
+    "on_approval": CALLBACK,
+    "approval": must(lambda value: isinstance(value, Approval | None), "an Approval(...) or None"),
+    "is_enabled": SWITCH,
+    "tool_input_guardrails": ENTRIES,
+    "tool_output_guardrails": ENTRIES,
+    "check": CALLBACK,
+    "risk": must(lambda value: isinstance(value, str | None), "a string or None"),
+    "secrets": must(lambda value: isinstance(value, tuple), "a tuple of names of parameters"),
+    **dict.fromkeys(("idempotent", "read_only", "after_siblings", "announced", "answerable", "editable"), FLAG),
+    **dict.fromkeys(("keeps_context", "hosted"), FLAG),
+    **dict.fromkeys(_AGENT_OPTIONS, _of_agents),
+}
+
+
+class Tool(Settable, abc.ABC):
     """One tool that an agent can use; subclass it to bring a kind of your own.
 
     The class attributes are what every kind shares; a kind sets those it supports.
@@ -205,6 +246,7 @@ class Tool(abc.ABC):
     also_function: ClassVar[bool] = False  # it can be called as a function of its name too
     identity: ClassVar[tuple[str, ...]] = ()  # the fields of a call that are part of what the tool is
     looks: ClassVar[bool] = False  # the preview is of the world as it is; an approval is void once that changed
+    by_agent: ClassVar[bool] = False  # it answers with `Delegate` or `Handover`
     notice: Callable[[Item, str], Item] = staticmethod(text_noticed)  # puts words for the model in front of a result
     name: str  # the name under which the model calls it
 
@@ -227,6 +269,7 @@ class Tool(abc.ABC):
     keeps_context: bool = False  # its calls change the run's context, which is recorded with their results
     hosted: bool = False  # the provider runs the calls, so that a reply may hold results
     known_spec: tuple[dict[str, Any], str] | None = None  # a cached spec and its digest
+    _rules = TOOL_RULES
 
     # For a kind that answers with `Delegate` or `Handover`: whom to, so that a saved run finds that agent again, and
     # what a nested agent runs under, where None leaves it to the agent that called.
@@ -240,6 +283,16 @@ class Tool(abc.ABC):
     on_stream: Callable[[Any], Any] | None = None  # called with the nested agent's stream events
     structured: Any = None  # the `StructuredInput` of the nested agent, None for a plain text
     custom_output_extractor: Callable[[Any], Any] | None = None  # makes the call's result of the nested agent's
+
+    def _described(self) -> str:
+        """Return what errors call it."""
+        return f"tool {getattr(self, 'name', '')!r}"
+
+    def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
+        """Return the error for a value that an attribute cannot have."""
+        if name == "name":
+            return UserError(f"a tool's name must be {may_be}, not {value!r}")
+        return UserError(f"tool {self.name!r}: {name} must be {may_be}, not {value!r}")
 
     @abc.abstractmethod
     def spec(self) -> dict[str, Any]:
@@ -272,6 +325,13 @@ class Tool(abc.ABC):
     def preview(self, params: Any) -> Preview | Awaitable[Preview]:
         """Return what the approver sees; the default is the arguments themselves."""
         return plain_preview(params, self.secrets)
+
+
+def gated(tool: Tool, needs_approval: NeedsApproval) -> Tool:
+    """Return a copy of a tool that asks as `needs_approval` says."""
+    made = copy(tool)
+    made.needs_approval = needs_approval
+    return made
 
 
 #: What may stand in an agent's `tools`.

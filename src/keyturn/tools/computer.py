@@ -19,11 +19,11 @@ from ..core.digest import canonical
 from ..core.errors import UserError
 from ..core.items import Item, RawItem
 from ..core.preview import Json, Preview, Text
+from ..core.settable import CALLBACK, Rule, one_of, own_of, refused
 from ..user_code import answer_of
-from .base import InvalidArguments, NeedsApproval, OutcomeUnknown, Prepared, Tool, ToolProblem
+from .base import TOOL_RULES, InvalidArguments, NeedsApproval, OutcomeUnknown, Prepared, Tool, ToolProblem
 from .computer_actions import read_actions
 from .context import RunContextWrapper
-from .functions.options import check_options
 from .hosted import OPENAI
 from .word_picture import PNG, drawn
 
@@ -118,6 +118,47 @@ class _Seen(str):
         return made
 
 
+def _computer(tool: Any, name: str, given: Any) -> Any:
+    lacks = [method for method in sorted(Computer.__abstractmethods__) if not callable(getattr(given, method, None))]
+    if lacks:
+        raise UserError(f"ComputerTool needs a computer; {type(given).__name__} has no {', '.join(lacks)}")
+    _check_screen(own_of(tool).get("wire_type"), given)
+    return given
+
+
+def _wire_type(tool: Any, name: str, given: Any) -> Any:
+    one_of("computer", "computer_use_preview")(tool, name, given)
+    _check_screen(given, tool.computer)
+    return given
+
+
+def _check_screen(wire_type: str | None, computer: Any) -> None:
+    if wire_type == "computer_use_preview" and not _screen(computer):
+        raise UserError("wire_type='computer_use_preview' needs a computer with an environment and dimensions")
+
+
+def _safety_check(tool: Any, name: str, given: Any) -> Any:
+    CALLBACK(tool, name, given)
+    own_of(tool)["on_approval"] = None if given is None else tool._decide
+    return given
+
+
+def _own_gate(tool: Any, name: str, given: Any) -> Any:
+    """Keep the user's gate beside the tool's own, which asks about every call with safety checks."""
+    own_of(tool)["_own"] = TOOL_RULES[name](tool, name, given)
+    return tool._asks
+
+
+COMPUTER_RULES: dict[str, Rule] = {
+    "computer": _computer,
+    "wire_type": _wire_type,
+    "on_safety_check": _safety_check,
+    "on_approval": refused("on_safety_check is what decides calls of a computer in line"),
+    "needs_approval": _own_gate,
+    "editable": refused("a picture of the screen could not tell the model of an edit"),
+}
+
+
 class ComputerTool(Tool, Generic[TComputer]):
     """Lets the model use a computer.
 
@@ -140,6 +181,15 @@ class ComputerTool(Tool, Generic[TComputer]):
     provider: ClassVar[str] = OPENAI
     name = "computer"
     editable = False
+    computer: Any
+    on_safety_check: OnSafetyCheck | None
+    wire_type: Literal["computer", "computer_use_preview"]
+    _own: NeedsApproval
+    _rules = COMPUTER_RULES
+    _remedies: ClassVar[Mapping[str, str]] = {
+        "environment": "it is the computer's",
+        "dimensions": "they are the computer's",
+    }
 
     def __init__(
         self,
@@ -149,17 +199,10 @@ class ComputerTool(Tool, Generic[TComputer]):
         *,
         wire_type: Literal["computer", "computer_use_preview"] = "computer",
     ) -> None:
-        check_options(self.name, {"on_safety_check": on_safety_check, "needs_approval": needs_approval})
-        lacks = [name for name in sorted(Computer.__abstractmethods__) if not callable(getattr(computer, name, None))]
-        if lacks:
-            raise UserError(f"ComputerTool needs a computer; {type(computer).__name__} has no {', '.join(lacks)}")
-        if wire_type == "computer_use_preview" and not _screen(computer):
-            raise UserError("wire_type='computer_use_preview' needs a computer with an environment and dimensions")
         self.computer = computer
         self.on_safety_check = on_safety_check
         self.wire_type = wire_type
-        self._own, self.needs_approval = needs_approval, self._asks
-        self.on_approval = self._decide if on_safety_check is not None else None
+        self.needs_approval = needs_approval
         self._locks: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()
 
     def provider_tool(self) -> Item:
@@ -250,7 +293,7 @@ class ComputerTool(Tool, Generic[TComputer]):
     async def _screenshot(self) -> str:
         """Return a data URL of the screen, whichever way the computer gives it."""
         try:
-            taken = await answer_of(cast("Any", self.computer).screenshot)
+            taken = await answer_of(self.computer.screenshot)
             if isinstance(taken, bytes):
                 taken = base64.b64encode(taken).decode()
             if not isinstance(taken, str) or not taken:

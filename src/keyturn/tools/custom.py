@@ -14,15 +14,31 @@ from ..core.errors import BadJson, UserError
 from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Command, Preview, Text
+from ..core.settable import TEXT, Rules, must
 from ..user_code import answer_of
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool
 from .context import ToolContext
-from .functions.options import IsEnabled, check_options
+from .functions.options import INVOKER, IsEnabled
 from .functions.structured import any_object
 from .outputs import rendered
 
-_CHECKED = ("on_invoke_tool", "needs_approval", "on_approval", "is_enabled", "check", "approval")
 _SYNTAXES = ("lark", "regex")
+
+
+def _checked_format(tool: Any, _name: str, given: Any) -> Item | None:
+    """Return a format of the tool's own, or refuse one that no provider takes."""
+    match given:
+        case None:
+            return None
+        case {"type": "text"}:
+            return own_copy(dict(cast("Item", given)))
+        case {"type": "grammar", "syntax": syntax, "definition": str()} if syntax in _SYNTAXES:
+            return own_copy(dict(cast("Item", given)))
+        case _:
+            raise UserError(
+                f'tool {tool.name!r}: format must be {{"type": "text"}}, or {{"type": "grammar", "syntax": "lark" or '
+                '"regex", "definition": ...}'
+            )
 
 
 class CustomTool(Tool):
@@ -40,6 +56,16 @@ class CustomTool(Tool):
     kind: ClassVar[str] = "custom"
     call_type: ClassVar[str] = "custom_tool_call"
     also_function: ClassVar[bool] = True
+    description: str
+    on_invoke_tool: Callable[[ToolContext[Any], str], Any]
+    format: Item | None
+    language: str | None
+    _rules: ClassVar[Rules] = {
+        "description": TEXT,
+        "on_invoke_tool": INVOKER,
+        "format": _checked_format,
+        "language": must(lambda value: isinstance(value, str | None), "a string or None"),
+    }
 
     def __init__(
         self,
@@ -61,7 +87,7 @@ class CustomTool(Tool):
         self.name = name
         self.description = description
         self.on_invoke_tool = on_invoke_tool
-        self.format: Item | None = None if format is None else own_copy(dict(format))
+        self.format = cast("Any", format)
         self.needs_approval = needs_approval
         self.on_approval = on_approval
         self.approval = approval
@@ -71,9 +97,6 @@ class CustomTool(Tool):
         self.idempotent = idempotent
         self.check = check
         self.read_only = read_only
-        own = vars(self)
-        check_options(name, {option: own[option] for option in _CHECKED})
-        _check_format(name, self.format)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(name={self.name!r})"
@@ -135,17 +158,3 @@ class CustomTool(Tool):
         return Preview(
             (Text(params, label="input") if self.language is None else Command(params, label=self.language),)
         )
-
-
-def _check_format(name: str, given: Mapping[str, Any] | None) -> None:
-    """Refuse a format that no provider takes."""
-    match given:
-        case None | {"type": "text"}:
-            return
-        case {"type": "grammar", "syntax": syntax, "definition": str()} if syntax in _SYNTAXES:
-            return
-        case _:
-            raise UserError(
-                f'tool {name!r}: format must be {{"type": "text"}}, or {{"type": "grammar", "syntax": "lark" or '
-                '"regex", "definition": ...}'
-            )

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 
 from ..core.errors import UserError
 from ..core.preview import Preview, Text
+from ..core.settable import Rules, fixed, own_of
 from .backends.backend import Backend
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool, ToolProblem
 from .context import RunContextWrapper, ToolContext
@@ -36,6 +37,21 @@ _MOST_FOUND = 200
 _MOST_ENTRIES = 1000
 
 
+def _other_files(tool: Any, name: str, given: Any) -> Any:
+    """Let a tool work on other files: with all that was made of those it had."""
+    if not isinstance(given, Workspace | Backend):
+        raise tool._refusal(name, "a Workspace or a Backend", given)
+    own = own_of(tool)
+    if name in own:
+        remade = own_of(tool._make(given, False))
+        own |= {each: remade[each] for each in _OF_FILES if each in remade}
+    return given
+
+
+#: What a tool has of its files, made anew with others.
+_OF_FILES = ("on_invoke_tool", "_planned", "idempotent", "keeps_context")
+
+
 class FileTool(FunctionTool):
     """Reads files; the base of the filesystem tools.
 
@@ -45,6 +61,14 @@ class FileTool(FunctionTool):
     ['ls', 'read_file', 'glob', 'grep']
     >>> place.cleanup()
     """
+
+    files: Files
+    _rules: ClassVar[Rules] = {
+        "files": _other_files,
+        "read_only": fixed("it is what the tool does to files"),
+        "idempotent": fixed("it is where the files are"),
+    }
+    _make: Callable[[Files, NeedsApproval], FileTool]
 
     def __init__(self, files: Files, function: Callable[..., Any], needs_approval: NeedsApproval = False) -> None:
         schema = _schema_of(function)
@@ -60,8 +84,10 @@ class FileTool(FunctionTool):
         )
         self.keeps_context = self.looks and getattr(files, "goes_along", False)
         self.files = files
+
+    def _identity(self) -> Mapping[str, str]:
         # The same path below another root is another file: an approval for one says nothing of the other.
-        self._identity = {"root": files.root}
+        return {"root": self.files.root}
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
         """Parse the arguments, with the path as it will be opened; one that is refused in any case asks nobody."""
@@ -164,10 +190,15 @@ def filesystem_tools(
     if unknown:
         raise UserError(f"there is no filesystem tool {unknown[0]!r}; there are {', '.join(makers)}")
     asking = {**_ASKING, **(needs_approval or {})}
-    return [make(files, asking.get(name, False)) for name, make in makers.items()]
+    tools: list[Tool] = []
+    for name, make in makers.items():
+        tool = make(files, asking.get(name, False))
+        own_of(tool)["_make"] = make
+        tools.append(tool)
+    return tools
 
 
-def _ls(files: Files, needs_approval: NeedsApproval) -> Tool:
+def _ls(files: Files, needs_approval: NeedsApproval) -> FileTool:
     async def ls(path: str = ".") -> str:
         """List a directory: names with their sizes, directories with a slash at the end.
 
@@ -185,7 +216,7 @@ def _ls(files: Files, needs_approval: NeedsApproval) -> Tool:
 _MARKS = {"directory": "/", "link": " (a link)", "other": " (no plain file)"}
 
 
-def _read(files: Files, needs_approval: NeedsApproval) -> Tool:
+def _read(files: Files, needs_approval: NeedsApproval) -> FileTool:
     async def read_file(path: str, offset: int = 0, limit: int = 2000) -> str:
         """Read a text file as numbered lines; the number and the tab after it are not part of the file.
 
@@ -199,7 +230,7 @@ def _read(files: Files, needs_approval: NeedsApproval) -> Tool:
     return FileTool(files, read_file, needs_approval)
 
 
-def _write(files: Files, needs_approval: NeedsApproval) -> Tool:
+def _write(files: Files, needs_approval: NeedsApproval) -> FileTool:
     def planned(params: Mapping[str, Any]) -> Change:
         path = "/".join(files.changeable(params["path"]))
         return Change(path, files.look(path), params["content"].encode())
@@ -217,7 +248,7 @@ def _write(files: Files, needs_approval: NeedsApproval) -> Tool:
     return ChangingTool(files, write_file, needs_approval, planned)
 
 
-def _edit(files: Files, needs_approval: NeedsApproval) -> Tool:
+def _edit(files: Files, needs_approval: NeedsApproval) -> FileTool:
     def planned(params: Mapping[str, Any]) -> Change:
         every = params.get("replace_all", False)
         return files.edited(params["path"], params["old_string"], params["new_string"], every)
@@ -253,7 +284,7 @@ async def _changed(files: Files, context: ToolContext[Any], planned: Callable[[]
     return await asyncio.to_thread(change)
 
 
-def _glob(files: Files, needs_approval: NeedsApproval) -> Tool:
+def _glob(files: Files, needs_approval: NeedsApproval) -> FileTool:
     async def glob(pattern: str, path: str = ".") -> str:
         """Find files by name: * and ? stand within one name, ** for any number of directories, {a,b} for either.
 
@@ -267,7 +298,7 @@ def _glob(files: Files, needs_approval: NeedsApproval) -> Tool:
     return FileTool(files, glob, needs_approval)
 
 
-def _grep(files: Files, needs_approval: NeedsApproval) -> Tool:
+def _grep(files: Files, needs_approval: NeedsApproval) -> FileTool:
     async def grep(
         pattern: str,
         path: str = ".",

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Unpack, overload
 
+from ..core.settable import unexpected
 from .base import OutcomeUnknown
 from .context import RunContextWrapper
 from .function_tool import FunctionTool
@@ -45,9 +46,8 @@ def function_tool(
     >>> refund.name, refund.description, refund.needs_approval
     ('refund', 'Send money back.', True)
     """
-    for name in options:
-        if name not in FunctionToolOptions.__annotations__:
-            raise TypeError(f"function_tool() got an unexpected keyword argument {name!r}")
+    for name in options.keys() - FunctionToolOptions.__annotations__.keys():
+        raise unexpected("function_tool()", name, FunctionToolOptions.__annotations__)
     return partial(_made, options) if func is None else _made(options, func)
 
 

@@ -16,23 +16,13 @@ from ..core.preview import Command, Diff, Json, Preview, Text, redact
 from ..user_code import answer_of, class_name, run_callback
 from .base import NeedsApproval, OutcomeUnknown, Prepared, Tool, ToolProblem
 from .context import ToolContext
-from .functions.bound import BoundFunction, ToolErrorFunction, default_tool_error_function, told
-from .functions.options import IsEnabled, PreviewFunction, TimeoutBehavior, check_options
+from .function_rules import FUNCTION_RULES
+from .functions.bound import BoundFunction, CallSchema, ToolErrorFunction, default_tool_error_function, told
+from .functions.options import PREVIEW, IsEnabled, PreviewFunction, TimeoutBehavior
 from .functions.structured import any_object
 from .outputs import rendered
-from .strict_schema import ensure_strict_json_schema
 
-_CHECKED = (
-    "on_invoke_tool",
-    "needs_approval",
-    "is_enabled",
-    "check",
-    "approval",
-    "failure_error_function",
-    "timeout_seconds",
-    "timeout_behavior",
-    "timeout_error_function",
-)
+_NOTHING: Mapping[str, str] = {}
 
 
 class FunctionTool(Tool):
@@ -50,7 +40,22 @@ class FunctionTool(Tool):
     """
 
     kind: ClassVar[str] = "function"
-    _identity: Mapping[str, str] = {}
+    description: str
+    params_json_schema: dict[str, Any]
+    on_invoke_tool: Callable[[Any, str], Any]
+    strict_json_schema: bool
+    timeout_seconds: float | None
+    timeout_behavior: TimeoutBehavior
+    timeout_error_function: ToolErrorFunction | None
+    failure_error_function: ToolErrorFunction | None
+    _rules = FUNCTION_RULES
+    _remedies: ClassVar[Mapping[str, str]] = {
+        "files": "declare the tool with function_tool(files=...), so that its approvals are bound to files",
+        "function": "make another tool with function_tool(...)",
+    }
+    _schema: CallSchema | None
+    _preview: PreviewFunction | None = None
+    _spec: dict[str, Any] | None = None
 
     def __init__(
         self,
@@ -76,14 +81,11 @@ class FunctionTool(Tool):
         secrets: tuple[str, ...] = (),
         failure_error_function: ToolErrorFunction | None = default_tool_error_function,
     ) -> None:
-        self._schema = on_invoke_tool.schema if isinstance(on_invoke_tool, BoundFunction) else None
-        if self._schema is None and strict_json_schema:
-            params_json_schema = ensure_strict_json_schema(params_json_schema)
         self.name = name
         self.description = description
-        self.params_json_schema = own_copy(params_json_schema)
         self.on_invoke_tool = on_invoke_tool
         self.strict_json_schema = strict_json_schema
+        self.params_json_schema = params_json_schema
         self.is_enabled = is_enabled
         self.tool_input_guardrails, self.tool_output_guardrails = tool_input_guardrails, tool_output_guardrails
         self.needs_approval = needs_approval
@@ -95,10 +97,7 @@ class FunctionTool(Tool):
         self.idempotent = idempotent
         self.check = check
         self.read_only = read_only
-        self._preview = preview
-        self._spec: dict[str, Any] | None = None
-        own = vars(self)
-        check_options(name, {option: own[option] for option in _CHECKED} | {"preview": preview})
+        vars(self)["_preview"] = PREVIEW(self, "preview", preview)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(name={self.name!r})"
@@ -110,17 +109,22 @@ class FunctionTool(Tool):
 
     def spec(self) -> dict[str, Any]:
         """Return name, description, schema and all else that identifies the tool: the same dict until one changes."""
-        told, schema = self._spec, self.params_json_schema
+        told, also = self._spec, self._identity()
+        schema = self.params_json_schema
         if (
             told is None
             or told["schema"] is not schema
             or told["name"] is not self.name
             or told["description"] is not self.description
+            or any(told[name] != value for name, value in also.items())
         ):
-            told = {"kind": self.kind, "name": self.name, "description": self.description, "schema": schema}
-            told.update(self._identity)
-            self._spec = told
+            told = {"kind": self.kind, "name": self.name, "description": self.description, "schema": schema, **also}
+            vars(self)["_spec"] = told
         return told
+
+    def _identity(self) -> Mapping[str, str]:
+        """Return what else identifies the tool, as it is now."""
+        return _NOTHING
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
         """Validate the model's arguments by the function's signature; of a hand-made tool, take any JSON object."""

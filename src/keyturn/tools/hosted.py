@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 from ..core.errors import UserError
 from ..core.items import Item
+from ..core.settable import Rules
 from .base import ProviderTool
 
 #: Whose words `provider_tool()` is in; a model of anybody else refuses such a tool.
@@ -21,6 +22,12 @@ OPENAI = "openai"
 def _set(**fields: Any) -> Item:
     """Return the fields that are set."""
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _of_its_type(tool: Any, _name: str, given: Any) -> Any:
+    if not isinstance(given, Mapping) or cast("Mapping[str, Any]", given).get("type") != tool.name:
+        raise UserError(f'the tool_config of such a tool must be a mapping with "type": {tool.name!r}')
+    return given  # type: ignore[reportUnknownVariableType]  # whatever is in it
 
 
 @dataclass
@@ -105,8 +112,7 @@ class CodeInterpreterTool(ProviderTool):
     name: ClassVar[str] = "code_interpreter"
     provider: ClassVar[str] = OPENAI
 
-    def __post_init__(self) -> None:
-        _check_type(self.tool_config, self.name)
+    _rules: ClassVar[Rules] = {"tool_config": _of_its_type}
 
     def provider_tool(self) -> Item:
         """Return the tool's definition for the Responses API."""
@@ -126,15 +132,8 @@ class ImageGenerationTool(ProviderTool):
     name: ClassVar[str] = "image_generation"
     provider: ClassVar[str] = OPENAI
 
-    def __post_init__(self) -> None:
-        _check_type(self.tool_config, self.name)
+    _rules: ClassVar[Rules] = {"tool_config": _of_its_type}
 
     def provider_tool(self) -> Item:
         """Return the tool's definition for the Responses API."""
         return dict(self.tool_config)
-
-
-def _check_type(config: Mapping[str, Any], wanted: str) -> None:
-    given: object = config
-    if not isinstance(given, Mapping) or config.get("type") != wanted:
-        raise UserError(f'the tool_config of such a tool must be a mapping with "type": {wanted!r}')

@@ -16,10 +16,10 @@ from ..core.errors import BadJson, UserError
 from ..core.exact_text import is_exact
 from ..core.items import Item, RawItem, own_copy
 from ..core.preview import Json, Preview, Text
+from ..core.settable import CALLBACK, Rule, refused, then
 from ..user_code import answer_of
 from .base import InvalidArguments, Prepared, Tool
 from .context import RunContextWrapper
-from .functions.options import check_options
 from .functions.structured import any_object
 from .hosted import OPENAI
 
@@ -62,6 +62,30 @@ class _Approved:
     """Marks the result of an approved call; no answer of a person is this."""
 
 
+def _own_config(tool: Any, _name: str, given: Any) -> dict[str, Any]:
+    """Keep a copy: a request is approved for this server, and the dict it was made of may be changed by then."""
+    _check_config(given)
+    vars(tool)["name"] = given["server_label"]
+    return own_copy(dict(given))
+
+
+def _decide_inline(tool: Any, callback: Any) -> None:
+    vars(tool)["on_approval"] = None if callback is None else tool._ask
+
+
+_LABEL = "it is the server_label of tool_config: set that"
+_PROVIDER = "the provider runs the call and keeps its result"
+HOSTED_MCP_RULES: dict[str, Rule] = {
+    "tool_config": _own_config,
+    "on_approval_request": then(CALLBACK, _decide_inline),
+    "name": refused(_LABEL),
+    "server_label": refused(_LABEL),
+    "on_approval": refused("on_approval_request is what decides requests in line"),
+    **dict.fromkeys(("tool_output_guardrails", "check", "idempotent", "read_only"), refused(_PROVIDER)),
+    **dict.fromkeys(("announced", "answerable", "editable"), refused(_PROVIDER)),
+}
+
+
 class HostedMCPTool(Tool):
     """Lets the provider call an MCP server; each of its approval requests waits for a decision.
 
@@ -79,19 +103,17 @@ class HostedMCPTool(Tool):
     call_field: ClassVar[str | None] = "server_label"
     identity: ClassVar[tuple[str, ...]] = ("server_label", "name")
     provider: ClassVar[str] = OPENAI
+    # A request means that the provider wants a word: where the configuration promised none, all the more so.
+    needs_approval = True
+    idempotent = True
+    announced = answerable = editable = False
+    tool_config: dict[str, Any]
+    on_approval_request: OnApprovalRequest | None
+    _rules = HOSTED_MCP_RULES
 
     def __init__(self, tool_config: Mapping[str, Any], on_approval_request: OnApprovalRequest | None = None) -> None:
-        _check_config(tool_config)
-        # Its own: a request is approved for this server, and the dict it was made of may be changed by then.
-        self.tool_config: dict[str, Any] = own_copy(dict(tool_config))
+        self.tool_config = cast("dict[str, Any]", tool_config)
         self.on_approval_request = on_approval_request
-        self.name: str = tool_config["server_label"]
-        check_options(self.name, {"on_approval_request": on_approval_request})
-        # A request means that the provider wants a word: where the configuration promised none, all the more so.
-        self.needs_approval = True
-        self.on_approval = self._ask if on_approval_request is not None else None
-        self.idempotent = True
-        self.announced = self.answerable = self.editable = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(server_label={self.server_label!r})"

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, cast
 
 from ..core.digest import canonical
-from ..core.errors import UserError
 from ..core.items import Item
 from ..core.preview import Preview
+from ..core.settable import TEXT, Rules, must
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool
-from .functions.options import IsEnabled, check_options
+from .functions.options import IsEnabled
 from .functions.path_arguments import plain_path
 from .processes.bubblewrap import SandboxUnavailable
 from .shell_calls import (
@@ -29,7 +29,6 @@ from .shell_calls import (
 from .shell_preview import program_preview
 from .shell_results import bounded, output_parts
 
-_CHECKED = ("needs_approval", "on_approval", "is_enabled")
 _AROUND = ("env", "timeout_ms", "user", "working_directory")
 _NO_SUCH = "it takes a command (a list of texts), env, timeout_ms, user and working_directory, and nothing else"
 
@@ -50,6 +49,11 @@ class LocalShellTool(Tool):
     call_field: ClassVar[str | None] = None
     name = "local_shell"
     description = "Runs one program with its arguments on the user's machine."
+    executor: LocalShellExecutor
+    _rules: ClassVar[Rules] = {
+        "executor": must(callable, "a function of a LocalShellCommandRequest, sync or async"),
+        "description": TEXT,
+    }
 
     def __init__(
         self,
@@ -60,14 +64,10 @@ class LocalShellTool(Tool):
         is_enabled: IsEnabled = True,
         risk: str | None = None,
     ) -> None:
-        if not callable(executor):
-            raise UserError("LocalShellTool: executor must be a function of a LocalShellCommandRequest, sync or async")
         self.executor = executor
         self.needs_approval = needs_approval
         self.on_approval = on_approval
         self.is_enabled, self.risk = is_enabled, risk
-        own = vars(self)
-        check_options(self.name, {option: own[option] for option in _CHECKED})
 
     @property
     def about(self) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from ..core.errors import UserError
 from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Preview
-from .base import InvalidArguments, NeedsApproval, Prepared, Tool
-from .functions.options import IsEnabled, check_options
+from ..core.settable import TEXT, Rule, fixed, made_by, own_of
+from .base import TOOL_RULES, InvalidArguments, NeedsApproval, Prepared, Tool
+from .functions.options import IsEnabled
 from .functions.structured import any_object
 from .processes.bubblewrap import BubblewrapExecutor, SandboxUnavailable
 from .shell_calls import (
@@ -38,7 +39,6 @@ DESCRIPTION = (
 )
 COMMANDS_AT_MOST = 50
 _LIMITS = ("timeout_ms", "max_output_length")
-_CHECKED = ("needs_approval", "on_approval", "is_enabled", "approval")
 _LIMIT = {"type": ["integer", "null"]}
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -49,6 +49,56 @@ SCHEMA: dict[str, Any] = {
     },
     "required": ["commands", *_LIMITS],
     "additionalProperties": False,
+}
+
+
+def _own_environment(tool: Any, name: str, given: Any) -> dict[str, Any]:
+    """Keep where the commands run; a tool stays at the provider, or here, whatever else of it changes."""
+    if not isinstance(given, Mapping):
+        raise tool._refusal(name, "a mapping", given)
+    made = own_copy({"type": "local", **cast("Mapping[str, Any]", given)})
+    hosted = made["type"] != "local"
+    own = own_of(tool)
+    if name in own and hosted != tool.hosted:
+        raise AttributeError(
+            f"{name!r} of tool {tool.name!r} cannot be set to {made['type']!r}: make another ShellTool(environment=...)"
+        )
+    if hosted:  # elsewhere nobody runs its commands, so that nobody may offer it as a function
+        own["also_function"] = False
+    own["hosted"] = hosted
+    return made
+
+
+def _local_only(rule: Rule) -> Rule:
+    """Refuse what would ask or run something where the provider runs the commands."""
+
+    def checked(tool: Any, name: str, given: Any) -> Any:
+        if tool.hosted and given:
+            raise UserError(
+                f"tool {tool.name!r}: its commands run at the provider ({tool.environment['type']}), where nobody can "
+                "be asked: leave out executor, needs_approval, on_approval and approval, or use the local environment"
+            )
+        return rule(tool, name, given)
+
+    return checked
+
+
+def _executor(tool: Any, name: str, given: Any) -> Any:
+    if tool.hosted:
+        return None
+    made = BubblewrapExecutor() if given is None else given
+    if not callable(made):
+        raise tool._refusal(name, "a function of a ShellCommandRequest, sync or async", made)
+    return made
+
+
+SHELL_RULES: dict[str, Rule] = {
+    "description": TEXT,
+    "params_json_schema": made_by(own_copy),
+    "environment": _own_environment,
+    "executor": _local_only(_executor),
+    "hosted": fixed("environment= of the constructor says where the commands run"),
+    **{name: _local_only(TOOL_RULES[name]) for name in ("needs_approval", "on_approval", "approval")},
 }
 
 
@@ -72,6 +122,11 @@ class ShellTool(Tool):
     also_function: ClassVar[bool] = True
     notice: Callable[[Item, str], Item] = staticmethod(noticed)
     strict_json_schema = True
+    description: str
+    params_json_schema: dict[str, Any]
+    environment: Mapping[str, Any]
+    executor: ShellExecutor | None
+    _rules = SHELL_RULES
 
     def __init__(
         self,
@@ -88,27 +143,13 @@ class ShellTool(Tool):
         self.name = name
         self.description = DESCRIPTION
         self.params_json_schema = own_copy(SCHEMA)
-        self.environment: dict[str, Any] = own_copy({"type": "local", **(environment or {})})
-        self.hosted = self.environment["type"] != "local"
-        if self.hosted and (executor or needs_approval or on_approval or approval):
-            raise UserError(
-                f"tool {name!r}: its commands run at the provider ({self.environment['type']}), where nobody can be "
-                "asked: leave out executor, needs_approval, on_approval and approval, or use the local environment"
-            )
-        if self.hosted:  # elsewhere nobody runs its commands, so that nobody may offer it as a function
-            vars(self)["also_function"] = False
+        self.environment = {} if environment is None else environment
         self.executor = executor
         self.needs_approval = not self.hosted if needs_approval is None else needs_approval
         self.on_approval = on_approval
         self.approval = approval
         self.is_enabled = is_enabled
         self.risk = risk
-        own = vars(self)
-        check_options(name, {option: own[option] for option in _CHECKED})
-        if executor is None and not self.hosted:
-            self.executor = BubblewrapExecutor()
-        if not self.hosted and not callable(self.executor):
-            raise UserError(f"tool {name!r}: executor must be a function of a ShellCommandRequest, sync or async")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(name={self.name!r})"

@@ -94,7 +94,7 @@ class Drive(Writer):
             tools = await agent.get_all_tools(context)
         if agent.handoffs:
             handoffs = [made for made in handoffs_of(agent) if await is_enabled(made, context, agent)]
-        if known is None or known.tools != tools or known.handoffs != handoffs:
+        if known is None or known.tools != tools or known.handoffs != handoffs or known.renamed:
             known = self._toolsets[frame.id, path] = Toolset(path, tools, handoffs)
         return known
 

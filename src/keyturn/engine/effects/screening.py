@@ -187,7 +187,9 @@ def _both(own: Approval, stated: Verdict) -> Verdict:
 async def _own(scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
     needs: Any = tool.needs_approval
     if not callable(needs):
-        return Verdict("ask", terms=tool.approval, by="tool") if needs or tool.approval is not None else ALLOW
+        return (
+            Verdict("ask", terms=tool.approval, by="tool") if needs is not False or tool.approval is not None else ALLOW
+        )
     try:
         answer = await answer_of(needs, scope.context, tool.subject(call.params), call.proposal.label)
     except Exception as error:  # fail closed: a question that cannot be answered asks a person
@@ -201,7 +203,7 @@ async def _own(scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
 async def _policy(drive: Drive, scope: FrameSettings, call: Call, looked: _Looked) -> Verdict | None:
     """Ask every policy of this frame; the outermost holds, unless an inner one is stricter."""
     stated: Verdict | None = None
-    of_run = drive.scope(ev.ROOT).config.policy
+    of_run = drive.scope(ev.ROOT).policy
     view = _view(drive, call)
     await looked.quotas.look(scope.policies, view)
     for policy in scope.policies:

@@ -123,7 +123,7 @@ def _gate(scope: FrameSettings, tool: Tool) -> Gate:
     needs = tool.needs_approval
     config = scope.config
     early = config.tool_execution is not None and config.tool_execution.pre_approval_tool_input_guardrails
-    asks = bool(needs) or tool.approval is not None
+    asks = needs is not False or tool.approval is not None  # whatever is no plain False asks
     if scope.policies or callable(needs) or tool.on_approval is not None or (tool.looks and asks):
         return ""
     if early and tool.tool_input_guardrails:
@@ -142,7 +142,7 @@ def check_terms(live: OpenRun, scope: FrameSettings, *, inbox: bool) -> None:
 
     The gate refuses those terms anyway, and what cannot be counted is over every limit.
     """
-    policy: Any = scope.config.policy
+    policy: Any = scope.policy
     if live.journal is None and getattr(policy, "counts_for_several_runs", False) is True:
         raise UserError(
             "the policy has a limit of a session, requester, agent or tenant, which is counted in a journal: run with "

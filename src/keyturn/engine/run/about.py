@@ -29,7 +29,7 @@ def about_run(given: dict[str, Any], scope: FrameSettings, session: Any) -> dict
     about: dict[str, Any] = dict(given.get("about", {}))
     if config.workflow_name:
         about["workflow"] = config.workflow_name
-    if config.policy is not None:
+    if scope.policy is not None:
         about["policy"] = True
     if given["conversation_id"] is not None:
         about["conversation_id"] = given["conversation_id"]

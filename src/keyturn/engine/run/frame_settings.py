@@ -7,7 +7,7 @@ of its own is asked beside those of the frames above it, and never in their plac
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,16 +37,27 @@ class FrameSettings:
     inbox: bool = False
     # Whether what people signed can be verified here.
     witness: bool = False
-    # The policies of the frames above, the outermost first, where this one has one of its own.
-    above: tuple[Any, ...] = ()
+    # Says which policy the run is under now, where that may change while it goes on: in an app.
+    policy_of: Callable[[], Any] | None = None
+    # The frame above, whose policies hold here as well.
+    outer: FrameSettings | None = None
     # The policies that agents bring along: those of the frames above, and of the agents that work in this one.
     carried: tuple[Any, ...] = ()
 
     @property
     def policies(self) -> tuple[Any, ...]:
         """Return every policy that has a say here, the outermost first, and then those that agents bring along."""
-        stated = self.above if self.config.policy is None else (*self.above, self.config.policy)
-        return (*stated, *self.carried)
+        return (*self._stated(), *self.carried)
+
+    @property
+    def policy(self) -> Any:
+        """Return the policy of this frame as it is now; None where it has none of its own."""
+        return self.config.policy if self.policy_of is None else self.policy_of()
+
+    def _stated(self) -> tuple[Any, ...]:
+        above = () if self.outer is None else self.outer._stated()
+        own = self.policy
+        return above if own is None or any(own is policy for policy in above) else (*above, own)
 
     def carry(self, agent: Agent[Any]) -> None:
         """Let the policy of an agent that works in this frame have its say from now on.
@@ -71,12 +82,7 @@ class FrameSettings:
     def inner(self, tool: Any) -> FrameSettings:
         """Return the settings of the frame that an agent tool opens."""
         config = self.config if tool.run_config is None else RunConfig.of(tool.run_config)
-        inherited = config.policy is None or config.policy is self.config.policy
-        config = replace(
-            config,
-            policy=self.config.policy if inherited else config.policy,
-            model_provider=config.model_provider or self.config.model_provider,
-        )
+        config = replace(config, model_provider=config.model_provider or self.config.model_provider)
         context = self.context.around(self.context.context)
         return FrameSettings(
             config,
@@ -88,7 +94,8 @@ class FrameSettings:
             tool=tool,
             inbox=self.inbox,
             witness=self.witness,
-            above=self.above if inherited else (*self.above, *([self.config.policy] if self.config.policy else [])),
+            policy_of=None if tool.run_config is not None else self.policy_of,
+            outer=self,
             carried=self.carried,
         )
 
@@ -100,6 +107,10 @@ def model_for(agent: Agent[Any], config: RunConfig) -> Model:
         return wanted
     provider: ModelProvider = config.model_provider or default_provider()
     return provider.get_model(wanted)
+
+
+def _names(tool: Tool) -> tuple[Any, ...]:
+    return (tool.name, None if tool.call_field is None else getattr(tool, tool.call_field))
 
 
 @dataclass
@@ -116,6 +127,13 @@ class Toolset:
         for tool in (*self.tools, *self.handoffs):
             if isinstance(tool, Tool):
                 self._add(tool)
+            elif not isinstance(getattr(tool, "name", None), str):  # it was put into the list after the agent was made
+                raise UserError(f"tools of agent {self.agent!r}: {tool!r} is no tool: decorate it with @function_tool")
+
+    @property
+    def renamed(self) -> bool:
+        """Return whether a tool has another name by now than the one under which it is found here."""
+        return any(key[1] not in _names(tool) for key, tool in self.by_key.items())
 
     def _add(self, tool: Tool) -> None:
         named = tool.name if tool.call_field is None else getattr(tool, tool.call_field)

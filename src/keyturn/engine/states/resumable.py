@@ -22,7 +22,7 @@ def check_resumable(live: OpenRun, scope: FrameSettings, said: UndeliveredDecisi
             "this run is kept in a journal, which alone knows what of it ran since this state was saved; pass "
             "journal= to resume it"
         )
-    if (run.about.get("policy") or run.under_policy) and scope.config.policy is None:
+    if (run.about.get("policy") or run.under_policy) and scope.policy is None:
         raise UserError("this run is under a policy; pass policy= to resume it under one")
     scope.check_session()
     if run.queued:

@@ -16,13 +16,14 @@ from typing import Any, ClassVar, cast
 from ...core.errors import UserError
 from ...core.items import own_copy
 from ...core.preview import Preview, Text
+from ...core.settable import Rules, then
 from ...user_code import run_callback
 from ..base import Prepared
 from ..context import ToolContext
 from ..filesystem.problems import FileChanged, FileProblem, FileTooLarge, shown
 from ..filesystem.staging import ABSENT
 from ..function_tool import FunctionTool
-from .options import Files, check_options
+from .options import FILES, Files
 from .path_arguments import plain_path, with_paths
 
 MOST_BYTES = 256 << 20
@@ -30,6 +31,14 @@ SHOWN = 16 << 10  # bytes of a text up to which people are shown all of it
 # Links are followed, as the function will; a pipe must not make us wait, and a device not become our terminal.
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _UNBOUND = "cannot be approved: "
+
+
+def _check_files(tool: Any, files: Any) -> None:
+    for name in () if callable(files) else files:
+        if name not in tool.params_json_schema.get("properties", {}):
+            raise UserError(f"tool {tool.name!r}: files names {name!r}, which is none of its parameters")
+        if name in tool.secrets:
+            raise UserError(f"tool {tool.name!r}: files names {name!r}, but a secret is never shown")
 
 
 class FileBoundTool(FunctionTool):
@@ -45,15 +54,11 @@ class FileBoundTool(FunctionTool):
     """
 
     looks: ClassVar[bool] = True
+    files: Files
+    _rules: ClassVar[Rules] = {"files": then(FILES, _check_files)}
 
     def __init__(self, *args: Any, files: Files, **options: Any) -> None:
         super().__init__(*args, **options)
-        check_options(self.name, {"files": files})
-        for name in () if callable(files) else files:
-            if name not in self.params_json_schema.get("properties", {}):
-                raise UserError(f"tool {self.name!r}: files names {name!r}, which is none of its parameters")
-            if name in self.secrets:
-                raise UserError(f"tool {self.name!r}: files names {name!r}, but a secret is never shown")
         self.files = files
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:

@@ -1,4 +1,4 @@
-"""The options of a function tool, validated when the tool is declared.
+"""The options of a function tool, and what each may be, where the tool is declared and whenever one is set.
 
 An option that is wrong would show it only at a call, which is when a person relies on it. Nothing here
 reads an option in order to act on it.
@@ -7,13 +7,13 @@ reads an option in order to act on it.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from inspect import iscoroutinefunction
 from typing import Any, Literal, TypedDict
 
-from ...core.errors import UserError
 from ...core.policy import Approval
 from ...core.preview import Block, Preview
+from ...core.settable import must
 from ..base import NeedsApproval
 from .bound import ToolErrorFunction
 from .docstrings import DocstringStyle
@@ -54,28 +54,6 @@ class FunctionToolOptions(TypedDict, total=False):
     files: Files
 
 
-def check_options(name: Any, options: Mapping[str, Any]) -> None:
-    """Refuse an option or a value that no tool can have; the message says what it may be."""
-    if not isinstance(name, str) or not name:
-        raise UserError(f"a tool's name must be a non-empty string, not {name!r}")
-    for option, value in options.items():
-        fits, may_be = _RULES[option]
-        if not fits(value):
-            raise UserError(f"tool {name!r}: {option} must be {may_be}, not {value!r}")
-
-
-def _switch(value: Any) -> bool:
-    return isinstance(value, bool) or callable(value)
-
-
-def _callback(value: Any) -> bool:
-    return value is None or callable(value)
-
-
-def _seconds(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0)
-
-
 def _preview(value: Any) -> bool:
     return value is None or (callable(value) and not iscoroutinefunction(value))
 
@@ -84,21 +62,7 @@ def _files(value: Any) -> bool:
     return callable(value) or (isinstance(value, tuple) and all(isinstance(each, str) for each in value))  # type: ignore[reportUnknownVariableType]  # whatever is in it
 
 
-_SWITCH = (_switch, "True, False or a callable")
-_CALLBACK = (_callback, "a callable or None")
-_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "on_invoke_tool": (callable, "a callable (context, arguments)"),
-    "needs_approval": _SWITCH,
-    "is_enabled": _SWITCH,
-    "check": _CALLBACK,
-    "on_approval": _CALLBACK,
-    "on_approval_request": _CALLBACK,
-    "on_safety_check": _CALLBACK,
-    "failure_error_function": _CALLBACK,
-    "timeout_error_function": _CALLBACK,
-    "timeout_seconds": (_seconds, "a number of seconds greater than 0, or None"),
-    "timeout_behavior": (("error_as_result", "raise_exception").__contains__, "'error_as_result' or 'raise_exception'"),
-    "preview": (_preview, "a plain function of the arguments (not async: whoever looks calls it)"),
-    "files": (_files, "a tuple of names of parameters, or a function of the arguments that gives paths"),
-    "approval": (lambda value: value is None or isinstance(value, Approval), "an Approval(...) or None"),
-}
+PREVIEW = must(_preview, "a plain function of the arguments (not async: whoever looks calls it)")
+FILES = must(_files, "a tuple of names of parameters, or a function of the arguments that gives paths")
+BEHAVIOR = must(("error_as_result", "raise_exception").__contains__, "'error_as_result' or 'raise_exception'")
+INVOKER = must(callable, "a callable (context, arguments)")

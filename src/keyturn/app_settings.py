@@ -1,0 +1,185 @@
+"""What an app is given, and may be given anew while it works: each setting is read where it is needed, never copied.
+
+The policy is one object for the gate, the pages and the API. Nothing here starts, finds or moves a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+from .agents.agent import Agent, AgentDeclaration
+from .agents.context_type import checked_type
+from .agents.hooks import RunHooks
+from .agents.settings import RunConfig
+from .channels.plan import ChannelPlan
+from .channels.service import ChannelService
+from .core.errors import UserError
+from .core.settable import CALLBACK, ELSEWHERE, FLAG, WHOLE, Rule, Settable, fixed, must, own_of
+from .engine.states.loading import ContextOptions
+from .inbox.drills import DrillService
+from .inbox.rule_lint import checked_policy
+from .lifespan import AppResources
+from .policies.base import PolicyLike
+
+_ONE = "an app has one journal as long as it lives: make another App"
+_BOTH = "context_type= says how the context comes back, and so does context_deserializer=: drop one"
+
+
+def _agents(app: Any, name: str, given: Any) -> Any:
+    """Keep the agents by name: always in the same dict, which inbox and workers read."""
+    several = cast("Mapping[str, Any]", given).values() if isinstance(given, Mapping) else given
+    made: list[Agent[Any]] = [_core_of(agent) for agent in several]
+    named = {agent.name: agent for agent in made}
+    if len(named) != len(made):
+        raise UserError("two agents of an app have the same name; a run could not say whose it is")
+    if (config := own_of(app).get("run_config")) is not None:
+        checked_policy(named, config.policy)
+    known: dict[str, Agent[Any]] = own_of(app).setdefault(name, named)
+    if known is not named:
+        known.clear()
+        known.update(named)
+    return known
+
+
+def _core_of(declared: Any) -> Agent[Any]:
+    return cast("Agent[Any]", declared) if isinstance(declared, Agent) else declared.core_agent()
+
+
+def _run_config(app: Any, name: str, given: Any) -> RunConfig:
+    config = RunConfig.of(given)
+    checked_policy(app.agents, config.policy)
+    return config
+
+
+def _hooks(app: Any, name: str, given: Any) -> Any:
+    if given is not None and not isinstance(given, RunHooks):
+        raise UserError(f"hooks must be RunHooks, not {type(given).__name__}; AgentHooks belong to Agent(hooks=...)")
+    return cast("Any", given)
+
+
+def _context(app: Any, name: str, given: Any) -> Any:
+    own = own_of(app)
+    checked = checked_type(given) if name == "context_type" else CALLBACK(app, name, given)
+    both: dict[str, Any] = {**{each: own.get(each) for each in _CONTEXT}, name: checked}
+    if both["context_type"] is not None and (both["context_serializer"] or both["context_deserializer"]):
+        raise UserError(_BOTH)
+    return checked
+
+
+def _channels(app: Any, _name: str, given: Any) -> Any:
+    app._telling.plan = ChannelPlan.of(given)
+    return ELSEWHERE
+
+
+def _lifespan(app: Any, _name: str, given: Any) -> Any:
+    app._resources.lifespan = given
+    return ELSEWHERE
+
+
+def _drills(app: Any, _name: str, given: Any) -> Any:
+    app._drilling.drills = given
+    return ELSEWHERE
+
+
+def _slots(app: Any, name: str, given: Any) -> Any:
+    if (worker := own_of(app).get("_worker")) is not None:
+        worker.slots = WHOLE(app, name, given)
+    return WHOLE(app, name, given)
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+_CONTEXT = ("context_serializer", "context_deserializer", "context_type")
+APP_RULES: dict[str, Rule] = {
+    "agents": _agents,
+    "run_config": _run_config,
+    "hooks": _hooks,
+    "sessions": CALLBACK,
+    **dict.fromkeys(_CONTEXT, _context),
+    "embedded": FLAG,
+    "slots": _slots,
+    "grace": must(_is_time, "a number of seconds"),
+    "channels": _channels,
+    "lifespan": _lifespan,
+    "drills": _drills,
+    **dict.fromkeys(("journal", "people", "inbox", "audit", "insights", "trusted_keys"), fixed(_ONE)),
+}
+
+
+class AppSettings(Settable):
+    """Holds the settings of an app; one that is set holds from the next thing that reads it."""
+
+    #: The agents of the app, by name.
+    agents: dict[str, Agent[Any]]
+    #: The settings of every run.
+    run_config: RunConfig
+    #: Called while its runs go on.
+    hooks: RunHooks[Any] | None
+    #: Makes the session of an id.
+    sessions: Callable[[str], Any] | None
+    context_serializer: Callable[[Any], Any] | None
+    context_deserializer: Callable[[Any], Any] | None
+    context_type: type[Any] | None
+    #: The ids of the people's keys that this process trusts by itself.
+    trusted_keys: Sequence[str]
+    #: Whether this process moves runs.
+    embedded: bool
+    #: How many runs this process moves at once.
+    slots: int
+    #: How many seconds what was begun may take when the app is stopped.
+    grace: float
+    _telling: ChannelService
+    _resources: AppResources
+    _drilling: DrillService
+    _rules = APP_RULES
+    _remedies: ClassVar[Mapping[str, str]] = {"worker": "embedded says whether this process moves runs"}
+
+    @property
+    def policy(self) -> PolicyLike | None:
+        """Return the policy of every run: what the gate asks, and what the pages and the API show."""
+        return self.run_config.policy
+
+    @policy.setter
+    def policy(self, policy: PolicyLike | None) -> None:
+        self.run_config.policy = checked_policy(self.agents, policy)
+
+    @property
+    def channels(self) -> ChannelPlan:
+        """Return by which channels people are told, and which people."""
+        return self._telling.plan
+
+    @property
+    def lifespan(self) -> Any:
+        """Return what opens what the tools of the app need."""
+        return self._resources.lifespan
+
+    @property
+    def drills(self) -> Any:
+        """Return the drills that are mixed in with what waits."""
+        return self._drilling.drills
+
+    @property
+    def _contexts(self) -> ContextOptions:
+        return {"context_deserializer": self.context_deserializer, "context_type": self.context_type}
+
+    def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
+        """Return the error for a value that an attribute cannot have."""
+        return UserError(f"{name} of an App must be {may_be}, not {value!r}")
+
+    def _described(self) -> str:
+        """Return what errors call it."""
+        return "an App"
+
+    def _given(self, agents: Sequence[Agent[Any] | AgentDeclaration], options: Mapping[str, Any]) -> None:
+        """Take what the constructor was given of these."""
+        self.agents = cast("Any", agents)
+        config = RunConfig.of(options["run_config"])
+        if options["policy"] is not None:
+            config.policy = options["policy"]
+        self.run_config = config
+        for name in ("hooks", "sessions", *_CONTEXT, "trusted_keys", "slots", "grace"):
+            setattr(self, name, options[name])
+        self.embedded = options["worker"]

@@ -1,0 +1,323 @@
+"""Check what is assigned to an object that users declare, in its constructor and at any time after that.
+
+One table for each class says what an attribute may be, so that a late assignment is checked by the very rule that the
+constructor is checked by. A name that the object does not have is refused, with the names that are nearly it: what is
+set takes effect or raises. Reading costs nothing. Nothing here knows what an attribute means.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import FrozenInstanceError
+from difflib import get_close_matches
+from types import CodeType
+from typing import Any, ClassVar, Self, TypeVar
+
+from .errors import UserError
+
+#: What a rule returns that has put the value where it belongs, so that nothing is stored under its name.
+ELSEWHERE: Any = object()
+#: Checks a value that is assigned to an attribute of an object, and returns what is stored of it.
+Rule = Callable[[Any, str, Any], Any]
+Rules = Mapping[str, Rule]
+
+_T = TypeVar("_T")
+_OURS = __name__.partition(".")[0]
+_VAR_KEYWORDS = 0x08  # the flag of code that takes any keyword
+_tables: dict[type, dict[str, Rule | None]] = {}
+_keywords: dict[type, frozenset[str] | None] = {}
+_own_names: dict[type, frozenset[str]] = {}
+
+
+class Settable:
+    """Checks each assignment by the rules of its class, and refuses a name that its class does not have.
+
+    A subclass may have attributes of its own: what it declares (class attributes, annotated names, fields, properties)
+    and what its own methods set, `__init__` first of all. Names that begin with `_` are not checked.
+
+    >>> class Lamp(Settable):
+    ...     _rules = {"watts": must(lambda value: value in (40, 60), "40 or 60")}
+    ...     def __init__(self, watts): self.watts = watts
+    >>> lamp = Lamp(40)
+    >>> lamp.wats = 60
+    Traceback (most recent call last):
+    ...
+    AttributeError: a Lamp has no attribute 'wats'; did you mean 'watts'?
+    """
+
+    #: What the attributes of a class may be, by name; the rules of its bases hold beside its own.
+    _rules: ClassVar[Rules] = {}
+    #: What to do in place of setting an attribute that the class does not have, by name.
+    _remedies: ClassVar[Mapping[str, str]] = {}
+
+    def __new__(cls, *_args: Any, **options: Any) -> Self:
+        """Refuse keywords that the constructor does not have, and name those that are nearly it."""
+        if options:
+            known = _keywords[cls] if cls in _keywords else _keywords_of(cls)
+            if known is not None and not options.keys() <= known:
+                raise unexpected(f"{cls.__name__}()", next(name for name in options if name not in known), known)
+        return super().__new__(cls)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        kind = type(self)
+        table = _tables.get(kind) or _table_of(kind)
+        rule = table.get(name, _unknown)
+        made = value if rule is None else rule(self, name, value)
+        if made is not ELSEWHERE:
+            object.__setattr__(self, name, made)
+
+    def __delattr__(self, name: str) -> None:
+        if name in (_tables.get(type(self)) or _table_of(type(self))) and not callable(getattr(type(self), name, None)):
+            raise AttributeError(f"{name!r} of {self._described()} cannot be deleted: set the value that it is to have")
+        object.__delattr__(self, name)
+
+    def _described(self) -> str:
+        """Return what errors call the object."""
+        return f"a {type(self).__name__}"
+
+    def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
+        """Return the error for a value that an attribute cannot have."""
+        return UserError(f"{type(self).__name__} {name} must be {may_be}, not {value!r}")
+
+
+def own_of(owner: object) -> dict[str, Any]:
+    """Return the attributes of an object, to be set past its rules: by what follows from one that was checked.
+
+    >>> own_of(Settable())
+    {}
+    """
+    return vars(owner)
+
+
+def must(fits: Callable[[Any], bool], may_be: str) -> Rule:
+    """Make the rule that a value must fit; `may_be` says in the error what it may be."""
+
+    def rule(owner: Any, name: str, value: Any) -> Any:
+        if not fits(value):
+            raise owner._refusal(name, may_be, value)
+        return value
+
+    return rule
+
+
+def made_by(make: Callable[[Any], Any]) -> Rule:
+    """Make the rule that a value is stored as `make` returns it, which raises where it cannot."""
+    return lambda _owner, _name, value: make(value)
+
+
+def fixed(remedy: str) -> Rule:
+    """Make the rule that an attribute is set by the constructor only; `remedy` says what to do later."""
+
+    def rule(owner: Any, name: str, value: Any) -> Any:
+        if name in own_of(owner):
+            raise AttributeError(f"{name!r} of {owner._described()} cannot be set after construction: {remedy}")
+        return value
+
+    return rule
+
+
+def refused(remedy: str) -> Rule:
+    """Make the rule that an attribute cannot be set, since it would have no effect; `remedy` says what has."""
+
+    def rule(owner: Any, name: str, _value: Any) -> Any:
+        raise AttributeError(f"{name!r} of {owner._described()} cannot be set: {remedy}")
+
+    return rule
+
+
+def then(rule: Rule, after: Callable[[Any, Any], None]) -> Rule:
+    """Make the rule that checks by another, and calls `after(owner, value)` for what follows from the value."""
+
+    def both(owner: Any, name: str, value: Any) -> Any:
+        made = rule(owner, name, value)
+        after(owner, made)
+        return made
+
+    return both
+
+
+def _is_switch(value: Any) -> bool:
+    return isinstance(value, bool) or callable(value)
+
+
+def _is_seconds(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+SWITCH = must(_is_switch, "True, False or a callable")
+CALLBACK = must(lambda value: value is None or callable(value), "a callable or None")
+FLAG = must(lambda value: isinstance(value, bool), "True or False")
+TEXT = must(lambda value: isinstance(value, str), "a string")
+SECONDS = must(_is_seconds, "a number of seconds greater than 0, or None")
+WHOLE = must(_is_whole, "a whole number, 1 or more")
+ENTRIES = must(lambda value: value is None or isinstance(value, list | tuple), "a list or None")
+
+
+def anything(_owner: Any, _name: str, value: Any) -> Any:
+    """Store any value: the rule of an attribute that may be whatever its user likes."""
+    return value
+
+
+def one_of(*allowed: Any) -> Rule:
+    """Make the rule that a value is one of a few."""
+    return must(
+        lambda value: any(value == one and type(value) is type(one) for one in allowed),
+        " or ".join(filter(None, (", ".join(map(repr, allowed[:-1])), repr(allowed[-1])))),
+    )
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the end of an error about a name that is not there: the names that are nearly it, if any.
+
+    >>> did_you_mean("naem", ["name", "tools"])
+    "; did you mean 'name'?"
+    """
+    near = get_close_matches(name, sorted(known), n=3)
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+def unexpected(what: str, name: str, known: Iterable[str]) -> TypeError:
+    """Return the error for a keyword that a constructor or a function does not have."""
+    return TypeError(f"{what} got an unexpected keyword argument {name!r}{did_you_mean(name, known)}")
+
+
+def frozen(remedy: str = "") -> Callable[[type[_T]], type[_T]]:
+    """Decorate a frozen class, so that an assignment says what to do: make a changed copy and give that."""
+
+    def decorate(kind: type[_T]) -> type[_T]:
+        def refuse(self: Any, name: str, _value: Any = None) -> None:
+            known = {*getattr(kind, "__match_args__", ()), *getattr(kind, "__dataclass_fields__", ())}
+            if name not in known:
+                raise FrozenInstanceError(f"{kind.__name__} has no attribute {name!r}{did_you_mean(name, known)}")
+            advice = remedy or f"make another {kind.__name__} with this value, and set it where this one is used"
+            raise FrozenInstanceError(f"a {kind.__name__} cannot be changed: {advice}")
+
+        loose: Any = kind
+        loose.__setattr__ = loose.__delattr__ = refuse
+        return kind
+
+    return decorate
+
+
+def settable_names(kind: type) -> dict[str, Rule | None]:
+    """Return the attributes that an object of a class has, with the rule of each; None is a value that may be anything.
+
+    >>> sorted(settable_names(Settable))
+    []
+    """
+    return {**_table_of(kind)}
+
+
+def _table_of(kind: type) -> dict[str, Rule | None]:
+    known = _tables.get(kind)
+    if known is not None:
+        return known
+    table: dict[str, Rule | None] = {}
+    for each in reversed(kind.__mro__):
+        own = vars(each)
+        typed: dict[str, Any] = own.get("__annotations__", {})
+        for name in {*own, *typed}:
+            if name[0] != "_":
+                _declare(table, each, name, own.get(name), "ClassVar" in str(typed.get(name, "")))
+        table |= own.get("_rules", {}) if issubclass(each, Settable) else {}
+    _tables[kind] = table
+    return table
+
+
+def _declare(table: dict[str, Rule | None], kind: type, name: str, found: Any, of_class: bool) -> None:
+    """Note an attribute of a class; what its bases say of it holds on, unless the class does it in another way."""
+    if of_class:
+        table[name] = _of_class
+    elif isinstance(found, property):
+        table[name] = _read_only if found.fset is None else None
+    elif callable(found) and not is_ours(kind):
+        table[name] = None
+    else:
+        table.setdefault(name, None)
+
+
+def is_ours(kind: type) -> bool:
+    """Return whether a class is the library's own, and not a user's subclass, which may do as it likes.
+
+    >>> is_ours(Settable), is_ours(int)
+    (True, False)
+    """
+    return kind.__module__.partition(".")[0] == _OURS
+
+
+def _of_class(owner: Any, name: str, value: Any) -> Any:
+    if is_ours(owner.__class__):
+        raise AttributeError(f"{name!r} of {owner._described()} is the same for all of its class: set it in a subclass")
+    return value
+
+
+def _read_only(owner: Any, name: str, _value: Any) -> Any:
+    raise AttributeError(f"{name!r} of {owner._described()} cannot be set: it follows from what else is set")
+
+
+def _unknown(owner: Any, name: str, value: Any) -> Any:
+    """Refuse a name that the object does not have, unless a method of its own class sets it."""
+    kind: type[Any] = owner.__class__
+    if name.startswith("_") or name in own_of(owner):
+        return value
+    own = _own_names.get(kind) or _own_names_of(kind)
+    if name in own or "setattr" in own:  # whoever sets names that are made up knows them
+        return value
+    remedy = next((text for each in kind.__mro__ if (text := vars(each).get("_remedies", {}).get(name))), None)
+    known = {*(each for each in own_of(owner) if not each.startswith("_")), *settable_names(kind)}
+    hint = f": {remedy}" if remedy else did_you_mean(name, known)
+    raise AttributeError(f"{owner._described()} has no attribute {name!r}{hint}")
+
+
+def _own_names_of(kind: type) -> frozenset[str]:
+    """Return the names that methods of a user's own classes set; our classes declare all of theirs."""
+    found: set[str] = set()
+    for each in kind.__mro__:
+        if not is_ours(each) and each.__module__ not in ("builtins", "typing", "abc"):
+            for code in _codes_in([unwrapped(member) for member in vars(each).values()]):
+                found |= {at.argval for at in dis.get_instructions(code) if at.opname == "STORE_ATTR"}
+                found |= {"setattr"} & {*code.co_names}
+    _own_names[kind] = frozenset(found)
+    return _own_names[kind]
+
+
+def _codes_in(members: list[Any]) -> Iterator[CodeType]:
+    """Yield the code of functions, and of what is defined inside them."""
+    queue: list[Any] = [getattr(member, "__code__", None) for member in members]
+    while queue:
+        code = queue.pop()
+        if isinstance(code, CodeType):
+            yield code
+            queue += code.co_consts
+
+
+def unwrapped(member: Any) -> Any:
+    """Return the function of a method as it was written, below what decorates it.
+
+    >>> unwrapped(staticmethod(did_you_mean)) is did_you_mean
+    True
+    """
+    while True:
+        inner = next((found for how in _INSIDE if (found := getattr(member, how, None)) is not None), None)
+        if inner is None:
+            return member
+        member = inner
+
+
+def _keywords_of(kind: type) -> frozenset[str] | None:
+    """Return the keywords of a constructor; None where it takes any, and says itself which it knows."""
+    code: Any = getattr(unwrapped(vars(kind).get("__init__") or kind.__init__), "__code__", None)
+    known = None
+    if code is not None and not code.co_flags & _VAR_KEYWORDS:
+        known = frozenset(code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount])
+    _keywords[kind] = known
+    return known
+
+
+#: Where a decorated method keeps what it decorates.
+_INSIDE = ("__wrapped__", "__func__", "fset", "func")
