@@ -29,6 +29,7 @@ from .engine.result import RunResult
 from .engine.run.log_cache import log_in
 from .engine.run.open_run import clock_ms, wrapped
 from .engine.runner import DEFAULT_MAX_TURNS, play_of
+from .engine.session.owner import own_session
 from .engine.states.context_data import Maker, check_returns
 from .engine.states.fork import forked
 from .engine.states.loading import found, waiting_tools
@@ -58,15 +59,12 @@ OVER = ENDED
 class App(AppSettings):
     """Runs agents on a journal.
 
-    `journal` is a store or its URL. The first `start` begins a worker in this process, unless `worker=False` leaves
-    the runs to others. `context_type` is the dataclass or pydantic model of the runs' contexts, where `Agent[Ctx]` does
-    not say so; any other that is not plain data needs both `context_serializer` and `context_deserializer`. `sessions`
-    makes the session of an id.
+    `journal` is a store or its URL. The first `start` begins a worker in this process, unless `worker=False`.
+    `context_type` is the dataclass or pydantic model of the runs' contexts, where `Agent[Ctx]` does not say so; any
+    other that is no plain data needs `context_serializer` and `context_deserializer`. `sessions` makes one of an id.
 
-    `embedded` is what `worker=` said, and can be changed: whether this process moves runs.
-
-    `trusted_keys` are the ids of the people's keys that this process trusts by itself; others count where a person with
-    a trusted key confirmed them.
+    `embedded`, which can be changed, says whether this process moves runs, as `worker=` did. `trusted_keys` are the ids
+    of people's keys that this process trusts by itself; others count where a person with a trusted key confirmed them.
 
     The app owns the MCP servers of its agents: each is connected when a run first needs it, shared by all runs, and
     closed with the app. `lifespan(app)` is an async context manager for all else: it is entered before the first run
@@ -141,6 +139,7 @@ class App(AppSettings):
         """Record that a run starts, and return at once; a worker goes on with it, here or elsewhere.
 
         `requester` is the id of the person for whom it runs, who cannot decide calls whose terms say `not_requester`.
+        With `session_id`, the first requester who starts a run on a session owns it: for another it is `NotPending`.
         `once` names this start: said again, it is the same run.
         """
         kind = (
@@ -150,15 +149,15 @@ class App(AppSettings):
         )
         check_returns(wrapped(context).context, self.context_serializer, Maker(self.context_deserializer, kind))
         await self.at_work()
-        start = {"context": context, "max_turns": max_turns, "session": self._session(session_id)}
+        start = {"context": context, "max_turns": max_turns, "session": self.session(session_id)}
         play = play_of(self._agent(agent), input, **self._options(), **start)
         first: Any = play.state.undelivered.start
         if requester is not None:
             first["requester"] = plain_text(requester, "requester")
-        about = {} if session_id is None else {"session": session_id}
+            await own_session(self.journal, session_id, requester)
+        first["about"] = about = {} if session_id is None else {"session": session_id}
         play.live.serializer, play.live.witness = self.context_serializer, self.people.objection
         if once is None:
-            first["about"] = about
             return RunHandle(self, await play.begin())
         named = NamedStart(once, [agent, input, plain_part(context), session_id, plain_part(max_turns), requester])
         first["about"] = about | {ONCE: named.said}
@@ -356,7 +355,7 @@ class App(AppSettings):
     async def _taken(self, claim: Claim) -> Execution:
         """Make the execution of a run that this worker holds."""
         state = await self._state(claim.run, held=True)
-        session = self._session(state.live.run.about.get("session"))
+        session = self.session(state.live.run.about.get("session"))
         play = play_of(state.live.graph.root, state, **self._options(), session=session)
         play.claim = claim
         await self._attached(play)
@@ -378,7 +377,8 @@ class App(AppSettings):
     def _policy_now(self) -> Any:
         return self.policy
 
-    def _session(self, session_id: str | None) -> Any:
+    def session(self, session_id: str | None) -> Any:
+        """Make the session of an id; None for None."""
         if session_id is None:
             return None
         if self.sessions is None:

@@ -58,6 +58,8 @@ async def test_the_edited_call_runs_and_the_model_is_told(run: Run, carry: Carry
 
 WRONG: dict[str, Any] = {
     "wrong type": {"to": "ada", "amount": "many"},
+    "a text for a number": {"to": "ada", "amount": "9"},
+    "a truth for a number": {"to": "ada", "amount": True},
     "missing": {"amount": 9},
     "unknown field": {"to": "ada", "amount": 9, "force": True},
     "NaN": {"to": "ada", "amount": float("nan")},

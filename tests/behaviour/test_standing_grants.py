@@ -105,7 +105,8 @@ async def test_a_grant_for_a_session_holds_in_that_session_and_for_that_person(t
     desk.agent.model = ScriptedModel(_once_more)
     assert await paid(journal, desk, streamed, session_id="other", requester="eve", **kept) == 0
     assert await paid(journal, desk, streamed, requester="eve", **kept) == 0
-    assert await paid(journal, desk, streamed, session_id="ours", requester="bob", **kept) == 0
+    with pytest.raises(NotPending, match="no session 'ours'"):  # nor does another begin anything there
+        await paid(journal, desk, streamed, session_id="ours", requester="bob", **kept)
     assert await paid(journal, desk, streamed, session_id="ours", requester="eve", **kept) == 1
 
 

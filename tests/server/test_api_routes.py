@@ -154,3 +154,20 @@ async def test_paths_that_lead_elsewhere_lead_nowhere(path: str) -> None:
         made = await at.ask("GET", path)
         assert made.status_code in (404, 422) or path.endswith("/me")
         assert "etc" not in made.text
+
+
+UNKNOWN = [
+    *("/v1/nope", "/v1/", "/v1//me", "/v1/requests/a/b/c", "/v1/me/", "/nope", "/requests/a/b/c/d", "/static/nope"),
+    *("/v1nope", "/v1%00"),
+]
+
+
+@each("path", UNKNOWN)
+async def test_a_path_that_there_is_not_is_refused_in_the_form_of_every_refusal(path: str) -> None:
+    async with program() as at:
+        for method, who in (("GET", "ada"), ("POST", "ada"), ("DELETE", "ada"), ("GET", "")):
+            shown = {"authorization": f"Bearer {at.tokens[who]}"} if who else {}
+            made = await at.http.request(method, path, headers=shown)
+            assert made.status_code in (404, 405), (method, path, made.text)
+            assert set(made.json()) == {"error"}, (method, path)
+            assert set(made.json()["error"]) >= {"kind", "message"}

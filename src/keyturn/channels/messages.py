@@ -20,7 +20,7 @@ from ..journal.rows import Delivery, RequestRow
 from ..render.arguments import request_lines
 from ..render.escape import clip, quote
 from ..render.layout import LayoutLine
-from ..render.names import mixed_script
+from ..render.names import doubtful_names
 from ..render.terminal import drawn
 from ..render.verdicts import STATES
 from .base import Message, Recipient
@@ -144,9 +144,8 @@ def _text(note: Delivery, row: RequestRow, request: Request, link: str, *, detai
         head.append(f"reason: {clip(row.reason, TEXT, keep='')}")
     if row.risk and details:
         head.append(f"risk: {_name(row.risk)}")
-    odd = mixed_script(row.tool)
-    if odd is not None:
-        head.append(f"note: the tool's name {odd}")
+    for name, odd in doubtful_names([row.tool], request.params if details else None):
+        head.append(f"note: the {'tool' if name == row.tool else 'argument'}'s name {odd}")
     tail = [f"digest {row.digest}", *([link] if link else [])]
     shown = _shown(row, request) if details and note.topic != "request.decided" else []
     return "\n".join([*head, *shown, *tail])

@@ -68,7 +68,7 @@ class SlackReplies:
         """Return the clicks of an interaction, given its raw body and headers, or raise `SlackRefused`."""
         at = time.time() if now is None else now
         signature = self._checked(body, headers, at)
-        clicks = _clicks(body)
+        clicks = clicks_in(body)
         self._once(signature, at)
         return clicks
 
@@ -95,7 +95,8 @@ class SlackReplies:
         self._seen[signature] = now
 
 
-def _clicks(body: bytes) -> list[SlackClick]:
+def clicks_in(body: bytes) -> list[SlackClick]:
+    """Read the clicks of a request that was verified."""
     try:
         payload: Any = json.loads(parse_qs(body.decode(), strict_parsing=True, max_num_fields=8)["payload"][0])
         if payload.get("type") != "block_actions":

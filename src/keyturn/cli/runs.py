@@ -14,6 +14,7 @@ import msgspec
 
 from ..core.encodable import moment
 from ..engine.driving.quota_logs import AGENT as COUNTING
+from ..engine.session.owner import AGENT as OWNERS
 from ..journal.rows import Query, RunRow
 from ..render.escape import escape, quote
 from .finding import every_row, find_run
@@ -66,7 +67,7 @@ async def _listed(runs: Runs, arguments: argparse.Namespace) -> list[RunRow]:
         return list(await runs.runs(wanted))
     found: list[RunRow] = []
     async for row in every_row(runs.runs, wanted, lambda row: (row.started_at, row.run)):
-        found += [row] if row.agent != COUNTING else []
+        found += [row] if row.agent not in (COUNTING, OWNERS) else []
         if len(found) == limit:
             break
     return found

@@ -12,7 +12,7 @@ from typing import Any, LiteralString, cast
 from ..core.preview import Diff, Preview, Text
 from ..engine.views.items import ToolApprovalItem
 from ..inbox.words_before import ADVICE, Context
-from ..render.names import mixed_script
+from ..render.names import doubtful_names
 from ..render.one_row import first_arguments
 from .screen import RULE, Terminal
 
@@ -55,10 +55,8 @@ def describe(screen: Terminal, item: ToolApprovalItem) -> None:
     described = _description(item)
     if described:
         screen.label("the tool says of itself", described)
-    for name in (item.agent.name, tool):
-        doubt = mixed_script(name)
-        if doubt:
-            screen.label("Beware", f"the name {name} {doubt}")
+    for name, doubt in doubtful_names([item.agent.name, tool], item.params):
+        screen.label("Beware", f"the name {name} {doubt}")
     if item.kind == "in_doubt":
         _tell_start(screen, item)
     if item.request.reviews and item.request.former is not None:

@@ -28,6 +28,8 @@ _TYPES: dict[type[object], str] = {
     list: "list",
     dict: "object",
 }
+#: Stands for the value of a secret where a caller's own comparison looks at a call: nobody can tell anything of it.
+HIDDEN: Any = object()
 _NAMES = {
     "null": "null",
     "truth": "true or false",
@@ -84,6 +86,8 @@ def every(truths: Iterator[Truth]) -> Truth:
 def kind_of(value: Any) -> str:
     """Return the JSON type of a value, in a word."""
     kind = _TYPES.get(cast("type[object]", type(value)))
+    if value is HIDDEN:
+        raise CannotTell("it is secret")
     if kind is None or (type(value) is float and not isfinite(value)):
         raise CannotTell("it is not JSON")
     return kind

@@ -13,6 +13,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from .policy import CallView, Share, Trouble
+from .predicate import without_secrets
 from .run import Let, Run
 from .strict import parse
 
@@ -94,7 +95,8 @@ class RunPast:
     """Holds what was recorded before a call.
 
     `totals` caches sums from one call to the next; it can be lost at any time. `shared` is what was counted for limits
-    that several runs share, and `times` when something became of their calls.
+    that several runs share, and `times` when something became of their calls. With `hides`, nothing can be told of
+    what is secret in earlier calls.
 
     >>> from .run import new_run
     >>> list(RunPast(new_run(), "r/1.0", str.title).ran())
@@ -109,7 +111,10 @@ class RunPast:
         totals: Totals | None = None,
         shared: Mapping[tuple[str, str, int | None], Fraction] = MappingProxyType({}),
         times: Mapping[tuple[str, str, int | None], list[int]] = MappingProxyType({}),
+        *,
+        hides: bool = False,
     ) -> None:
+        self._hides = hides
         self._shared = shared
         self._times = times
         self._run = run
@@ -187,7 +192,7 @@ class RunPast:
             made.name,
             made.kind,
             self._name_of(let.agent),
-            parse(let.text or "{}"),
+            without_secrets(parse(let.text or "{}"), made.secrets if self._hides else ()),
             digest="",
             call_id=made.label,
             risk=made.risk,

@@ -19,6 +19,8 @@ from .reading import CannotTell, all_readings
 
 MOST_STEPS = 10_000_000
 SHORT = 32
+#: Compiling a pattern takes far more time than reading it.
+LONGEST = 2_000
 _TOKEN = re.compile(
     r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]"  # an escape, a class
     r"|\(\?[aims]+\)|\((?:\?(?:[aims]*:|[=!>]|<[=!]|P<\w+>))?(?!\?)|\(\?|[|)]"  # flags, the begin of a group
@@ -162,6 +164,8 @@ lists texts
     """
     if not isinstance(pattern, str):
         raise UserError(f"'matches' on {name!r} takes a text")
+    if len(pattern) > LONGEST:
+        raise UserError(f"'matches' on {name!r} has {len(pattern)} characters, and {LONGEST} are the most")
     try:
         re.compile(pattern, re.ASCII)
     except (re.error, ValueError, OverflowError, RecursionError) as error:

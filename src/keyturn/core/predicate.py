@@ -7,22 +7,27 @@ sure yes (`holds`); what asks, denies or limits needs a sure no to be passed by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fractions import Fraction
 from math import isfinite
 from posixpath import normpath
 from typing import Any, NamedTuple, cast
 
-from .comparisons import OF_MEMBERS, ORDER, comparisons, every, kind_of
+from .comparisons import HIDDEN, OF_MEMBERS, ORDER, comparisons, every, kind_of
 from .comparisons import OPERATORS as OPERATORS
 from .comparisons import Truth as Truth
 from .digest import canonical
 from .errors import BadJson, UserError
 from .members import MISSING, at
 from .pattern import check_pattern
+from .preview import redact
 from .reading import CannotTell, odd_path
 
 Where = Mapping[str, Any]
+#: How many arguments a predicate names at most: each is looked for among all that a call has.
+MOST_NAMES = 200
+#: How long such a name is at most: what is joined by its dots is looked for in every way.
+LONGEST_NAME = 500
 _WORDS = {
     "eq": ("is equal", "is not equal"),
     "ne": ("differs", "does not differ"),
@@ -119,6 +124,32 @@ def findings(where: Where | None, params: Any) -> Iterator[Finding]:
             yield Finding(name, operator, truth, why)
 
 
+def without_secrets(params: Any, secrets: Collection[str]) -> Any:
+    """Return arguments for a predicate that a caller of an API wrote: of a secret it can tell nothing.
+
+    What the program and its policy file compare are the arguments themselves. A caller who may only read would learn a
+    secret from the answers, one letter at a time.
+
+    >>> hidden = without_secrets({"to": "ann", "pin": "4929"}, ["pin"])
+    >>> [evaluate({"pin": guess}, hidden).value for guess in ("4929", "0000")]
+    ['cannot tell', 'cannot tell']
+    """
+    return redact(params, secrets, HIDDEN) if secrets else params
+
+
+def compared_secret(names: Iterable[str], secrets: Collection[str]) -> str | None:
+    """Return the first of some names of arguments that is a secret, is in one, or holds one; None where none does.
+
+    >>> compared_secret(["to", "auth"], ["auth.pin"]), compared_secret(["auth.user"], ["auth.pin"])
+    ('auth', None)
+    """
+    return next((name for name in names if any(_meets(name, secret) for secret in secrets)), None)
+
+
+def _meets(name: str, secret: str) -> bool:
+    return name == secret or name.startswith(f"{secret}.") or secret.startswith(f"{name}.")
+
+
 def _judged(params: Mapping[str, Any], name: str, operator: str, operand: Any) -> tuple[Truth, str]:
     try:
         value = at(params, name)
@@ -168,7 +199,11 @@ one_of, matches, under, any, all
         return
     if not isinstance(given, Mapping):
         raise UserError("a predicate maps the names of arguments to what they must be")
+    if len(cast("Mapping[object, Any]", given)) > MOST_NAMES:
+        raise UserError(f"a predicate names {MOST_NAMES} arguments at most, and this one {len(given)}")
     for name, condition in cast("Mapping[object, Any]", given).items():
+        if isinstance(name, str) and len(name) > LONGEST_NAME:
+            raise UserError(f"the name of an argument has {LONGEST_NAME} characters at most in a predicate")
         if not isinstance(name, str) or not all(name.split(".")):
             raise UserError(f"{name!r} is not the name of an argument; a dot goes into an object, as in 'to.country'")
         _check_condition(name, condition)

@@ -87,7 +87,7 @@ class Preview(Encodable, frozen=True, forbid_unknown_fields=True):
 REDACTED = "[redacted]"
 
 
-def redact(value: JsonValue, secrets: Collection[str]) -> JsonValue:
+def redact(value: JsonValue, secrets: Collection[str], mark: Any = REDACTED) -> JsonValue:
     """Return a copy of `value` in which every parameter named in `secrets` holds the mark instead.
 
     A dot leads into an object, through lists as well. A name that fits in two ways is hidden in both.
@@ -98,9 +98,11 @@ def redact(value: JsonValue, secrets: Collection[str]) -> JsonValue:
     if not secrets or not isinstance(value, dict | list):
         return value
     if isinstance(value, list):
-        return [redact(member, secrets) for member in value]
+        return [redact(member, secrets, mark) for member in value]
     names = {secrets} if isinstance(secrets, str) else set(secrets)
-    return {name: REDACTED if name in names else redact(member, _below(name, names)) for name, member in value.items()}
+    return {
+        name: mark if name in names else redact(member, _below(name, names), mark) for name, member in value.items()
+    }
 
 
 def hidden_text(text: str, secrets: Collection[str]) -> str:

@@ -13,6 +13,9 @@ from .gate import Events, open_run
 from .items import own_copy
 from .run import Run
 
+#: What says in the log of a session's owner of which session it is.
+OWNED = "owned_session"
+
 
 def queue(run: Run, c: cm.Queue) -> Events:
     """Start a run that begins later."""

@@ -19,7 +19,7 @@ from ..core.request import Request, Vote
 from ..core.reviews import kept_from_review
 from ..journal.rows import RequestRow
 from ..render.escape import Escaped, escape
-from ..render.names import mixed_script
+from ..render.names import doubtful_names
 from ..render.one_row import first_arguments
 from ..render.verdicts import STATES as STATES
 from ..render.verdicts import vote_words
@@ -225,10 +225,9 @@ def facts_of(row: RequestRow, now: int) -> list[Fact]:
 def _facts(row: RequestRow, shown: Request, now: int) -> Iterator[Fact]:
     if row.reason:
         yield Fact("asks because", row.reason)
-    for name in (row.agent.rsplit("/", 1)[-1], row.tool):
-        doubt = mixed_script(name)
-        if doubt:
-            yield Fact("beware", name, doubt, "warn")
+    given: Any = shown.requests if row.kind == "external" else shown.params
+    for name, doubt in doubtful_names([row.agent.rsplit("/", 1)[-1], row.tool], given):
+        yield Fact("beware", name, doubt, "warn")
     terms = shown.terms
     yield Fact("who decides", "", who_decides(terms, shown))
     if shown.requester:

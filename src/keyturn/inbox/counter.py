@@ -211,7 +211,8 @@ class Counter:
         shown.take(dict(edit))
         made = await asyncio.to_thread(shown.previewed)
         checked = edited(item, edit, call, made.would)
-        runs = "" if checked is None else edit_digest(log.run, call, checked.args, checked.basis)
+        # Equal digests would tell that a secret was guessed right.
+        runs = "" if checked is None or shown.types_secret else edit_digest(log.run, call, checked.args, checked.basis)
         return msgspec.structs.replace(made, runs=runs)
 
     async def _item(self, log: Log, request: Request) -> tuple[ToolApprovalItem, Call | None]:

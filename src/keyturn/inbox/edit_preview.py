@@ -18,7 +18,7 @@ class EditPreview(msgspec.Struct, frozen=True):
 
     `arguments` are what would run, secrets redacted, and `would` is what is drawn of them: whoever approves the change
     says so with `seen=would`. `difference` is from what was proposed. `mark` names the drawing, and `runs` is the
-    digest that the call has with these arguments.
+    digest that the call has with these arguments; "" where a secret was typed: whether it is the same is not shown.
     """
 
     request: str

@@ -1,7 +1,8 @@
 """Replay past calls of a journal against another policy, and list what a policy in shadow mode said.
 
 Runs are read one by one, verified, and folded: each call is judged as it stood when it was first judged, with the past
-of its run as it was then. Nothing is written. What cannot be known is said to be so, and counted as no change.
+of its run as it was then. Nothing is written. What cannot be known is said to be so, and counted as no change. The
+policy is its caller's, who may not be shown what is secret: it compares no secret, of this call or of earlier ones.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from ..core.errors import LogDamaged
 from ..core.evolve import evolve
 from ..core.past import RunPast
 from ..core.policy import CallView, Verdict
+from ..core.predicate import compared_secret, without_secrets
 from ..core.preview import redact
 from ..core.quota import LIMIT
 from ..core.run import Call, Run, new_run
 from ..engine.run.log_cache import log_in
 from ..journal.base import Store
 from ..journal.rows import Query, RunRow
+from ..policies.limits import Budget, Rejections
+from ..policies.rule import Rule
 from ..policies.rules import Policy
 
 Said = Literal["allow", "ask", "deny", "unknown"]
@@ -130,17 +134,17 @@ def _judged(run: Run, call: Call, was: Said, policy: Policy, by: str = "") -> Re
         call.proposal.name,
         call.proposal.kind,
         call.agent.rpartition("/")[2],
-        call.params,
+        without_secrets(call.params, call.proposal.secrets),
         "",
         call.proposal.label,
         call.proposal.risk,
         run.id,
         call.agent,
         run.now,
-        past=RunPast(run, call.id, lambda path: path.rpartition("/")[2]),
+        past=RunPast(run, call.id, lambda path: path.rpartition("/")[2], hides=True),
         read_only=call.proposal.reads,
     )
-    would, reason = _would(policy, view, own=_own(call, was, by))
+    would, reason = _would(policy, view, call.proposal.secrets, own=_own(call, was, by))
     return _told(run, call, was, would, reason)
 
 
@@ -153,12 +157,13 @@ def _own(call: Call, was: Said, by: str) -> Said:
     return was if by == "tool" or not by else "unknown"
 
 
-def _would(policy: Policy, view: CallView, own: Said) -> tuple[Said, str]:
-    """Return what a policy would say; unknown where that hangs on a limit of several runs, or on a live context."""
+def _would(policy: Policy, view: CallView, secrets: tuple[str, ...], own: Said) -> tuple[Said, str]:
+    """Return what a policy would say; unknown where that hangs on other runs, on a live context, or on a secret."""
     maybe = dict[str, None]()
     for number, rule in enumerate(policy.rules, 1):
-        if rule.shared is not None or rule.when is not None:
-            if rule.fits(view):
+        hidden = _compares(rule, secrets)
+        if rule.shared is not None or rule.when is not None or hidden:
+            if rule.may_fit(view) if hidden else rule.fits(view):
                 maybe[rule.action] = None
             continue
         verdict = rule.verdict(view, None, f"policy:{number}")
@@ -169,12 +174,19 @@ def _would(policy: Policy, view: CallView, own: Said) -> tuple[Said, str]:
     return _settled(maybe, own, None)
 
 
+def _compares(rule: Rule, secrets: tuple[str, ...]) -> bool:
+    """Return whether what a rule says of a call hangs on one of its secrets."""
+    counted = [rule.over.argument] if isinstance(rule.over, Budget) else []
+    same = isinstance(rule.over, Rejections) and rule.over.same == "call"
+    return bool(secrets) and (same or compared_secret([*(rule.where or {}), *counted], secrets) is not None)
+
+
 def _settled(maybe: dict[str, None], said: Said, verdict: Verdict | None) -> tuple[Said, str]:
     if set(maybe) <= {said}:
         reason = "" if verdict is None else verdict.reason or verdict.by
         return said, "the tool's own setting" if verdict is None else reason
     words = " or ".join([*maybe, said])
-    return "unknown", f"{words}: it hangs on other runs, or on the run's context"
+    return "unknown", f"{words}: it hangs on other runs, on the run's context, or on a secret argument"
 
 
 def _told(run: Run, call: Call, was: Said, would: Said, reason: str) -> Replayed:

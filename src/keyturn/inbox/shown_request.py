@@ -18,14 +18,14 @@ from typing import Any, LiteralString, cast
 import msgspec
 
 from ..core.errors import BadJson
-from ..core.preview import REDACTED, Diff, Preview, redact, unredacted
+from ..core.preview import REDACTED, Block, Diff, Preview, Text, redact, unredacted
 from ..core.strict import parse
 from ..engine.views.items import ToolApprovalItem
 from ..journal.rows import RequestRow
 from ..render.arguments import is_text, shown_name
 from ..render.layout import LayoutLine
 from ..render.one_row import fits_a_line, is_plain
-from ..tools.base import InvalidArguments, not_blank, plain_preview
+from ..tools.base import InvalidArguments, as_typed, not_blank, plain_preview
 from ..user_code import class_name, run_callback
 from .edit_preview import EditPreview, lines_of
 
@@ -48,6 +48,7 @@ class ShownRequest:
         self.edit: dict[str, Any] | None = None
         self.seen_whole = False
         self._edited: Preview | None = None
+        self._typed: frozenset[str] = frozenset()
 
     @property
     def editable(self) -> bool:
@@ -103,8 +104,18 @@ class ShownRequest:
 
     @property
     def changed(self) -> bool:
-        """Return whether other arguments would run than those that were proposed."""
-        return self.edit is not None and self.edit != self._true()
+        """Return whether other arguments would run than those that were proposed; a typed secret counts as another.
+
+        Whether it is the same is told to nobody: the answer would say whether a guess is right.
+        """
+        return self.edit is not None and (
+            self.types_secret or self._redacted(self.edit) != self._redacted(self._true())
+        )
+
+    @property
+    def types_secret(self) -> bool:
+        """Return whether the change holds a secret that was typed, where a mark would leave it as it is."""
+        return bool(self._typed)
 
     @property
     def complete(self) -> bool:
@@ -193,8 +204,21 @@ class ShownRequest:
     def put(self, name: str, typed: str) -> None:
         """Take another value of one argument, typed as `present` shows it, or raise what the tool has against it."""
         now = self.true_arguments
-        value: Any = typed if isinstance(now.get(name), str) else parse(typed)
+        value: Any = typed if isinstance(now.get(name), str) else self._read(name, typed)
         self.take({**self._redacted(now), name: value})
+
+    def _read(self, name: str, typed: str) -> Any:
+        """Return what was typed as JSON; as a text where it is none and the tool's schema takes a text there."""
+        try:
+            return parse(typed)
+        except BadJson:
+            tool = self.item.tool
+            told: Any = None if tool is None else tool.spec().get("schema")
+            schema: Any = cast("dict[str, Any]", told or {}).get("properties", {}).get(name) or {}
+            kinds = [schema, *schema.get("anyOf", ())]
+            if any("string" in (each.get("type"), *(each.get("type") or ())) for each in kinds):
+                return typed
+            raise
 
     def put_all(self, typed: Mapping[str, str]) -> None:
         """Take other values of arguments, all or none of them, or raise what the tool has against one."""
@@ -222,16 +246,23 @@ class ShownRequest:
         """Take back a change: the arguments are those of before, or the model's own."""
         self.edit = edit
         self._edited = None
+        self._typed = self._typed if edit else frozenset[str]()
         self.seen_whole = False
 
     def take(self, wanted: Any) -> None:
         """Take other arguments, or raise what the tool has against them; a mark stands for the secret it hides."""
         now = self.true_arguments
         shown = self._redacted(now)
-        made = self.item.tool.edit(unredacted(wanted, shown, now)).params
+        made = as_typed(self.item.tool, unredacted(wanted, shown, now)).params
         self.edit = self._in_order(made)
         self._edited = None
         self.seen_whole = False
+        self._note_typed(wanted)
+
+    def _note_typed(self, wanted: Any) -> None:
+        """Note which arguments of a change hold a secret that was typed."""
+        hidden: Any = self._redacted(wanted)
+        self._typed |= {name for name, value in cast("dict[str, Any]", wanted).items() if hidden[name] != value}
 
     def difference(self) -> Preview:
         """Return the arguments that were changed, before and after; a text line by line."""
@@ -240,10 +271,12 @@ class ShownRequest:
         changed = [name for name in {**before, **after} if _one(before, name) != _one(after, name)]
         texts = [name for name in changed if is_text(before.get(name)) or is_text(after.get(name))]
         old, new = ("".join(_one(side, name) for name in changed if name not in texts) for side in (before, after))
-        blocks = [Diff(old, new, label="your change")] if old != new else []
+        blocks: list[Block] = [Diff(old, new, label="your change")] if old != new else []
         for name in texts:
             sides = (_text(side.get(name)) for side in (before, after))
             blocks.append(Diff(*sides, label=f"your change to {shown_name(name)}"))
+        typed = "holds a secret that you typed"
+        blocks += [Text(f"{shown_name(name)} {typed}", "your change") for name in sorted(self._typed)]
         return Preview(tuple(blocks))
 
     def _in_order(self, given: dict[str, Any]) -> dict[str, Any]:

@@ -56,6 +56,7 @@ class ServerRequest(ShownRequest):
         if (made.request, made.digest) != (self.item.request_id, self.item.digest):
             raise Conflict("the server checked a change of another request; look at it again")
         self.edit = wanted
+        self._note_typed(wanted)
         self._made = made
         self._edited = made.would
         self.seen_whole = False

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core.codec import Log
 from ..core.errors import Conflict, LogDamaged, UserError
+from ..core.queueing import OWNED
 from ..core.quota import LIMIT
 from ..core.seal import Chain
 from ..core.states import OVER
@@ -48,7 +49,9 @@ def _reaches_on(log: Log, at: int) -> bool:
 
 
 def _counts_on(log: Log, at: int) -> bool:
-    """Return whether a log counts for a limit that other runs still share: one without a window counts for ever."""
+    """Return whether other runs still need a log: one that counts for a limit, or names the owner of a session."""
+    if OWNED in log.run.about:  # whose a session is holds as long as the session, of which no journal knows the end
+        return True
     if LIMIT not in log.run.about:
         return False
     per: Any = log.run.about.get("per_ms")

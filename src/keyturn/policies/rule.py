@@ -125,6 +125,10 @@ class Rule:
         """Return whether the rule is about this call, leaving aside its limit and its condition."""
         return self._means(self._truth(call))
 
+    def may_fit(self, call: CallView) -> bool:
+        """Return whether the rule may be about this call: nobody can exclude it."""
+        return self._truth(call).possible
+
     @property
     def about(self) -> str:
         """Return a digest of which calls the rule is about, leaving aside its limit and its condition."""

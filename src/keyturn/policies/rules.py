@@ -217,9 +217,13 @@ read_only, over, reason, approval, stop, review
 
 def _check_reached(rules: tuple[Rule, ...]) -> None:
     """Refuse a limit below a rule that takes all of its calls, since it would never be looked at."""
+    above = list[tuple[int, Rule]]()
     for number, rule in enumerate(rules, 1):
-        hidden = next((above for above, other in enumerate(rules[: number - 1], 1) if _covers(other, rule)), None)
-        if rule.over is not None and hidden is not None:
+        if rule.over is None:
+            above += [(number, rule)] if rule.when is None else []
+            continue
+        hidden = next((place for place, other in above if _covers(other, rule)), None)
+        if hidden is not None:
             raise UserError(f"rule {hidden} decides all calls that the limit of rule {number} is about; put it below")
 
 
@@ -231,4 +235,4 @@ def _covers(above: Rule, rule: Rule) -> bool:
     )
     same = above.kind in (None, rule.kind) and above.risk in (None, rule.risk) and above.where in (None, {}, rule.where)
     same = same and above.read_only in (None, rule.read_only)
-    return named and same and above.when is None and above.over is None
+    return named and same

@@ -17,9 +17,17 @@ from typing import Any, cast
 from ..core.errors import UserError
 
 _RULE = re.compile(r"\s*\[\[\s*(?:rules|\"rules\"|'rules')\s*\]\]")
-_KEY = re.compile(r"(?:^|[{,.\[]|\s)\s*(?:\"([^\"]+)\"|'([^']+)'|([A-Za-z0-9_-]+))(?=\s*(?:=|\.|\]))")
+_KEY = re.compile(r"(?:^|(?<=[{,.\[\s]))(?:\"([^\"]+)\"|'([^']+)'|([A-Za-z0-9_-]+))(?=\s*(?:=|\.|\]))")
 _AT = re.compile(r" \(at line (\d+), column (\d+)\)$")
 _NEWLINE = re.compile(r"\r?\n")
+_TEXT = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"?|'[^'\n]*'?")
+_BEGINS = re.compile(r"\"\"\"|'''|[\"'#]")
+_MARK = re.compile(r"[.=,\n\[\]{}]")
+_DIGITS = re.compile(r"[0-9][0-9_]{400}")
+#: How much a policy may hold: characters, names in a row with dots between them, and brackets inside of each other.
+LONGEST = 1 << 20
+PARTS = 8
+DEPTH = 16
 TOO_DEEP = "this is nested too deeply to be read"
 
 
@@ -34,10 +42,10 @@ class Misplaced(UserError):
 
 
 class Lines:
-    """Knows on which lines the rules of a file and their keys stand."""
+    """Knows on which lines the rules of a file and their keys stand; `text` is the file without its long texts."""
 
     def __init__(self, text: str, rules: int) -> None:
-        self._lines = _NEWLINE.split(_without_texts(text))
+        self._lines = _NEWLINE.split(text)
         heads = [number for number, line in enumerate(self._lines, 1) if _RULE.match(line)]
         self._heads = heads if len(heads) == rules else []
 
@@ -61,18 +69,15 @@ class Lines:
 def _without_texts(text: str) -> str:
     """Return a file with its comments and texts of several lines blanked, and all its lines where they were."""
     kept, place = list[str](), 0
-    while place < len(text):
-        mark = next((m for m in ('"""', "'''", '"', "'", "#") if text.startswith(m, place)), None)
-        if mark is None:
-            kept.append(text[place])
-            place += 1
-            continue
-        end = _end_of(text, place, mark)
-        piece = text[place:end]
+    while (found := _BEGINS.search(text, place)) is not None:
+        mark = found[0]
+        end = _end_of(text, found.start(), mark)
+        kept.append(text[place : found.start()])
+        piece = text[found.start() : end]
         blank = mark in ("#", '"""', "'''")
         kept.append(re.sub(r"[^\r\n]", " ", piece) if blank else piece)
         place = end
-    return "".join(kept)
+    return "".join(kept) + text[place:]
 
 
 def _end_of(text: str, place: int, mark: str) -> int:
@@ -109,16 +114,41 @@ def text_of(source: str | PathLike[str]) -> tuple[str, str]:
 
 def parsed(text: str, name: str) -> tuple[dict[str, Any], Lines]:
     """Parse a file, and find its lines; what is not TOML is refused with its place."""
+    plain = _checked(text, name)
     try:
         data = tomllib.loads(text)
     except RecursionError:
         raise UserError(_at(name, None, TOO_DEEP)) from None
-    except ValueError as error:  # not only a TOMLDecodeError: a number that is too long is a plain one
+    except ValueError as error:  # a number that no interpreter converts is a plain one
         found = _AT.search(str(error))
         what = f"this is not TOML: {_AT.sub('', str(error))}"
         raise UserError(_at(name, None if found is None else int(found[1]), what)) from None
     rules: object = data.get("rules")
-    return data, Lines(text, len(cast("list[object]", rules)) if isinstance(rules, list) else 0)
+    return data, Lines(plain, len(cast("list[object]", rules)) if isinstance(rules, list) else 0)
+
+
+def _checked(text: str, name: str) -> str:
+    """Return a file without its texts of several lines and its comments, or refuse one that is no policy by its shape.
+
+    What the parser does with a name of many parts costs their number squared, and it calls itself for each bracket.
+    """
+    if len(text) > LONGEST:
+        raise UserError(_at(name, None, f"a policy has {LONGEST} characters at most, and this one {len(text)}"))
+    plain = _without_texts(text)
+    line = parts = 1
+    depth = 0
+    for found in _MARK.finditer(_TEXT.sub("", plain)):
+        mark = found[0]
+        line += mark == "\n"
+        parts = parts + 1 if mark == "." else 1
+        depth += (mark in "[{") - (mark in "]}")
+        if parts > PARTS:
+            raise UserError(_at(name, line, f"a name has {PARTS} parts at most, with dots between them"))
+        if depth > DEPTH:
+            raise UserError(_at(name, line, f"brackets are {DEPTH} deep at most"))
+    if _DIGITS.search(plain) is not None:
+        raise UserError(_at(name, None, "a number has 400 digits at most"))
+    return plain
 
 
 @contextmanager

@@ -8,7 +8,9 @@ words of ours. No data is dropped: only a `limit` cuts, each text by itself, wit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Literal, LiteralString, NamedTuple, TypeAlias, assert_never, cast
 
 from ..core.digest import canonical
@@ -19,6 +21,8 @@ from .escape import clip, quote, reorders
 
 Style: TypeAlias = Literal["heading", "note", "text", "command", "json", "context", "removed", "added", "unchanged"]
 
+BLANK_ROWS = 3  # blank rows in a row that are drawn as they are
+_SPACES = re.compile(r" {41,}")
 FLAT = 60  # characters up to which what stands inside a value is shown in one row
 _NO_NEWLINE = "\\ no newline at the end of the text"
 _TURNED = "note: some letters run from right to left; rows that hold them may be drawn out of order"
@@ -74,7 +78,23 @@ def heading(word: LiteralString, data: str, limit: int | None = None) -> LayoutL
 
 def text_lines(text: str, limit: int | None = None, style: Style = "text") -> Iterator[LayoutLine]:
     """Yield a text line by line, escaped."""
-    return (LayoutLine(style, row) for row in clip(text, limit).split("\n"))
+    return (LayoutLine(style, row) for row in _folded(clip(text, limit).split("\n")))
+
+
+def _folded(rows: list[str]) -> Iterator[str]:
+    """Yield rows, of blank ones in a row and of spaces in a row no more than a few: else what follows is out of sight.
+
+    A mark says how many there are. It begins as that of a cut does, which no data can forge.
+
+    >>> list(_folded(["ls", *[" "] * 38, "rm x", f"a{' ' * 300}b"]))
+    ['ls', '\\\\[38 blank lines]', 'rm x', 'a\\\\[300 spaces]b']
+    """
+    for blank, some in groupby(rows, lambda row: not row.strip(" ")):
+        several = list(some)
+        if blank and len(several) > BLANK_ROWS:
+            yield f"\\[{len(several)} blank lines]"
+        else:
+            yield from (_SPACES.sub(lambda found: f"\\[{len(found[0])} spaces]", row) for row in several)
 
 
 _SIGNS: dict[diff.Sign, Style] = {" ": "context", "-": "removed", "+": "added", "@": "unchanged"}

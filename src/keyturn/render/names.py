@@ -6,6 +6,9 @@ the answer is a warning to show or a reason to refuse, never a change of the nam
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, cast
 from unicodedata import name as unicode_name
 from unicodedata import normalize
 
@@ -17,6 +20,43 @@ _DRAWN_LIKE_LATIN = frozenset({"Cherokee", "Lisu", "Coptic", "Deseret", "Gothic"
 
 # Scripts that are written together, and beside Latin, as a matter of course.
 _EAST_ASIAN = frozenset({"Cjk", "Hiragana", "Katakana", "Hangul", "Bopomofo", "Ideographic"})
+
+
+#: How many names of arguments are looked at.
+NAMES = 2_000
+
+
+def doubtful_names(names: Iterable[str], arguments: Any) -> Iterator[tuple[str, str]]:
+    """Yield those of some names, and of the names of arguments, that may not be what they look like, and why.
+
+    >>> list(doubtful_names(["pay"], {"to": {"\u0430mount": 5}}))
+    [('\u0430mount', "mixes Cyrillic and Latin letters and looks like 'amount'")]
+    """
+    for name in (*names, *islice(argument_names(arguments), NAMES)):
+        doubt = mixed_script(name)
+        if doubt:
+            yield name, doubt
+
+
+def argument_names(given: Any) -> Iterator[str]:
+    """Yield the names of arguments, and those in them, each once.
+
+    >>> list(argument_names({"to": {"name": "ada"}, "cc": [{"name": "bob"}]}))
+    ['to', 'cc', 'name']
+    """
+    seen = set[str]()
+    level: list[Any] = [given]
+    while level:
+        below: list[Any] = []
+        for each in level:
+            if isinstance(each, dict):
+                named = cast("dict[str, Any]", each)
+                yield from (name for name in named if name not in seen)
+                seen.update(named)
+                below += named.values()
+            elif isinstance(each, list):
+                below += cast("list[Any]", each)
+        level = below
 
 
 def mixed_script(name: str) -> str | None:

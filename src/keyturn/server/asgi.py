@@ -7,11 +7,13 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from ..app import App
+from .api.refusing import answer_http
 from .api.v1 import api_of
 from .contained import ContainedRequests
 from .forms import FormRefused
@@ -81,6 +83,7 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
     api.include_router(entering.router)
     api.include_router(pages.router)
     api.add_exception_handler(TooMany, too_many)
+    api.add_exception_handler(HTTPException, answer_http)
     api.add_exception_handler(TooLong, too_much)
     api.add_exception_handler(TooSlow, too_much)
     api.add_exception_handler(FormRefused, too_much)

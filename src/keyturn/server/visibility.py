@@ -69,6 +69,11 @@ class Sight:
             return not kept_from_review(request.terms, request.not_for, who, request.requester)
         return not kept_out(request.terms, who, request.requester)
 
+    def must_decide(self, request: Request) -> None:
+        """Refuse whoever may not decide a request, before anything that they sent is compared with it."""
+        if not (self.may_decide(request) or self._may_break_glass(request)):
+            raise NotAllowed(f"you cannot decide this request of {request.tool!r}: its terms name others")
+
     def _may_break_glass(self, request: Request) -> bool:
         """Return whether they may approve a request alone in an emergency."""
         terms = None if request.terms is None or request.kind == "review" else request.terms.behind_glass()
@@ -175,6 +180,11 @@ class Sight:
         if requester not in (None, self.visitor.id):
             raise NotAllowed(f"this run acts for {requester!r}, and nobody else tells it what to do")
         return row
+
+    def must_administer(self) -> None:
+        """Refuse what only administrators may ask for."""
+        if ADMIN not in self.visitor.roles:
+            raise NotAllowed("this takes the role 'admin'")
 
     def must_see_all(self) -> None:
         """Refuse what tells of everybody, where they see only what concerns them."""

@@ -302,7 +302,7 @@ class ConfirmKey(NameKey, frozen=True, kw_only=True):
 class Replay(Said, frozen=True, kw_only=True):
     """Asks what a policy would have said of past calls: an operator's file as text, of so long back."""
 
-    policy: Annotated[str, msgspec.Meta(max_length=200_000)]
+    policy: Annotated[str, msgspec.Meta(max_length=16_000)]
     since: Length | None = None
     examples: Annotated[int, msgspec.Meta(ge=0, le=100)] = 3
 

@@ -210,7 +210,7 @@ async def test_tools_say_when_they_ask_and_which_rules_mean_them(office: Office)
 
 
 async def test_rules_are_shown_in_words_and_tried_on_past_calls(office: Office) -> None:
-    visit = office.as_("cyd")
+    visit = office.as_("ada")
     text = (await visit.see("/policies")).text
     assert "once the sum of &#34;amount&#34; is over 500 in 1 d, of all runs of the same requester" in text
     rules = '[[rules]]\naction = "deny"\ntool = "pay"\nwhere = { amount = { gt = 20 } }\n'

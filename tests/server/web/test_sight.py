@@ -28,6 +28,8 @@ VISITORS = ("ada", "ben", "cyd", "eve", "eve sees own", "bot", "no scope")
 SEEN = (200, 200, 200, 200, 404, 200, 403)
 TOLD = (422, 422, 422, 422, 404, 422, 403)
 WHOLE = (200, 200, 200, 200, 403, 200, 403)
+FORMS = (403, 422, 403, 403, 404, 403, 403)
+JUDGED = (403, 200, 403, 403, 404, 403, 403)
 ADMIN = (303, 403, 403, 403, 403, 403, 403)
 STEERS = (403, 403, 303, 403, 404, 403, 403)
 ALL = (200, 200, 200, 200, 200, 200, 200)
@@ -39,12 +41,12 @@ ROUTES: dict[str, Row] = {
     "GET /live": ({}, LISTS),
     "GET /requests/{name}": ({}, SEEN),
     "GET /requests/{name}/outcome": ({}, SEEN),
-    "GET /requests/{name}/edit": ({}, SEEN),
-    "GET /requests/{name}/grant": ({}, SEEN),
+    "GET /requests/{name}/edit": ({}, JUDGED),
+    "GET /requests/{name}/grant": ({}, JUDGED),
     "GET /requests/{name}/alike": ({}, SEEN),
-    "POST /requests/{name}/change": ({}, SEEN),
-    "POST /requests/{name}/edit": ({}, TOLD),
-    "POST /requests/{name}/grant": ({"which": "99"}, TOLD),
+    "POST /requests/{name}/change": ({}, JUDGED),
+    "POST /requests/{name}/edit": ({}, FORMS),
+    "POST /requests/{name}/grant": ({"which": "99"}, FORMS),
     "POST /requests/{name}/alike": ({"verdict": "approve"}, TOLD),
     "POST /requests/{name}/looked": ({}, (403, 200, 403, 403, 404, 403, 403)),
     "POST /requests/{name}/decide": ({"verdict": "take"}, (403, 303, 403, 403, 404, 403, 403)),
@@ -57,7 +59,7 @@ ROUTES: dict[str, Row] = {
     "POST /grants/revoke": ({"grant": "none"}, (404, 404, 404, 404, 404, 403, 403)),
     "GET /agents": ({}, WHOLE),
     "GET /policies": ({}, WHOLE),
-    "POST /policies/replay": ({"toml": 'default = "ask"', "since": ""}, WHOLE),
+    "POST /policies/replay": ({"toml": 'default = "ask"', "since": ""}, (200, *ADMIN[1:])),
     "GET /insights": ({}, WHOLE),
     "GET /audit": ({}, WHOLE),
     "POST /audit/verify": ({}, WHOLE),

@@ -6,12 +6,15 @@ means the same and is refused in the same words wherever it is said. Who may say
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, cast
 
 from ...core import events as ev
 from ...core.errors import NotAllowed, NotPending, UserError
 from ...core.people import Decider, Proof, barred, plain_text
 from ...core.people import decider as decider_of
+from ...core.policy import Approval
+from ...core.predicate import compared_secret
 from ...core.records import Via, Word
 from ...core.request import Request
 from ...core.words import lacks_reason
@@ -114,12 +117,9 @@ def _decision(request: Request, verdict: Word, now: int, words: Words, **facts: 
         terms = None if request.terms is None else request.terms.behind_glass()
         if terms is None:
             raise NotAllowed(f"the terms of {request.tool!r} let nobody break the glass")
-    why = barred(terms, who, request.requester, words.get("proof"))
     sure = request.confirmed is not None and who is not None and (request.confirmed.by, verdict) == (who.id, "approve")
-    if why and words.get("via") != "probe" and not sure:  # the gate would say so, too, but later
-        raise NotAllowed(
-            f"{request.tool!r} cannot be decided by {'nobody in particular' if who is None else who.id}: {why}"
-        )
+    if words.get("via") != "probe" and not sure:  # the gate would say so, too, but later
+        _check_terms(request, terms, words)
     for text, what in ((words.get("note"), "a note"), (facts.get("message"), "a message")):
         if text is not None:
             plain_text(text, what)
@@ -156,10 +156,32 @@ def check_verdict(request: Request, verdict: Word) -> None:
     raise NotPending(f"this call {_WAITS[request.kind]}")
 
 
+def check_may(request: Request, words: Words) -> None:
+    """Refuse whoever may not decide a request as it is asked now."""
+    _check_terms(request, request.terms_now, words)
+
+
+def _check_terms(request: Request, terms: Approval | None, words: Words) -> None:
+    who = decider_of(words.get("by"))
+    why = barred(terms, who, request.requester, words.get("proof"))
+    if why:
+        raise NotAllowed(
+            f"{request.tool!r} cannot be decided by {'nobody in particular' if who is None else who.id}: {why}"
+        )
+
+
+def check_compared(grant: Grant, secrets: Collection[str]) -> None:
+    """Refuse a grant that compares a secret: which calls it covers would tell what the secret is."""
+    secret = compared_secret(grant.where or {}, secrets)
+    if secret is not None:
+        raise UserError(f"a grant cannot compare {secret!r}, which is secret or holds a secret; leave it out of where=")
+
+
 def _standing(request: Request, grant: Grant, made: ev.Decision, now: int, reach: str = "") -> ev.GrantTerms:
     given = cast("object", grant)
     if not isinstance(given, Grant):
         raise UserError(f"grant is a Grant(...), not a {type(given).__name__}")
+    check_compared(given, request.secrets)
     check_fits(given.where, request.params)
     verdict = "reject" if made.verdict == "reject" else "approve"
     words = {"verdict": verdict, "message": made.message, "decider": made.decider, "reach": reach}

@@ -23,7 +23,7 @@ from ...core.people import Decider
 from ...core.preview import Preview, unredacted
 from ...core.run import Call, Run, twin
 from ...core.strict import parse
-from ...tools.base import InvalidArguments
+from ...tools.base import InvalidArguments, as_typed
 from ..facts.decisions import Edit, MadeDecision, check_verdict
 from ..views.items import ToolApprovalItem
 
@@ -138,7 +138,7 @@ def edited(
         basis = None if seen is None else dict(seen.basis)
         canonical(basis)
         true = call.params if call is not None else item.params
-        text = item.tool.edit(unredacted(edit, item.params, true)).text
+        text = as_typed(item.tool, unredacted(edit, item.params, true)).text
         parse(text)
         return Edit(text, basis)
     except (InvalidArguments, BadJson) as error:

@@ -54,7 +54,8 @@ async def preview_edit(here: Here, request: IdPath, body: Annotated[said.Preview
 
     Nothing is recorded. Secrets are marks in what is told, and a mark that is sent stands for the secret it hides.
     """
-    await here.sight.request(request, shows=True)
+    row = await here.sight.request(request, shows=True)
+    here.sight.must_decide(row.request)
     shown: dict[str, Any] = {"digest": body.digest, "revision": body.revision}
     return answer(await here.app.inbox.preview_edit(request, body.edit, **shown))
 
@@ -108,6 +109,7 @@ async def withdraw(here: Here, request: IdPath, body: Annotated[said.Withdraw, t
 async def to_sign(here: Here, request: IdPath, body: Annotated[said.Signing, taken(said.Signing)]) -> Any:
     """Return the bytes that somebody signs who decides so; nothing is recorded."""
     row = await here.sight.request(request)
+    here.sight.must_decide(row.request)
     more: dict[str, Any] = {
         "edit": body.edit, "seen": body.seen, "output": body.output, "message": body.message,
         "break_glass": body.break_glass, "asks_back": body.asks_back,

@@ -56,7 +56,7 @@ def answer_refusals(api: FastAPI) -> None:
     api.add_exception_handler(KeyturnError, _ours)
     api.add_exception_handler(Refusal, _refusal)
     api.add_exception_handler(RequestValidationError, _parameters)
-    api.add_exception_handler(HTTPException, _http)
+    api.add_exception_handler(HTTPException, answer_http)
     api.add_exception_handler(TooLong, _too_long)
     api.add_exception_handler(TooSlow, _too_slow)
     api.add_exception_handler(TooMany, _too_many)
@@ -79,7 +79,8 @@ async def _parameters(_request: Request, error: Exception) -> Response:
     return failure(422, Told("bad_request", f"{place}: {first.get('msg', 'is not what this route takes')}"))
 
 
-async def _http(_request: Request, error: Exception) -> Response:
+async def answer_http(_request: Request, error: Exception) -> Response:
+    """Answer what no route takes, in the form that every refusal has."""
     made = cast("HTTPException", error)
     kind = _KINDS.get(made.status_code, "refused")
     return failure(made.status_code, Told(kind, str(made.detail)), dict(made.headers or {}))

@@ -9,6 +9,8 @@ from fastapi.encoders import jsonable_encoder
 
 from ...core.errors import NotAllowed
 from ...core.people import Decider
+from ...directory.state import ADMIN
+from ...engine.session.owner import own_session
 from ...inbox.stopped import story_of
 from ...journal.rows import Query
 from ...wire import said
@@ -43,13 +45,20 @@ async def list_runs(
     return answer(RunPage([RunSeen.of(row) for row in rows], key_of(*more) if more else None))
 
 
-@routes.add("POST", "/runs", scope="run", takes=said.Start, gives=RunNamed, errors=(409,))
+@routes.add("POST", "/runs", scope="run", takes=said.Start, gives=RunNamed, errors=(404, 409))
 async def start_run(here: Here, body: Annotated[said.Start, taken(said.Start)]) -> Any:
-    """Record that a run starts, and return at once."""
+    """Record that a run starts, and return at once.
+
+    The first requester of a session owns it, and for another it is not there. One in which something was said before
+    anybody owned it is taken for a requester by an administrator, or by the program.
+    """
     visitor = here.visitor
     requester = body.requester or visitor.id
     if requester != visitor.id and visitor.person.kind != "machine":
         raise NotAllowed("a person starts runs for themselves; a machine says for whom")
+    if body.agent in here.app.agents:
+        session = None if ADMIN in visitor.roles else here.app.session(body.session_id)
+        await own_session(here.app.journal, body.session_id, requester, session)
     run = await here.app.start(
         body.agent,
         body.input,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import ssl
 import time
 from typing import Any, cast
 from urllib.parse import urlencode, urlsplit
 
-from ...core.errors import KeyturnError, UserError
+from ...core.errors import BadJson, KeyturnError, UserError
+from ...core.strict import parse
 from ..settings import OidcSettings, check_provider_url
 
 ALGORITHMS = ["RS256", "PS256", "ES256", "Ed25519"]
@@ -102,15 +102,15 @@ class Provider:
             keys = await self._key_set(again=again)
             try:
                 opened = jws.deserialize_compact(token, keys, algorithms=ALGORITHMS)
-            except (JoseError, ValueError, TypeError, LookupError):
+            except (JoseError, ValueError, TypeError, LookupError, RecursionError):
                 continue
             return self._checked(opened.payload, nonce)
         raise OidcRefused("the token of the provider is not signed by it")
 
     def _checked(self, payload: bytes | None, nonce: str) -> dict[str, Any]:
         try:
-            said: Any = json.loads(payload or b"")
-        except ValueError:
+            said: Any = parse(payload or b"")  # strictly: no time is Infinity, and no claim is there twice
+        except BadJson:
             said = None
         if not isinstance(said, dict):
             raise OidcRefused("the token of the provider cannot be read")
@@ -197,8 +197,8 @@ class Provider:
         if status >= 500:
             raise OidcRefused("the provider of logins is not well; nothing was changed", away=True)
         try:
-            found: Any = json.loads(body)
-        except ValueError:
+            found: Any = parse(body)
+        except BadJson:
             found = None
         if status != 200 or not isinstance(found, dict):
             raise OidcRefused("the provider does not take this login")

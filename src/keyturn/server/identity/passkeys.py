@@ -24,6 +24,8 @@ from ...proofs.passkey import assertion_options, credential_of, proof_of, regist
 from ..forms import own_path
 from ..visibility import Sight
 from ..visitor import Visitor
+from ..web.blocks import blocks_of
+from ..web.payload import GUARDED, check_seen, drawn_payload, payload_of
 from . import tickets
 from .attempts import FAILED_KEYS, failures
 from .bodies import body_of, by_script, text_of
@@ -234,7 +236,11 @@ async def decide(request: Request) -> Response:
 async def _said(entrance: Entrance, visitor: Visitor, body: dict[str, Any]) -> dict[str, Any]:
     """Return the words of a decision, the same to be signed and to be recorded, about a request that they see."""
     said = _words(body)
-    await (await Sight.of(entrance.app, visitor)).request(said["request"])
+    sight = await Sight.of(entrance.app, visitor)
+    row = await sight.request(said["request"])
+    sight.must_decide(row.request)
+    if said["verdict"] in GUARDED and said["verdict"] != "edit" and (row.state, row.digest) == ("open", said["digest"]):
+        check_seen(payload_of(row.request), body)
     if said["verdict"] == "edit" and "fields" in body:
         said |= await _edit(await entrance.app.inbox.item(said["request"], by=visitor.login), body)
     return said
@@ -257,6 +263,7 @@ async def _edit(item: ToolApprovalItem, body: dict[str, Any]) -> dict[str, Any]:
         raise UserError("nothing is changed; approve the call as it is")
     if await asyncio.to_thread(shown.mark) != text_of(body, "looked"):
         raise Conflict("what it would do is drawn differently now than what you were shown: look at it again")
+    check_seen(drawn_payload(blocks_of(shown.preview(), shown.arguments)), {"seen": body.get("seen")})
     return {"edit": shown.edit, "seen": shown.seen()}
 
 

@@ -19,6 +19,8 @@ from .shown import Shown, ready
 
 #: How many rows of a payload are on the page before somebody asks for the rest.
 FIRST = 40
+#: How many characters of a payload a phone draws in one row.
+PHONE = 38
 _WORDS = 400  # characters of a line up to which changed words are marked
 _TURNED = "some letters run from right to left: rows that hold them may be drawn out of order"
 
@@ -64,8 +66,22 @@ class Block(NamedTuple):
 
     @property
     def hidden(self) -> int:
-        """Return how many rows are shown only when somebody asks."""
-        return max(0, self.length - FIRST)
+        """Return how many rows are shown only when somebody asks; of few but long lines, as a phone draws them."""
+        return max(0, self.length - FIRST) or max(0, drawn_rows(self) - 2 * FIRST)
+
+
+def drawn_rows(block: Block) -> int:
+    """Return how many rows a phone takes for a block, where a line that is too long goes on in the next row."""
+    texts = [f"{row.lead} {row.text}" for row in block.rows]
+    for pair in block.pairs:
+        sides = [pair.before] if pair.before is not None and pair.before.sign == "same" else [pair.before, pair.after]
+        texts += ["".join(str(text) for _, text in side.pieces) for side in sides if side is not None]
+        texts += [""] if pair.hidden else []
+    return sum(max(1, -(-_width(text) // PHONE)) for text in texts)
+
+
+def _width(text: str) -> int:
+    return len(text) if text.isascii() else sum(1 if ord(char) < 0x1100 else 2 for char in text)
 
 
 def blocks_of(preview: Preview, arguments: Any) -> list[Block]:

@@ -17,8 +17,9 @@ from starlette.responses import RedirectResponse, Response
 
 from ...core.drills import told_of
 from ...core.errors import BadJson, Conflict, KeyturnError, NotAllowed, NotPending, UserError
-from ...core.predicate import holds
+from ...core.predicate import holds, without_secrets
 from ...core.strict import parse
+from ...engine.facts.decisions import check_compared
 from ...inbox.asking import row_of, why_not
 from ...inbox.naming import Outcome
 from ...inbox.proposed_grants import ProposedGrant, grant_for, proposed_grants
@@ -26,13 +27,19 @@ from ...inbox.shown_request import ShownRequest
 from ...journal.rows import Query, RequestRow
 from ...policies.grants import Scope
 from ..errors import refused
+from ..standing import standing_of
 from .blocks import Block, blocks_of
 from .form import Judging, Reading, form_of
 from .inbox import detail_of, told, words_of
 from .pages import Here, failure, page
+from .payload import Payload, check_seen, drawn_payload, payload_of
 
 router = APIRouter(include_in_schema=False)
 SHAPE_LIMIT = 200
+_NOT = {
+    "edit": "the arguments of this call cannot be changed: reject it and say why",
+    "approve": "a grant is given with an approval, and this request cannot be approved",
+}
 
 
 class Field(NamedTuple):
@@ -55,6 +62,11 @@ class Change(NamedTuple):
     mark: str = ""
     wrong: str = ""
 
+    @property
+    def payload(self) -> Payload:
+        """Return what would run as it is drawn."""
+        return drawn_payload(self.would)
+
 
 @router.get("/requests/{name}/edit")
 async def edit(at: Judging, name: str) -> Response:
@@ -62,16 +74,29 @@ async def edit(at: Judging, name: str) -> Response:
     try:
         row, shown = await _in_hand(at, name)
         if not shown.editable:
-            raise UserError("the arguments of this call cannot be changed: reject it and say why")
+            raise UserError(_NOT["edit"])
         values = {"fields": fields_of(shown), "change": Change(None, [], [])}
         return page(at, "edit.html", **values, **await detail_of(at, row))
     except KeyturnError as error:
         return failure(at, error)
 
 
-async def _in_hand(at: Here, name: str) -> tuple[RequestRow, ShownRequest]:
-    """Return an open request that this visitor sees, and their change to it, which begins as none."""
+async def _in_hand(
+    at: Here, name: str, form: dict[str, str] | None = None, verb: str = "edit"
+) -> tuple[RequestRow, ShownRequest]:
+    """Return an open request that this visitor may decide, and their change to it, which begins as none.
+
+    Who may not decide it is refused before anything that they sent is compared with the call, and so is a form of what
+    is no longer asked.
+    """
     row = await at.sight.request(name, shows=True)
+    may = await standing_of(at.app, at.visitor, row)
+    if row.state == "open" and not may.verbs:
+        raise NotAllowed(may.why)
+    if form is not None and row.state == "open" and words_of(form)["digest"] != row.digest:
+        raise Conflict("the request is no longer the one that was shown; look at it again")
+    if row.state == "open" and verb not in may.verbs:
+        raise UserError(_NOT[verb])
     return row, ShownRequest(await at.app.inbox.item(name))
 
 
@@ -80,9 +105,9 @@ async def change(request: HttpRequest, at: Judging, name: str) -> Response:
     """Show what a change would come to; nothing is recorded."""
     try:
         form = (await form_of(request, at)).whole()
-        _row, shown = await _in_hand(at, name)
+        _row, shown = await _in_hand(at, name, form)
         made = await asyncio.to_thread(changed, shown, form)
-    except NotPending as error:
+    except (NotPending, NotAllowed) as error:
         return failure(at, error)
     except KeyturnError as error:
         made = Change(None, [], [], wrong=refused(error).message)
@@ -96,12 +121,13 @@ async def approve_edit(request: HttpRequest, at: Judging, name: str) -> Response
     shown = None
     try:
         form = (await form_of(request, at)).whole()
-        _row, shown = await _in_hand(at, name)
+        _row, shown = await _in_hand(at, name, form)
         made = await asyncio.to_thread(changed, shown, form)
         if made.wrong or made.edit is None:
             raise UserError(made.wrong or "nothing is changed; approve the call as it is")
         if form.get("looked") != made.mark:
             raise Conflict("what it would do is drawn differently now than what you were shown: look at it again")
+        check_seen(made.payload, form)
         await at.app.inbox.approve(name, by=at.visitor.login, edit=made.edit, seen=shown.seen(), **words_of(form))
     except KeyturnError as error:
         return await _edited_again(at, name, shown, made, error)
@@ -159,7 +185,7 @@ def _field(name: str, value: Any, text: str, schema: dict[str, Any], *, secret: 
 async def grant(at: Judging, name: str) -> Response:
     """Show what could be approved from now on, the narrowest first."""
     try:
-        row, shown = await _in_hand(at, name)
+        row, shown = await _in_hand(at, name, verb="approve")
         _alone(row)
         proposed = _proposed(shown)
         own = json.dumps(proposed[0].where or {}, ensure_ascii=True)
@@ -181,10 +207,13 @@ async def give_grant(request: HttpRequest, at: Judging, name: str) -> Response:
     """Approve this call, and later ones that the grant covers."""
     try:
         form = (await form_of(request, at)).whole()
-        _row, shown = await _in_hand(at, name)
+        row, shown = await _in_hand(at, name, form, verb="approve")
         made = grant_for(ProposedGrant(_predicate(shown, form), ""), _terms(form))
-        if not holds(made.where, shown.true_arguments):
+        secrets = row.request.secrets
+        check_compared(made, secrets)
+        if not holds(made.where, without_secrets(shown.true_arguments, secrets)):
             raise UserError("this grant does not cover the call itself")
+        check_seen(payload_of(row.request), form)
         made = replace(made, scope=cast("Scope", form.get("scope", "run")))
         await at.app.inbox.approve(name, by=at.visitor.login, grant=made, **words_of(form))
     except KeyturnError as error:
@@ -271,6 +300,7 @@ async def decide_alike(request: HttpRequest, at: Reading, name: str) -> Response
         if not rows:
             raise UserError("tick those that you mean")
         if form.get("verdict") == "approve":
+            check_seen(payload_of(row.request), form)
             done = await at.app.inbox.approve_all(rows, by=at.visitor.login, note=form.get("note") or None)
         elif form.get("verdict") == "reject":
             words = {"message": form.get("message") or None, "note": form.get("note") or None}

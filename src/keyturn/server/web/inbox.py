@@ -29,9 +29,9 @@ from ...journal.rows import Query, RequestRow, RunRow
 from ..errors import refused
 from ..limits import MARKS
 from ..standing import standing_of
-from .blocks import blocks_of
 from .form import Judging, Reading, form_of
 from .pages import Here, failure, page
+from .payload import GUARDED, check_seen, payload_of
 
 router = APIRouter(include_in_schema=False)
 _NEWEST = 20
@@ -140,7 +140,9 @@ async def decide(request: HttpRequest, at: Judging, name: str) -> Response:
     """Record what somebody decided about exactly what they were shown."""
     try:
         form = (await form_of(request, at)).whole()
-        await at.sight.request(name)
+        row = await at.sight.request(name)
+        if form.get("verdict") in GUARDED and row.state == "open" and form.get("digest") == row.digest:
+            check_seen(payload_of(row.request), form)
         if form.get("verdict") in _MARKS:
             request.app.state.limits.spend(MARKS, at.visitor.id)
         await _say(at, name, form)
@@ -214,13 +216,14 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
     shown = row.request
     log = await log_in(at.app.journal, row.run)
     who = await standing_of(at.app, at.visitor, row)
-    given: Any = shown.requests if row.kind == "external" else shown.params
+    payload = payload_of(shown)
     return {
         "row": row,
         "shown": shown,
         "mark": mark_of(row),
         "question": question_of(row),
-        "blocks": blocks_of(shown.preview, given),
+        "blocks": payload.blocks,
+        "payload": payload,
         "summary": summary_of(shown),
         "choices": choices_of(shown),
         "facts": facts_of(row, at.now),

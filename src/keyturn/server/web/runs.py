@@ -14,6 +14,7 @@ from ...core.errors import KeyturnError, UserError
 from ...core.states import OVER
 from ...engine.driving.quota_logs import AGENT as COUNTS
 from ...engine.run.log_cache import log_in
+from ...engine.session.owner import AGENT as OWNERS
 from ...inbox.asking import ListRow, row_of
 from ...journal.rows import Query, RequestRow, RunRow
 from ...render.escape import clip
@@ -57,7 +58,7 @@ async def runs_page(request: HttpRequest, at: Reading) -> Response:
     )
     read = at.app.journal.runs
     rows, more = await visible_page(query, read, at.sight.runs, lambda row: (row.started_at, row.run))
-    shown = [row for row in rows if row.agent != COUNTS or chosen["agent"] or chosen["run"]]
+    shown = [row for row in rows if row.agent not in (COUNTS, OWNERS) or chosen["agent"] or chosen["run"]]
     made = [Listed(row, await _requester(at, row)) for row in shown]
     older = "" if more is None else f"{more[0]}.{more[1]}"
     agents = sorted(at.app.agents)

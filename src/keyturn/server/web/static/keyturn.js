@@ -65,10 +65,23 @@
           seen.disconnect();
           block.dataset.read = "yes";
           const tick = one("[data-seen]");
-          if (tick && all(".block.long").every((each) => each.dataset.read)) tick.checked = true;
+          if (!tick || !all(".block.long").every((each) => each.dataset.read)) return;
+          tick.checked = true;
         });
         seen.observe(last);
         one(".scroll", block).focus({ preventScroll: true });
+      });
+    }
+    for (const tick of all("[data-seen]", inside)) {
+      if (watched.has(tick)) continue;
+      watched.add(tick);
+      tick.addEventListener("click", (event) => {
+        // It is ticked once every long block was opened and its end was on the screen; until then a click opens the next.
+        const left = all(".block.long").find((each) => !each.dataset.read);
+        if (!left) return;
+        event.preventDefault();
+        if (left.classList.contains("whole")) (one("pre .r:last-of-type, tr:last-child", left) || left).scrollIntoView({ block: "nearest" });
+        else one("[data-all]", left).click();
       });
     }
     for (const button of all("[data-look]", inside)) if (!watched.has(button) && +button.dataset.look > 0) button.disabled = true;

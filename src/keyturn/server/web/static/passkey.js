@@ -77,7 +77,7 @@
   const wordsOf = (form, button) => {
     const given = new FormData(form);
     const words = { request: form.dataset.signs, verdict: button.value };
-    for (const name of ["digest", "message", "note"]) if (given.get(name)) words[name] = given.get(name);
+    for (const name of ["digest", "message", "note", "seen"]) if (given.get(name)) words[name] = given.get(name);
     if (given.get("glass")) words.glass = true;
     if (/^\d{1,9}$/.test(given.get("revision") || "")) words.revision = Number(given.get("revision"));
     if (form.dataset.edit !== undefined) {
