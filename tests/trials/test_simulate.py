@@ -33,7 +33,7 @@ from trials.simulate import knobs_of, play, shrunk, table, words
 from trials.simulation import stage
 from trials.simulation.loop import Process, Stuck, VirtualLoop
 from trials.simulation.made import made_world
-from trials.simulation.plan import Knobs
+from trials.simulation.knobs import Knobs
 from trials.simulation.stage import Outcome, simulate
 
 ROOT = Path(__file__).resolve().parents[2]
