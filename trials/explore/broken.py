@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from keyturn.core import decide, drills, evolve, gate, lending, looking, moves, noting, people, reviews, run
+from keyturn.core import crossing, decide, drills, evolve, gate, lending, looking, moves, noting, people, reviews, run
 from trials.alteration import Edit, Mutant, mutant
 from trials.broken import BROKEN
 from trials.broken_people import OF_PEOPLE
 
 _REQUESTER = "if terms.not_requester and (who.requester or is_one_of(requester, who.id, who.acting_for)):"
+_OWN = " if vote.digest == decision.digest"
+_ANEW = 'yield from _asked_anew(run, "forked")'
 _NO_RUN = 'raise Conflict("nothing of this run is ever executed")'
 
 
@@ -66,7 +68,11 @@ SHOWN: list[Shows] = [
     _new("quorum", "a refusal changes the run", "I8",
          Edit(gate.check_decision, "_check_decider(run, call, decision)",
               "call.warned = True; _check_decider(run, call, decision)")),
-    _new("expiry", "a vote outlives its asking", "I4", Edit(evolve._call_asked_again, "call.votes = {}", "pass")),
+    _new("expiry", "a vote outlives its asking", "I4", Edit(evolve._call_asked_again, "call.votes = {}", "pass"),
+         Edit(gate._agreeing, _OWN, "")),
+    _new("fork", "a fork carries votes along", "I1", Edit(crossing.fork, _ANEW, "pass"),
+         Edit(gate._agreeing, _OWN, "")),
+    _new("fork_steps", "a fork carries looks and confirmations along", "I1", Edit(crossing.fork, _ANEW, "pass")),
     _new("grant", "a grant is used once too often", "I1",
          Edit(gate.covers, "grant_uses.get(grant.id, 0) >= grant.uses", "grant_uses.get(grant.id, 0) > grant.uses")),
     _new("grant", "a grant that expired is used", "I1", Edit(gate.covers, "if spent or over:", "if spent:")),
