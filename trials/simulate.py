@@ -16,8 +16,8 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import fields, replace
 from typing import Any
 
-from .simulation.made import made_world
 from .simulation.knobs import Knobs
+from .simulation.made import made_world
 from .simulation.stage import Outcome, simulate
 
 BATCH = 250

@@ -17,8 +17,8 @@ from keyturn.models.base import Model, ModelResponse, Usage
 from keyturn.realtime import RealtimeAgent
 from keyturn.tools.context import ToolContext
 
-from .loop import PROCESS
 from .knobs import Spec
+from .loop import PROCESS
 from .plan import AgentPlan
 from .poison import Hooks, poison
 from .who import BOARD, CHIEFS, LEADS
@@ -159,6 +159,7 @@ class RandomModel(Model):
     def __init__(self, world: World) -> None:
         self._world = world
         self.late: list[Any] = []
+        self.gated = False
 
     async def get_response(self, *asked: Any, **_kept: Any) -> ModelResponse:
         world = self._world
@@ -199,8 +200,8 @@ class RandomModel(Model):
 
     def _call(self, dice: Random, tool: Any) -> dict[str, Any]:
         self._world.labels += 1
-        process = PROCESS.get()
-        note = f', "note": "late {process.name}"' if process.here.get("late") == tool.name else ""
+        late = self.gated and tool.name == self._world.plan.kinds.late
+        note = f', "note": "late {PROCESS.get().name}"' if late else ""
         arguments = f'{{"n": {dice.randrange(100)}{note}}}' if "n" in _asked(tool) else "{}"
         if "input" in _asked(tool):
             arguments = f'{{"input": "task {self._world.labels}"}}'

@@ -42,7 +42,8 @@ class Kinds:
 
     `poisoned` are the callbacks that raise what is no ordinary exception; `terms` has for a tool the gate of the next
     deployment; `late` names a tool that one process sets a gate on while it runs, `late_policy` whether by a policy of
-    the app; `doubted` the tool whose rule asks a condition. `queued` is how many runs wait for their turn on one session.
+    the app; `doubted` the tool whose rule asks a condition. `queued` is how many runs wait for their turn on a
+    session.
     """
 
     forks: bool = False
@@ -71,20 +72,19 @@ def kinds_of(seed: int, specs: Sequence[Spec], knobs: Knobs) -> Kinds:
     """The kinds of a seed."""
     made = Kinds()
     free = [spec.name for spec in specs if spec.gate in UNASKED]
-    if knobs.forks:
-        made.forks = Random(f"{seed}/forks").random() < 0.3
+    made.forks = knobs.forks and Random(f"{seed}/forks").random() < 0.4
     if knobs.poison and (dice := Random(f"{seed}/poisoned")).random() < 0.25:
-        made.poisoned = frozenset(dice.sample(POISONS, dice.randint(1, 3)))
+        made.poisoned = frozenset(dice.sample(POISONS, 3))
         made.doubted = dice.choice(free) if free and "when" in made.poisoned else ""
     if knobs.changes and (dice := Random(f"{seed}/terms")).random() < 0.4:
         asking = [spec for spec in specs if spec.gate in TERMS]
         made.terms = {spec.name: dice.choice([gate for gate in TERMS if gate != spec.gate]) for spec in asking}
     if knobs.reviews and (dice := Random(f"{seed}/reviews")).random() < 0.3:
         made.drills, made.sampled = dice.random() < 0.5, dice.choice([spec.name for spec in specs])
-    if knobs.limits and free and (dice := Random(f"{seed}/trips")).random() < 0.3:
-        made.trips = Trips(dice.choice(free), dice.choice((1, 2)), dice.choice((60, 600)), dice.random() < 0.5)
+    if knobs.limits and free and (dice := Random(f"{seed}/trips")).random() < 0.4:
+        made.trips = Trips(dice.choice(free), dice.choice((1, 1, 2)), 600, dice.random() < 0.5)
     if knobs.queues and (dice := Random(f"{seed}/queued")).random() < 0.2:
         made.queued = dice.randint(2, 4)
     if knobs.late and free and (dice := Random(f"{seed}/late")).random() < 0.25:
-        made.late, made.late_policy = dice.choice(free), dice.random() < 0.5
+        made.late = dice.choice(free)
     return made

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from keyturn.core import events as ev
-from keyturn.core.strict import parse
 
 from .knobs import Spec
 from .loop import PROCESS
@@ -145,7 +144,7 @@ class Onlooker:
         if not seen.copying:
             self._held_back(seen, call)
 
-    # Effects -----------------------------------------------------------------------------------------------------------
+    # Effects ---------------------------------------------------------------------------------------------------------
 
     def unasked(self, call: Seen, permit: Permit, spec: Spec, stated: str | None, params: dict[str, Any]) -> None:
         """A tool is touched that nobody decided: what lets it run said so, and what was assigned was heard."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
 from keyturn import Budget, Rule
 from keyturn.policies.rules import Policy, allow, ask, deny

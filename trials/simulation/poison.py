@@ -11,13 +11,18 @@ from keyturn.core.policy import CallView
 
 from .loop import PROCESS, Interrupt
 
+
+class TooDeep(RecursionError):
+    """Endless recursion: an ordinary exception, of which whoever drives the run hears."""
+
+
 _RAISED: tuple[Callable[[], BaseException], ...] = (
     lambda: SystemExit(2),
     asyncio.CancelledError,
     GeneratorExit,
     lambda: BaseExceptionGroup("several", [SystemExit(2), ValueError("one")]),
     Interrupt,
-    RecursionError,
+    TooDeep,
     StopIteration,
 )
 
@@ -25,10 +30,15 @@ _RAISED: tuple[Callable[[], BaseException], ...] = (
 def poison(where: str) -> None:
     """Raise one of them, where this seed has it so."""
     world: Any = PROCESS.get().here["world"]
-    if where in world.plan.kinds.poisoned and not world.calm and world.poison_dice.random() < 0.12:
+    if where in world.plan.kinds.poisoned and not world.calm and world.poison_dice.random() < 0.25:
         world.count(f"poison: {where}")
         world.note(f"{where} raises what is no ordinary exception")
         raise world.poison_dice.choice(_RAISED)()
+
+
+def is_ordinary(error: Exception) -> bool:
+    """Whether it is what was raised itself: Python makes a `RuntimeError` of what no coroutine may raise."""
+    return isinstance(error, TooDeep) or str(error) == "coroutine raised StopIteration"
 
 
 def doubts(call: CallView, _context: Any) -> bool:

@@ -26,12 +26,13 @@ class Word:
 
 @dataclass(frozen=True)
 class Permit:
-    """What one recorded start lets run, and what had let it start."""
+    """What one recorded start lets run, and what had let it start, and which process recorded it."""
 
     args: str
     licence: str
     decision: ev.Decision | None
     tool: str
+    process: str = ""
 
 
 @dataclass

@@ -9,24 +9,25 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
-from keyturn import Conflict, KeyturnError, Policy, RunConfig, Runner, RunState
+from keyturn import Conflict, KeyturnError, Policy, RunConfig, Runner, RunState, UserError
 from keyturn.app import App
 from keyturn.core.errors import StorageError
 from keyturn.engine.run.used_states import UsedStates
 from keyturn.inbox.drills import Drill, Drills
 from keyturn.journal.base import RESERVED
 from keyturn.journal.rows import Query, RequestRow
-from keyturn.policies.rules import ask
+from keyturn.policies.rules import ask, deny
 
-from .cast import ProviderDown, cast_of, voice_of
+from .cast import ProviderDown, RandomModel, cast_of, voice_of
 from .kinds import UNASKED
 from .loop import Process
+from .poison import is_ordinary
+from .seen import Word
 from .store import FaultyStore
 from .telling import dispatcher
 from .turns import SESSION, Shelf
-from .seen import Word
 from .world import World
 
 EXPECTED = (KeyturnError, ProviderDown)
@@ -82,18 +83,31 @@ class Site:
     async def assign_late(self, after: float) -> None:
         """Set a gate on what runs already: on a tool of the agents, or by a policy of the app."""
         await asyncio.sleep(after)
-        kinds, app = self.world.plan.kinds, self.app
+        kinds, app, model = self.world.plan.kinds, self.app, cast("RandomModel", self.agent.model)
         if kinds.late_policy and self.by_app:
             rules = () if self.world.plan.policy is None else self.world.plan.policy.rules
+            self._assign_wrongly()
             app.policy = Policy(ask(tool=kinds.late, where={"note": {"matches": "late.*"}}), *rules)
         elif not kinds.late_policy:
-            for tool in self.agent.model.late:  # type: ignore[union-attr]
+            for tool in model.late:
                 tool.needs_approval = True
         else:
             return
-        self.process.here["late"] = kinds.late
+        model.gated = True
         self.world.count("gates set late")
         self.world.note(f"a gate is set on {kinds.late}")
+
+    def _assign_wrongly(self) -> None:
+        """Set a policy about a tool that the app does not have: it is refused, and what was in force stays."""
+        before = self.app.policy
+        try:
+            self.app.policy = Policy(deny(tool="payy"))
+        except UserError:
+            self.world.count("rules refused")
+        else:
+            self.world.wrong("a rule about a tool that the app does not have was taken")
+        if self.app.policy is not before:
+            self.world.wrong("a policy that was refused is in force")
 
     async def start(self, queued: str = "") -> None:
         """Start a run; one that is queued waits for its turn on the session."""
@@ -167,6 +181,9 @@ class Site:
             self.refused(what, error)
             return False
         except Exception as error:
+            if is_ordinary(error):
+                self.refused(what, error)
+                return False
             self.world.note("".join(traceback.format_exception(error)))
             self.world.wrong(f"{what} raised {type(error).__name__}: {error}")
             return False

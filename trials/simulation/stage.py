@@ -20,10 +20,10 @@ from keyturn.engine.run.log_cache import log_in
 from keyturn.journal.rows import Query
 
 from .backup import Backup, settle_put_back
+from .knobs import Knobs
 from .loop import Process, Stuck
 from .made import Made
 from .people import Person
-from .knobs import Knobs
 from .plan import draw
 from .site import Site
 from .talks import attend
@@ -263,12 +263,11 @@ class Stage:
             await second.asks(site, lambda: second.say(site, run))
         else:
             await person.asks(site, lambda: person.visit(site, run))
-        if self.world.talked(run):
-            await person.asks(site, lambda: site.tried("talk", lambda: attend(site, run, person, 60.0)))
-            return
         [row] = await self.world.store.runs(Query(run=run))
         if row.status == "set_aside":
             await person.asks(site, lambda: site.tried("resume", lambda: site.app.resume(run, 200, by=person.name)))
+        elif self.world.talked(run):
+            await person.asks(site, lambda: site.tried("talk", lambda: attend(site, run, person, 60.0)))
         elif row.status == "failed":
             await person.asks(site, lambda: person.retry(site, run, max_turns=200))
 

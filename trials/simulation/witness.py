@@ -17,8 +17,8 @@ from keyturn.core.digest import canonical
 from keyturn.core.predicate import holds
 from keyturn.core.strict import parse
 
-from .made import journal_time
 from .knobs import Spec
+from .made import journal_time
 from .onlooker import Onlooker, process_name
 from .plan import Plan
 from .seen import Permit, RunSeen, Seen, Word
@@ -28,7 +28,7 @@ from .who import NAME as DIRECTORY
 _REASONS = {
     "", "MaxTurnsExceeded", "ModelBehaviorError", "ProviderDown", "CancelledError",
     "InputGuardrailTripwireTriggered", "OutputGuardrailTripwireTriggered", "StoreRestored",
-    "SystemExit", "Interrupt", "RecursionError", "GeneratorExit", "BaseExceptionGroup", "StopIteration",
+    "SystemExit", "Interrupt", "TooDeep", "GeneratorExit", "BaseExceptionGroup", "StopIteration",
     "RuntimeError", "SetAside",
 }  # fmt: skip
 
@@ -69,7 +69,8 @@ class Witness(Onlooker):
             self._wrong(f"{spec.name} ran for a call that no durable reply holds")
             return None
         text = canonical(params)
-        permit = next((each for each in call.permits if each.args == text), None)
+        fits = [each for each in reversed(call.permits) if each.args == text]  # a lost start may act late, on its own
+        permit = next((each for each in fits if each.process == process_name()), fits[0] if fits else None)
         if permit is None:
             what = "with other arguments than those recorded" if call.permits else "without a recorded start of its own"
             self._wrong(f"{spec.name} of {call.id} ran {what}")
@@ -292,7 +293,9 @@ class Witness(Onlooker):
         if not seen.copying:
             self._spend(call)
         self.starts(seen, call)
-        call.permits.append(Permit(canonical(parse(call.args or "{}")), call.licence, call.decision, call.tool))
+        call.permits.append(
+            Permit(canonical(parse(call.args or "{}")), call.licence, call.decision, call.tool, process_name())
+        )
         if not call.licence or call.doubtful:
             self._wrong(f"{call.id} was started with nothing that permits it")
         if call.restored:

@@ -13,9 +13,9 @@ from typing import Any
 from keyturn.journal.memory import MemoryJournal
 from keyturn.tools.base import NeedsInput, OutcomeUnknown
 
+from .knobs import Spec
 from .loop import PROCESS, VirtualLoop
 from .made import Made, journal_time
-from .knobs import Spec
 from .plan import Plan
 from .poison import poison
 from .seen import Word
@@ -115,6 +115,9 @@ class World:
             if context.resumed.refused:
                 return "then not"
         way = "does" if self.calm else self.tool_dice.choices(WAYS, WEIGHTS)[0]
+        trips = self.plan.kinds.trips
+        if trips is not None and trips.tool == spec.name and not self.calm and self.queue_dice.random() < 0.4:
+            way = "raises"  # a breaker is there for what fails often
         self.note(f"{spec.name}({params['n']}) {way}")
         if way == "raises":
             raise ValueError(way)
