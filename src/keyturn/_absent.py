@@ -9,6 +9,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 from importlib import import_module
 
+# Rooms that follow another SDK.
+_OTHER_ROOMS = ("deferred", "deep")
 GUIDE = 'docs/migrating.md, "What is absent"'
 
 _VOICE = "there is no voice pipeline; pass text in and speak the final output with a library of your own"
@@ -63,7 +65,6 @@ PATHS: dict[str, str] = {
     "models.chatcmpl_converter": _INSIDE,
     "models.chatcmpl_helpers": _INSIDE,
     "models.chatcmpl_stream_handler": _INSIDE,
-    "models.default_models": "name the model: Agent(model='gpt-5'); without a name OpenAI's default is asked",
     "models.fake_id": _INSIDE,
     "models.openai_agent_registration": _HARNESS,
     "models.openai_client_utils": _INSIDE,
@@ -125,10 +126,6 @@ NAMES: dict[str, str] = {
     "ModelRetryBackoffInput": "annotate with ModelRetryBackoffSettings",
     "Headers": "annotate with Mapping[str, str]",
     "Omit": "leave a header out of extra_headers where it is not to be sent",
-    "get_default_model": "name the model: Agent(model='gpt-5')",
-    "get_default_model_settings": "settings that are not given are left to the provider",
-    "gpt_5_reasoning_settings_required": "settings that are not given are left to the provider",
-    "is_gpt_5_default": "settings that are not given are left to the provider",
     "DEFAULT_MODEL": "name the model: Agent(model='gpt-5')",
     "shared_http_client": "give OpenAIProvider a client of your own, with the HTTP client it is to share",
     "MultiProviderMap": "MultiProvider takes a dict: MultiProvider({'local': provider})",
@@ -222,7 +219,6 @@ NAMES: dict[str, str] = {
     "serialize_usage": "use dataclasses.asdict(usage)",
     "deserialize_usage": "a saved state brings its usage with it",
     # Tests
-    "ModelCall": "the calls of a ScriptedModel are ModelRequest objects",
     "ModelResponder": "annotate with Callable[[Any], Any]",
     "ModelScriptItem": "annotate with Any: a step is a text, an item, a list, an error or a ModelStep",
     "ModelStepReason": "the errors of a script say why in words",
@@ -246,6 +242,8 @@ def said(path: str) -> str:
     name = path.rpartition(".")[2]
     parts = path.split(".")
     above = [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
+    if parts[0] in _OTHER_ROOMS:
+        return _elsewhere(path, name)
     advice = next((PATHS[each] for each in above if each in PATHS), None) or NAMES.get(name)
     if advice is not None:
         return f"keyturn has no {path!r}: {advice}"
@@ -254,3 +252,11 @@ def said(path: str) -> str:
         return f"keyturn has no {path!r}; from keyturn import {name}"
     alike = get_close_matches(name, known, 1, 0.8)
     return f"keyturn has no {path!r}; " + (f"it has {alike[0]!r}" if alike else f"see {GUIDE}")
+
+
+def _elsewhere(path: str, name: str) -> str:
+    """Return the same for the rooms that follow Pydantic AI and pydantic-deep, which have a table of their own."""
+    absent = import_module(".deferred.absent", __package__)
+    room = import_module(f".{path.partition('.')[0]}", __package__)
+    advice = absent.advice(name, room.__all__)
+    return f"keyturn has no {path!r}" + (f": {advice}" if advice else f"; see {absent.GUIDE}")

@@ -39,6 +39,7 @@ from tests.playing import (
     Carry,
     Effects,
     Run,
+    asked,
     call,
     counted,
     events,
@@ -552,3 +553,21 @@ async def test_a_run_with_questions_is_driven_by_answers(run: Run) -> None:
 
     assert (await drive(clerk(desk), "go", decide=say, through_text=True)).final_output == "done"
     assert desk.booked == [("blue", 1, 2)]
+
+
+async def test_a_need_may_be_raised_as_well_as_returned(run: Run, saved: bool) -> None:
+    @function_tool
+    def pay(context: ToolContext[Any], amount: int) -> str:
+        if context.resumed is None:
+            raise NeedsInput({"question": "Which account?"}, state={"amount": amount})
+        return f"{context.resumed.state['amount']} from {context.resumed.answers}"
+
+    agent = Agent("a", model=model([call("pay", "c1", amount=3)], "done"), tools=[pay])
+    state = (await run(agent, "go")).to_state()
+    [item] = state.get_interruptions()
+    assert (item.kind, item.requests) == ("external", {"question": "Which account?"})
+    state.answer(item, "main")
+    if saved:
+        state = await RunState.from_string(agent, state.to_string())
+    assert (await run(agent, state)).final_output == "done"
+    assert asked(agent)[-1].input[-1]["output"] == "3 from main"

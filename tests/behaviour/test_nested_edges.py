@@ -49,7 +49,7 @@ async def test_an_extractor_makes_the_result(world: World, run: Run, saved: bool
     agent = outer(call("inner", "o1", input="hey"), tools=[tool])
     result = await run(agent, await approved(await run(agent, "go"), agent, saved))
     assert outputs(result.to_input_list()) == {"o1": "extracted"}
-    items = ["tool_call_item", "tool_call_output_item", "message_output_item"]
+    items = ["tool_call_item", "tool_approval_item", "tool_call_output_item", "message_output_item"]
     assert got == [("inside", "hey", "inner", []), items, ["user", "call i1", "output i1", "assistant"]]
 
 

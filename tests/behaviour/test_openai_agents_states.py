@@ -132,7 +132,7 @@ async def test_what_was_said_and_used_comes_along(run: Run) -> None:
     }
     assert [item.type for item in result.new_items] == [
         *("tool_call_item", "tool_call_output_item", "reasoning_item", "message_output_item"),
-        *("tool_call_item", "tool_call_item", "tool_call_item"),
+        *("tool_call_item", "tool_call_item", "tool_call_item", "tool_approval_item", "tool_approval_item"),
         *("tool_call_output_item", "tool_call_output_item", "tool_call_output_item", "message_output_item"),
     ]
     assert (result.usage.input_tokens, len(result.raw_responses), result.max_turns) == (30, 3, 7)

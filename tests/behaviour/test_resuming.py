@@ -88,7 +88,7 @@ async def test_the_fields_of_a_paused_and_a_finished_result(world: World, run: R
     assert paused.context_wrapper.context == "ctx"
     assert [reply.response_id for reply in paused.raw_responses] == ["r1"]
     done = await run(agent, await approved(paused, agent, saved))
-    kinds = [MessageOutputItem, ToolCallItem, ToolCallOutputItem, MessageOutputItem]
+    kinds = [MessageOutputItem, ToolCallItem, ToolApprovalItem, ToolCallOutputItem, MessageOutputItem]
     assert [type(item) for item in done.new_items] == kinds
     assert (done.final_output, done.interruptions, done.last_response_id) == ("done", [], "r2")
     assert done.final_output_as(str) == "done"

@@ -162,3 +162,19 @@ async def test_a_session_that_is_given_at_a_resume_gets_the_context(world: World
     assert {user: shape(items) for user, items in session.kept.items()} == {
         "ann": ["user", "call c1", "output c1", "assistant"]
     }
+
+
+@pytest.mark.parametrize("method", ["get_items", "add_items", "pop_item", "clear_session"])
+async def test_a_session_gets_the_context_in_all_methods_or_in_none(run: Run, method: str) -> None:
+    given: list[Any] = []
+
+    class Halves(MemorySession):
+        """Declares the parameter in one method, so that it cannot keep conversations apart."""
+
+    async def declared(self: Any, *args: Any, wrapper: Any = None) -> Any:
+        given.append(wrapper)
+        return await getattr(MemorySession, method)(self, *args)
+
+    setattr(Halves, method, declared)
+    await run(Agent("a", model=model("hello")), "hi", session=Halves("s"), context={"user": "ann"})
+    assert set(given) <= {None}

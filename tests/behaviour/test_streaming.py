@@ -300,3 +300,14 @@ async def test_many_deltas_and_many_streams(world: World) -> None:
         raw = [event.data for event in events if event.type == "raw_response_event"]
         assert "".join(each.delta for each in raw if each.type == "response.output_text.delta") == text
         assert stream.final_output == text
+
+
+async def test_a_run_that_is_cancelled_has_no_more_events(world: World) -> None:
+    agent = Agent("a", model=model([call("free", "c1")], "done"), tools=[world.tool("free")])
+    result = Runner.run_streamed(agent, "go")
+    read: list[str] = []
+    async for event in result.stream_events():
+        read.append(event.type)
+        if len(read) == 2:
+            result.cancel()
+    assert (len(read), world.done, result.is_complete, result.final_output) == (2, [], True, None)

@@ -201,7 +201,7 @@ async def test_a_handler_at_resume_sees_the_tool_that_ran(world: World, run: Run
     result = await run(agent, "go", max_turns=1)
     handlers = {"max_turns": lambda data: f"{len(data.run_data.new_items)} items"}
     result = await run(agent, await approved(result, agent), error_handlers=handlers)
-    assert (result.final_output, world.done) == ("2 items", ["ask(0)"])
+    assert (result.final_output, world.done) == ("3 items", ["ask(0)"])
 
 
 @pytest.mark.parametrize("limit", [-1, 1.5, True, "3"])

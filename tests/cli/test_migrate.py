@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from keyturn.cli.main import main
+from keyturn.cli.migrating.deferred_imports import rewrite_deferred
 from keyturn.cli.migrating.differences import (
     ASKS,
     CALLABLE,
@@ -18,8 +19,11 @@ from keyturn.cli.migrating.differences import (
     GONE,
     LABEL,
     NAMES,
+    NEW_ITEMS,
     ONCE,
+    OWN_SERVER,
     SIGNED,
+    SPANS,
     TRACES,
     UNLISTED,
     differences,
@@ -234,3 +238,61 @@ def test_without_its_package_it_says_so(project: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "pip install 'keyturn[migrate]'" in done.stderr
+
+
+# A program, what becomes of it, and what is noted.
+OTHERS = {
+    "names": (
+        "from pydantic_ai import Agent, RunContext as C\n",
+        "from keyturn.deferred import Agent, RunContext as C\n",
+        [],
+    ),
+    "a path": ("from pydantic_ai.tools import RunContext\n", "from keyturn.deferred import RunContext\n", []),
+    "deep": ("from pydantic_deep.agent import create_deep_agent\n", "from keyturn.deep import create_deep_agent\n", []),
+    "a plain import": ("import pydantic_ai\n", "import pydantic_ai\n", ["left as it is"]),
+    "of the program's own": ("from .pydantic_ai import Agent\n", "from .pydantic_ai import Agent\n", []),
+    "a name that is absent": (
+        "from pydantic_ai.models.test import TestModel\n",
+        "from keyturn.deferred import TestModel\n",
+        ["ScriptedModel"],
+    ),
+    "an option": (
+        "from pydantic_ai import Agent\na = Agent(retries=2)\n",
+        "from keyturn.deferred import Agent\na = Agent(retries=2)\n",
+        ["raise ModelRetry"],
+    ),
+    "a method": (
+        "from pydantic_ai import Agent\nx = Agent().iter('go')\n",
+        "from keyturn.deferred import Agent\nx = Agent().iter('go')\n",
+        ["run_stream_events"],
+    ),
+}
+
+
+@each("name", OTHERS)
+def test_imports_of_pydantic_ai_and_pydantic_deep(name: str) -> None:
+    before, after, noted = OTHERS[name]
+    text, notes = rewrite_deferred(before.encode())
+    assert text.decode() == after
+    assert len(notes) == len(noted)
+    assert all(part in note.text for part, note in zip(noted, notes, strict=True))
+    assert rewrite_deferred(text)[0] == text, "again, nothing changes"
+
+
+def test_own_servers_spans_and_new_items_are_noted() -> None:
+    source = (
+        b"from agents.mcp import MCPServer\nfrom agents.tracing import TracingProcessor\n"
+        b"class Mine(MCPServer): ...\nclass Spans(TracingProcessor): ...\nfor item in result.new_items: ...\n"
+    )
+    made = rewrite(source)
+    noted = [(note.line, note.text) for note in differences(made.module, made.imported)]
+    assert noted == [(3, OWN_SERVER), (4, SPANS), (5, NEW_ITEMS)]
+
+
+def test_a_program_of_two_sdks_is_rewritten_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "app.py"
+    program.write_text("from agents import Runner\nfrom pydantic_ai import Agent\n")
+    (tmp_path / "requirements.txt").write_text("pydantic-ai-slim==2\n")
+    assert main(["migrate", "--write", str(tmp_path)]) == 0
+    assert program.read_text() == "from keyturn import Runner\nfrom keyturn.deferred import Agent\n"
+    assert "the requirement pydantic-ai-slim becomes keyturn" in capsys.readouterr().out

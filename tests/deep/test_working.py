@@ -162,3 +162,38 @@ async def test_a_path_out_of_the_backend_asks_nobody_and_reads_nothing(play: Pla
     assert (await play(create_deep_agent(scripted, interrupt_on={"write_file": True}), deps=deps)).output == "Done."
     assert all("refused" in text for text in told(scripted))
     assert deps.files == {}
+
+
+@pytest.mark.parametrize("include", [None, True, False])
+async def test_a_backend_of_the_deps_that_runs_commands_brings_execute_which_asks(
+    play: Play, tmp_path: Path, include: bool | None
+) -> None:
+    for backend, runs_here in ((SandboxBackend(tmp_path), True), (StateBackend(), False)):
+        scripted = model("Done.")
+        agent = create_deep_agent(scripted, include_execute=include)
+        await play(agent, deps=DeepAgentDeps(backend=backend))
+        names = {tool.name for tool in scripted.calls[0].tools}
+        assert ("execute" in names) is (runs_here if include is None else include)
+    if include is not False:
+        scripted = model(runs("ls"), "Done.")
+        paused = await play(create_deep_agent(scripted), deps=DeepAgentDeps(backend=SandboxBackend(tmp_path)))
+        assert [call.tool_name for call in paused.output.approvals] == ["execute"]
+
+
+async def test_a_tool_of_the_callers_own_is_not_hidden_by_execute(play: Play, tmp_path: Path) -> None:
+    def execute(command: str) -> str:
+        """Run it elsewhere."""
+        return f"ran {command}"
+
+    scripted = model(runs("ls"), "Done.")
+    agent = create_deep_agent(scripted, tools=[execute], interrupt_on={"execute": False})
+    await play(agent, deps=DeepAgentDeps(backend=SandboxBackend(tmp_path)))
+    assert told(scripted) == ["ran ls"]
+
+
+async def test_skills_can_be_left_out(play: Play, tmp_path: Path) -> None:
+    skill(tmp_path, "csv")
+    scripted = model("Done.")
+    await play(create_deep_agent(scripted, skills=[tmp_path], include_skills=False))
+    assert "csv" not in str(scripted.calls[0].system_instructions)
+    assert not [tool.name for tool in scripted.calls[0].tools if "skill" in tool.name]

@@ -19,7 +19,7 @@ from keyturn import (
     output_guardrail,
 )
 from keyturn.audit.checker import check
-from keyturn.core.errors import KeyturnError
+from keyturn.core.errors import KeyturnError, NotPending
 from keyturn.core.usage import Usage
 from keyturn.realtime import RealtimeAgent, RealtimeModelListener, RealtimeRunner, event_buffer
 from keyturn.realtime import model_events as me
@@ -339,6 +339,18 @@ async def test_a_gate_in_the_middle_of_a_response_lets_a_person_decide_meanwhile
         assert await server.answered("c1") == "refunded A1"
         await told.until("agent_end", 2)
         assert server.errors == []
+
+
+async def test_without_async_tool_calls_an_approval_returns_when_the_result_was_sent() -> None:
+    model = OwnModel()
+    config: Any = {"async_tool_calls": False}
+    async with talking_to(model, support(refund), config=config) as (session, told):
+        await model.calls("refund", '{"order": "A1"}', "c1")
+        await told.until("tool_approval_required")
+        with pytest.raises(NotPending):
+            await session.approve_tool_call("c2")
+        await session.approve_tool_call("c1")
+        assert ("c1", "refunded A1") in model.outputs()
 
 
 async def test_who_listens_to_a_session_edits_copies_and_not_the_record() -> None:

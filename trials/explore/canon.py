@@ -40,6 +40,7 @@ _LEFT_OUT: dict[type[Any], dict[str, str]] = {
         "grants": "by hand",
         "reviews": "by hand",
         "spent": "is of quotas, which no cast has",
+        "started": "counts starts, for limits that no cast has",
     },
     Frame: {
         "items": "is the conversation, by which nothing is judged",

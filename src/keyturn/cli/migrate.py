@@ -1,4 +1,6 @@
-"""The command `keyturn migrate PATH` rewrites imports of openai-agents, and lists what differs on purpose.
+"""The command `keyturn migrate PATH` rewrites imports of three SDKs, and lists what differs on purpose.
+
+They are openai-agents, Pydantic AI and pydantic-deep.
 
 It shows the changes first, and writes them with `--write`, or after a yes at a terminal. What it lists is printed to
 stdout like the changes; what could not be read or written goes to stderr, and the other files are done all the same.
@@ -12,7 +14,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..render.escape import escape
 from .migrating.files import NotWritten, Source, own_module, programs, read, write
@@ -21,7 +23,7 @@ from .printing import print_labelled, print_row
 _NAME = "keyturn migrate"
 _NO_PACKAGE = "this command needs the package 'libcst': pip install 'keyturn[migrate]'"
 _MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "Pipfile", "requirements*.txt", "requirements*.in")
-_PACKAGE = re.compile(r"\bopenai[-_]agents\b")
+_PACKAGE = re.compile(r"\b(openai[-_]agents|pydantic[-_]ai(?:[-_]slim)?|pydantic[-_]deep)\b")
 _IMPORTS = re.compile(rb"^\s*(?:from|import)\s+agents\b", re.MULTILINE)
 
 
@@ -93,8 +95,9 @@ def _look_at(path: Path, found: Findings) -> None:
             found.refuse(each, f"{error.strerror}")
     for manifest in _manifests(root):
         for number, line in enumerate(manifest.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-            if _PACKAGE.search(line):
-                found.note("the requirement openai-agents becomes keyturn; change it by hand", f"{manifest}:{number}")
+            if named := _PACKAGE.search(line):
+                text = f"the requirement {named[1].replace('_', '-')} becomes keyturn; change it by hand"
+                found.note(text, f"{manifest}:{number}")
 
 
 def _manifests(root: Path) -> Iterator[Path]:
@@ -104,28 +107,38 @@ def _manifests(root: Path) -> Iterator[Path]:
 
 
 def _look_into(path: Path, root: Path, found: Findings) -> None:
-    from .migrating.differences import differences
-    from .migrating.imports import Unreadable, rewrite
+    from .migrating.deferred_imports import rewrite_deferred, touches
+    from .migrating.imports import Unreadable
 
     source = read(path)
-    if b"agents" not in source.text:
-        return
-    own = own_module(path.absolute(), root.absolute())
-    if own is not None:
-        if _IMPORTS.search(source.text):
-            found.note(f"not touched: `agents` is this program's own module, {own}", str(path))
-        return
+    text, notes = source.text, list[Any]()
     try:
-        made = rewrite(source.text, exports=path.name == "__init__.py")
+        if b"agents" in text:
+            text, notes = _agents(source, root, found)
+        if touches(text):
+            text, more = rewrite_deferred(text)
+            notes = sorted({*notes, *more})
     except Unreadable as error:
         found.refuse(path, f"not touched: {error}")
         return
-    if not made.imported:
-        return
-    for note in differences(made.module, made.imported):
+    for note in notes:
         found.note(note.text, f"{path}:{note.line}")
-    if made.text != source.text:
-        found.changes.append(Change(source, made.text))
+    if text != source.text:
+        found.changes.append(Change(source, text))
+
+
+def _agents(source: Source, root: Path, found: Findings) -> tuple[bytes, list[Any]]:
+    """Return a program with its imports of openai-agents rewritten, and the notes on it."""
+    from .migrating.differences import differences
+    from .migrating.imports import rewrite
+
+    own = own_module(source.path.absolute(), root.absolute())
+    if own is not None:
+        if _IMPORTS.search(source.text):
+            found.note(f"not touched: `agents` is this program's own module, {own}", str(source.path))
+        return source.text, []
+    made = rewrite(source.text, exports=source.path.name == "__init__.py")
+    return made.text, differences(made.module, made.imported) if made.imported else []
 
 
 def _show(change: Change) -> None:

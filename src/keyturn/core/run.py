@@ -1,7 +1,6 @@
 """The state of a run: its frames, its live calls, its grants.
 
-Data only; `evolve.py` is what changes it. Live calls are kept in groups by what the world owes them and
-dropped once their turn is over, so that what is open is what costs.
+Data only; `evolve.py` changes it. Live calls are kept in groups by what the world owes them, until their turn is over.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ No price is known here: lists of prices go stale and still look true. A cost tha
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -166,9 +166,11 @@ class RequestUsage:
         return None if price is None else price.of(_counts(self))
 
 
-@dataclass
+@dataclass(init=False)
 class Usage:
     """Counts what a run has used so far, over pauses and nested agents.
+
+    `request_usage_entries` are the same counts, request by request.
 
     >>> total = Usage(requests=1, input_tokens=10, total_tokens=10)
     >>> total.add(Usage(requests=1, output_tokens=5, total_tokens=5)); total.total_tokens
@@ -182,6 +184,26 @@ class Usage:
     output_tokens_details: TokenDetails = field(default_factory=TokenDetails)
     total_tokens: int = 0
     replies: list[Reply] = field(default_factory=list[Reply], repr=False, compare=False)
+
+    def __init__(
+        self,
+        requests: int = 0,
+        input_tokens: int = 0,
+        input_tokens_details: TokenDetails | None = None,
+        output_tokens: int = 0,
+        output_tokens_details: TokenDetails | None = None,
+        total_tokens: int = 0,
+        replies: list[Reply] | None = None,
+        request_usage_entries: Iterable[RequestUsage] = (),
+    ) -> None:
+        self.requests = requests
+        self.input_tokens = input_tokens
+        self.input_tokens_details = TokenDetails() if input_tokens_details is None else input_tokens_details
+        self.output_tokens = output_tokens
+        self.output_tokens_details = TokenDetails() if output_tokens_details is None else output_tokens_details
+        self.total_tokens = total_tokens
+        self.replies = [] if replies is None else replies
+        self.replies += [(entry.model, _counts(entry)) for entry in request_usage_entries]
 
     @property
     def request_usage_entries(self) -> list[RequestUsage]:

@@ -18,7 +18,7 @@ from ..tools.base import Tool
 from .compaction import Compaction
 from .deps import DeepAgentDeps, deps_of
 from .interrupts import Interrupts, unknown_names
-from .toolset import backend_tools
+from .toolset import EXECUTE, backend_tools
 
 
 @dataclass
@@ -111,10 +111,14 @@ class DeepCore(Agent[TContext], Generic[TContext]):
 
 
 class BackendTools:
-    """Brings the tools of a run's backend to its agent, as a server brings its own."""
+    """Brings the tools of a run's backend to its agent, as a server brings its own.
 
-    def __init__(self, offered: frozenset[str]) -> None:
+    With `where_it_runs`, `execute` is among them where the backend of the run has a shell.
+    """
+
+    def __init__(self, offered: frozenset[str], *, where_it_runs: bool) -> None:
         self.offered = offered
+        self._where_it_runs = where_it_runs
 
     def known_tools(self, agent: Any) -> list[Tool]:
         """Return the tools of the agent's own backend, for the lint of rules: those of a run's may be others."""
@@ -126,7 +130,10 @@ class BackendTools:
             raise UserError("these tools belong to a deep agent, whose interrupt_on says which of them ask")
         deps = deps_of(context, agent.backend)
         assert deps.backend is not None
-        return [tool for tool in backend_tools(deps.backend) if tool.name in self.offered]
+        own = {tool.name for tool in agent.tools}
+        runs = self._where_it_runs and deps.backend.shell is not None and EXECUTE not in own
+        names = self.offered | {EXECUTE} if runs else self.offered
+        return [tool for tool in backend_tools(deps.backend) if tool.name in names]
 
 
 def _servers_of(agent: Agent[Any]) -> list[Any]:

@@ -11,6 +11,7 @@ from ..agents.agent import Agent
 from ..agents.hooks import RunHooks
 from ..agents.limits import UsageLimits
 from ..core.errors import UserError
+from ..deferred.absent import unexpected
 from ..deferred.requests import DeferredHandler
 from ..deferred.tool import as_tool
 from ..models.base import ModelSettings
@@ -70,12 +71,14 @@ class DeepOptions(TypedDict, total=False):
     include_todo: bool  # whether it has write_todos
     include_filesystem: bool  # whether it has the tools for files
     include_execute: bool | None  # whether it has execute; by default where that can run, or interrupt_on names it
+    include_skills: bool  # whether it is told of its skills and can read them
     include_subagents: bool  # whether it has task
     include_general_purpose: bool  # whether there is a subagent for any task
     max_depth: int  # how deep subagents may have subagents
     max_subagent_turns: int  # how many turns a subagent has for one task
 
 
+_PARAMETERS = ("model", "instructions", "tools", "interrupt_on", "backend", "subagents", "skills", "memory")
 _OPTIONS: dict[str, Any] = {
     "name": "deep-agent",
     "output_type": str,
@@ -90,6 +93,7 @@ _OPTIONS: dict[str, Any] = {
     "include_todo": True,
     "include_filesystem": True,
     "include_execute": None,
+    "include_skills": True,
     "include_subagents": True,
     "include_general_purpose": True,
     "max_depth": 1,
@@ -101,7 +105,7 @@ def options_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return all options, or raise `TypeError` for one that there is not."""
     for name, value in given.items():
         if name not in _OPTIONS:
-            raise TypeError(f"create_deep_agent() got an unexpected keyword argument {name!r}")
+            raise TypeError(unexpected("create_deep_agent", name, (*_PARAMETERS, *_OPTIONS)))
         if name.startswith("include_") and not isinstance(value, bool | None):
             raise UserError(f"{name} must be True or False, not {value!r}")
     return {**_OPTIONS, **given}
@@ -124,9 +128,14 @@ class DeepPlan:
     depth: int
     max_turns: int
     todo: bool
+    execute: bool | None
     tools: list[Any] = field(default_factory=list[Any])
     family: Family = field(default_factory=Family)
     made: dict[tuple[Interrupts, int], _Subagents] = field(default_factory=dict[tuple[Interrupts, int], "_Subagents"])
+
+    def backend_tools(self) -> list[BackendTools]:
+        """Return what brings the tools for the files, where the agent has them."""
+        return [BackendTools(self.offered, where_it_runs=self.execute is None)] if self.offered else []
 
     def core(self, name: str, instructions: Any, tools: Sequence[Any]) -> DeepCore[Any]:
         """Make the main agent, with the subagents below it, and refuse rules that name no tool."""
@@ -171,12 +180,13 @@ def plan_of(
         model,
         list(given["mcp_servers"] or ()),
         _specs(subagents or (), general=given["include_general_purpose"]),
-        found_skills(skills or ()),
+        found_skills(skills or ()) if given["include_skills"] else {},
         remembered,
         _compaction(given["compaction"]),
         _whole("max_depth", given["max_depth"], _DEEPEST) if given["include_subagents"] else 0,
         _whole("max_subagent_turns", given["max_subagent_turns"], _MOST_TURNS),
         given["include_todo"],
+        given["include_execute"],
     )
 
 
@@ -205,7 +215,7 @@ def _core(plan: DeepPlan, name: str, instructions: Any, place: tuple[Interrupts,
             *(skill_tools(plan.skills) if plan.skills else []),
             *([TaskTool(below)] if below else []),
         ],
-        mcp_servers=[*plan.mcp_servers, *([BackendTools(plan.offered)] if plan.offered else [])],
+        mcp_servers=[*plan.mcp_servers, *plan.backend_tools()],
         interrupts=interrupts,
         backend=plan.backend,
         deps_type=plan.deps_type,

@@ -25,6 +25,7 @@ from ..models.base import Model, ModelSettings
 from ..policies.base import PolicyLike
 from ..tools.base import ToolLike
 from ..tools.context import TContext
+from .absent import advice, without
 from .declaring import DeclaresTools, Function
 from .instructions import Instructions
 from .output import answer_type
@@ -54,6 +55,7 @@ class Agent(DeclaresTools, Generic[TContext, OutputT]):
 
     takes_context = True
 
+    @without("Agent")
     def __init__(
         self,
         model: str | Model | None = None,
@@ -85,6 +87,10 @@ class Agent(DeclaresTools, Generic[TContext, OutputT]):
         self._toolsets = list(toolsets)
         answer_type(output_type)
         self.core_agent()
+
+    def __getattr__(self, name: str) -> Any:
+        remedy = "" if name.startswith("_") else advice(name, dir(type(self)))
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}" + (f": {remedy}" if remedy else ""))
 
     # ------------------------------------------------------------------------------------------------ declaring
 

@@ -67,7 +67,7 @@ def decide(state: RunState[Any], results: DeferredToolResults, note: str | None 
         state.answer(items[label], output_of(value), note=note)
     for label, became in results.in_doubt.items():
         if isinstance(became, ToolReturn):
-            state.resolve(items[label], "ran", became.return_value, note=note)
+            state.resolve(items[label], "ran", became.told(), note=note)
         else:
             state.resolve(items[label], became, note=note)
 

@@ -5,10 +5,12 @@ Data only: what is answered here becomes a decision in `deciding.py`, and the ga
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
+from ..agents.output import dump
 from ..core.errors import NotPending, UserError
 from ..core.preview import Preview
 from ..tools.base import Asking, NeedsInput, ToolProblem
@@ -65,15 +67,29 @@ class ToolDenied:
 
 @dataclass
 class ToolReturn:
-    """Holds the result of an external call: the model reads `return_value`; `metadata` is for the program alone.
+    """Holds the result of a call: the model reads `return_value`, and after it `content`: a text, or a list of parts.
+
+    `metadata` is for the program alone: the model does not read it.
 
     >>> ToolReturn({"rows": 3}).return_value
     {'rows': 3}
+    >>> ToolReturn({"rows": 3}, content=["The newest is of today."]).told()
+    [{'type': 'text', 'text': '{"rows": 3}'}, {'type': 'text', 'text': 'The newest is of today.'}]
     """
 
     return_value: Any
     metadata: Any = None
     kind: Literal["tool-return"] = "tool-return"
+    content: str | Sequence[Any] | None = field(default=None, kw_only=True)
+
+    def told(self) -> Any:
+        """Return what the model reads, as a tool would return it."""
+        if self.content is None:
+            return self.return_value
+        more: list[Any] = [self.content] if isinstance(self.content, str | Mapping) else list(self.content)
+        value = self.return_value
+        text = value if isinstance(value, str) else json.dumps(dump(value), ensure_ascii=False, default=str)
+        return [{"type": "text", "text": each} if isinstance(each, str) else each for each in (text, *more)]
 
 
 class ModelRetry(ToolProblem):
@@ -280,7 +296,7 @@ def _approves(said: object) -> bool:
 def output_of(value: Any) -> Any:
     """Return what the model reads of the result of an external call."""
     if isinstance(value, ToolReturn):
-        return value.return_value
+        return value.told()
     if isinstance(value, ModelRetry):
         return value.message
     if isinstance(value, RetryPromptPart):

@@ -80,7 +80,7 @@ class Tool(FunctionTool):
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
         """Return the call's result as the model reads it; data is JSON, and metadata is not for the model."""
         if isinstance(value, ToolReturn):
-            value = value.return_value
+            value = value.told()
         if isinstance(value, dict | list | tuple) or hasattr(value, "model_dump") or is_dataclass(value):
             told = rendered(value)
             if isinstance(told, str):

@@ -25,7 +25,7 @@ from .states.state import RunState
 from .views.decisions_by_label import decision_on
 from .views.invocation import AgentToolInvocation
 from .views.items import AddedInputItem, MCPApprovalResponseItem, RunItem, ToolApprovalItem, ToolCallOutputItem
-from .views.projection import Projection, requests_of, results_of
+from .views.projection import Projection, by_person, requests_of, results_of
 
 T = TypeVar("T")
 _WAITING = "not executed: it still waits for a decision"
@@ -133,13 +133,18 @@ class RunResult:
     def _read(self) -> tuple[Projection, list[RunItem]]:
         projection = Projection(self._live, self._graph, self._frame)
         items: list[RunItem] = []
-        for step in self._live.log.steps[: self._position]:
+        steps = self._live.log.steps[: self._position]
+        if any(by_person(event) for step in steps for event in step.events):
+            projection.before = new_run()
+        for step in steps:
             items += projection.feed(step)
+            if projection.before is not None:
+                fold(projection.before, [step])
         return projection, items
 
     @property
     def new_items(self) -> list[RunItem]:
-        """Return everything the run produced, the waiting calls last."""
+        """Return everything the run produced: requests that people decided in their place, those that wait last."""
         made: list[RunItem] = [item for item in self._read[1] if not isinstance(item, AddedInputItem)]
         return [*in_order(made), *self.interruptions]
 
@@ -198,7 +203,8 @@ class RunResult:
 
     def conversation(self) -> list[Item]:
         """Return the conversation as it is recorded: calls that still wait have no result."""
-        return [*input_items(self.input), *(item.to_input_item() for item in in_order(self._read[1]))]
+        read = (item for item in in_order(self._read[1]) if not isinstance(item, ToolApprovalItem))
+        return [*input_items(self.input), *(item.to_input_item() for item in read)]
 
     def _seen(self) -> list[Item]:
         """Return what the agent at work sees of this run's conversation, and the results that its calls have."""
@@ -230,6 +236,9 @@ def in_order(items: list[RunItem]) -> list[RunItem]:
     for item in items:
         if isinstance(item, ToolCallOutputItem | MCPApprovalResponseItem):
             outputs.append(item)
+            continue
+        if isinstance(item, ToolApprovalItem):  # it was decided before its result
+            ordered.append(item)
             continue
         if outputs:
             ordered += sorted(outputs, key=lambda one: rank.get(one.call_id, 0))

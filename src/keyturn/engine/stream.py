@@ -64,6 +64,8 @@ class RunResultStreaming:
         self.run_loop_task.add_done_callback(lambda _task: self._end())
 
     def _put(self, event: StreamEvent) -> None:
+        if "cancelled" in self._play.drive.stops:  # its reader wants no more of it
+            return
         self._queue.append(event)
         self._signal()
 
@@ -145,11 +147,15 @@ class RunResultStreaming:
         return self._ended_at
 
     def cancel(self, mode: Literal["immediate", "after_turn"] = "immediate") -> None:
-        """Stop: at once, when what was in flight is in doubt, or before the next model call."""
+        """Stop: at once, when what was in flight is in doubt, or before the next model call.
+
+        A run that is stopped at once has no more events: those that were not read yet are dropped, its result has all.
+        """
         if mode == "after_turn":
             self._play.drive.stops.add("after_turn")
         else:
             self._play.drive.stops.add("cancelled")
+            self._queue.clear()
             self.run_loop_task.cancel()
 
     @property

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from typing import Any
 
+from .._lazy import lazy_names
 from .base import ModelProvider
+
+_PLACE = "default_models"
+_DEFAULTS = ("get_default_model", "get_default_model_settings", "gpt_5_reasoning_settings_required", "is_gpt_5_default")
+_known, __dir__ = lazy_names(globals(), dict.fromkeys(_DEFAULTS, _PLACE))
+
+
+def __getattr__(name: str) -> Any:
+    if name == _PLACE:
+        return import_module(f".{_PLACE}", __name__)
+    return _known(name)
 
 
 @cache

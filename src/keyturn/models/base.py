@@ -110,6 +110,15 @@ class ModelSettings:
             given["extra_args"] = {**self.extra_args, **given["extra_args"]}
         return replace(self, **given) if given else self
 
+    def to_json_dict(self) -> dict[str, Any]:
+        """Return every setting as plain JSON data; what is not set is None.
+
+        >>> ModelSettings(temperature=0.2).to_json_dict()["temperature"]
+        0.2
+        """
+        plain: dict[str, Any] = import_module("pydantic_core").to_jsonable_python(vars(self))
+        return plain
+
 
 @dataclass(slots=True)
 class ModelRequest:
@@ -131,6 +140,7 @@ class ModelRequest:
     previous_response_id: str | None = None
     conversation_id: str | None = None
     prompt: Any = None
+    streamed: bool = False
 
 
 class ModelTracing(enum.Enum):

@@ -65,6 +65,15 @@ class Connections:
         if self._delivering is not None:
             self.delivery.rouse()
 
+    async def delivered(self) -> None:
+        """Wait until the connection has everything that the log has; return at once where there is none."""
+        delivering = self._delivering
+        if delivering is None or delivering.done():
+            return
+        idle = asyncio.ensure_future(self.delivery.idle())
+        await asyncio.wait({idle, delivering}, return_when=asyncio.FIRST_COMPLETED)
+        idle.cancel()
+
     async def open(self) -> None:
         """Open a connection, tell it the conversation so far, and deliver to it from then on."""
         async with self._opening:

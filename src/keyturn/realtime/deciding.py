@@ -31,6 +31,10 @@ class SessionDecisions(abc.ABC):
         """Return the calls that wait for somebody."""
 
     @abc.abstractmethod
+    async def _carried_out(self, call: str) -> None:
+        """Where calls are awaited (`async_tool_calls=False`), wait until a decided call's result was sent."""
+
+    @abc.abstractmethod
     def opened(self) -> AttendedExecution:
         """Return the execution of the run; raise where the session is not open."""
 
@@ -122,3 +126,4 @@ class SessionDecisions(abc.ABC):
         drive = self.opened().drive
         await deliver(drive, [made.decision], cm.Deliver([made.decision], grants))
         drive.rouse()
+        await self._carried_out(made.decision.call)

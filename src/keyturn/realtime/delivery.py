@@ -75,6 +75,7 @@ class Delivery:
         # Calls that the connection was told of when it was opened.
         self._replayed: dict[str, Before] = {}
         self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
         #: Ids of items and calls that came from the connection itself.
         self.own: set[str] = set()
         #: Ids of calls of the provider's own that were asked about on the connection.
@@ -93,6 +94,7 @@ class Delivery:
 
     def rouse(self) -> None:
         """Look again at what there is to deliver."""
+        self._idle.clear()
         self._wake.set()
 
     async def open(self) -> None:
@@ -118,7 +120,13 @@ class Delivery:
             self._wake.clear()
             await self._deliver()
             await self._tell_of_waiting()
+            if not self._wake.is_set():
+                self._idle.set()
             await self._wake.wait()
+
+    async def idle(self) -> None:
+        """Wait until everything that the log has was sent."""
+        await self._idle.wait()
 
     def _items(self) -> list[Item]:
         frame = self._session.run().frames.get(ROOT)

@@ -1,8 +1,7 @@
 """A realtime session: a run whose model is talked to, while its calls wait for people.
 
-The session holds the run for as long as it lasts. What the model calls goes through the loop, the gate and the journal
-of every run, so that what waits is decided here, in an inbox, or by whoever else may. A connection can be lost and
-made again; the run's log is what counts.
+The session holds the run. What the model calls goes through the loop, the gate and the journal of every run, so that it
+is decided here or in an inbox. A connection can be lost and made again; the log stays.
 """
 
 from __future__ import annotations
@@ -44,6 +43,7 @@ from .model_inputs import (
 from .output_guards import OutputGuards
 from .recording import NotTaken, Recorder
 from .session_events import RealtimeError, RealtimeEventInfo, RealtimeGuardrailTripped, RealtimeSessionEvent
+from .settling import Settling
 from .telling import Telling
 
 _DEBOUNCE = 100
@@ -65,13 +65,12 @@ class RealtimeSession(SessionDecisions):
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._driver: asyncio.Task[Any] | None = None
         self._recording: asyncio.Task[None] | None = None
-        self._stepped = asyncio.Event()
+        self._settling = Settling(lambda: self._run, self._works)
         self._entered = False
         # Whether somebody closes it, and whether that is done.
         self._closed = False
         self._over = asyncio.Event()
-        # Whether its model is talked to no more, since the run ended or is over its limits.
-        self._silenced = False
+        self._silenced = False  # whether its model is not talked to, since the run ended or is over its limits
 
     # Its beginning ------------------------------------------------------------------------------------------------
 
@@ -226,8 +225,7 @@ class RealtimeSession(SessionDecisions):
         return agent, [*agent.output_guardrails, *self._config.get("output_guardrails", [])]
 
     def _do(self, work: Any) -> asyncio.Task[Any]:
-        task: asyncio.Task[Any] = asyncio.ensure_future(work)
-        self._tasks[task] = None
+        self._tasks[task := asyncio.ensure_future(work)] = None
         task.add_done_callback(self._tasks.pop)
         return task
 
@@ -235,7 +233,7 @@ class RealtimeSession(SessionDecisions):
         """End the events where the run ended, or can go on no more; nobody pays for a model that talks on."""
         error = None if task.cancelled() else task.exception()
         self._events.close(error)
-        self._stepped.set()
+        self._settling.stepped()
         if not self._closed:
             self._hang_up()
             if self._driver is not None and not self._driver.done():
@@ -252,7 +250,7 @@ class RealtimeSession(SessionDecisions):
         if not self._opened.may_talk():
             self._hang_up()
         self._connections.rouse()
-        self._stepped.set()
+        self._settling.stepped()
 
     # What its model does ------------------------------------------------------------------------------------------
 
@@ -265,10 +263,12 @@ class RealtimeSession(SessionDecisions):
             return
         recorded = await self._recorder.call(event, under)
         if not self._config.get("async_tool_calls", True):
-            for call in await asyncio.shield(recorded):
-                while self._works() and call in self._run.calls and call not in self._run.groups["wait"]:
-                    self._stepped.clear()
-                    await self._stepped.wait()
+            await self._settling.settled(await asyncio.shield(recorded))
+
+    async def _carried_out(self, call: str) -> None:
+        if not self._config.get("async_tool_calls", True):
+            await self._settling.settled([call])
+            await self._connections.delivered()
 
     def _works(self) -> bool:
         return not self._closed and self._driver is not None and not self._driver.done()
@@ -374,7 +374,7 @@ class RealtimeSession(SessionDecisions):
 
     async def _close(self, driver: asyncio.Task[Any], end: bool | None) -> None:
         self._model.remove_listener(self._hearing)
-        self._stepped.set()
+        self._settling.stepped()
         self._connections.close()
         self._guards.close()
         seconds = self._config.get("close_timeout", CLOSE)

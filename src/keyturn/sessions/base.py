@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from ..core.errors import UserError
 from ..core.items import Item
@@ -47,8 +47,8 @@ class SessionSettings:
 class Session(Protocol):
     """Stores a conversation; any class of yours with these methods will do.
 
-    A method that declares a parameter `wrapper` is given the `RunContextWrapper` of the run, so that one object can
-    keep a conversation for each of your users. A `session_settings` of yours holds where a run has none.
+    A session whose methods all declare a parameter `wrapper` is given the `RunContextWrapper` of the run, so that one
+    object can keep a conversation for each of your users. A `session_settings` of yours holds where a run has none.
 
     >>> class Forgetful:
     ...     session_id = "nobody"
@@ -115,12 +115,25 @@ def called(method: Callable[..., Awaitable[Any]], wrapper: Any, **given: Any) ->
     >>> asyncio.run(called(add_items, "the context", items=[]))
     ('the context', [])
     """
-    declared = _parameters(getattr(method, "__func__", method))
+    function = getattr(method, "__func__", method)
+    declared = _parameters(function)
     by_name = {name: value for name, value in given.items() if name in declared}
     unnamed = [value for name, value in given.items() if name not in declared]
-    if "wrapper" in declared:
+    if "wrapper" in declared and _knows_wrapper(cast("type", type(getattr(method, "__self__", None))), function):
         by_name["wrapper"] = wrapper
     return method(*unnamed, **by_name)
+
+
+@lru_cache(maxsize=256)
+def _knows_wrapper(session: type, function: Callable[..., Any]) -> bool:
+    """Return whether a session takes the context in all its methods: with some of them it could not keep users apart.
+
+    A parameter of that name that has no default in one method alone is given all the same, since the call needs it.
+    """
+    methods = [getattr(session, name, None) for name in ("get_items", "add_items", "pop_item", "clear_session")]
+    if all(method is None or "wrapper" in _parameters(method) for method in methods):
+        return True
+    return inspect.signature(function).parameters["wrapper"].default is inspect.Parameter.empty
 
 
 @lru_cache(maxsize=256)

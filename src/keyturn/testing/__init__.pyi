@@ -5,6 +5,7 @@ from ..audit.checker import heads as heads
 from ..audit.report import Told as Told
 from ..models.base import ModelRequest as ModelRequest
 from ..models.reply_events import StreamEvent as StreamEvent
+from ..models.scripted.calls import ModelCall as ModelCall
 from ..models.scripted.items import assistant_message as assistant_message
 from ..models.scripted.items import function_call as function_call
 from ..models.scripted.items import last_user_text as last_user_text

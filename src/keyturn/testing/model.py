@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._missing import speaks
 from . import InvalidModelStep as InvalidModelStep
+from . import ModelCall as ModelCall
 from . import ModelScriptError as ModelScriptError
 from . import ModelStep as ModelStep
 from . import ScriptedModel as ScriptedModel

@@ -91,9 +91,20 @@ class Handover:
     input_filter: Callable[[Any], Any] | None = None
 
 
-@dataclass(frozen=True)
-class NeedsInput:
-    """Returned by a tool that cannot end before people answer something.
+class Asking(Exception):
+    """Raised in a tool, at any depth of it, in place of returning `needs`."""
+
+    needs: NeedsInput
+
+    @property
+    def message(self) -> str:
+        """Return what it says, as every error of ours does."""
+        return str(self)
+
+
+@dataclass(eq=False)
+class NeedsInput(Asking):
+    """Returned, or raised, by a tool that cannot end before people answer something.
 
     The call waits, for as long as it takes and across processes. Then `invoke` is called again, with
     `context.resumed`. `requests` says what is asked, `state` is what the tool goes on from, both as JSON.
@@ -111,21 +122,16 @@ class NeedsInput:
     wants: Wants = "answer"
 
     def __post_init__(self) -> None:
+        super().__init__("the call needs an answer of a person")
         if self.wants not in WANTS:
             raise UserError(f"wants of NeedsInput is one of {', '.join(WANTS)}, not {self.wants!r}")
         if self.state is not None and self.wants != "answer":
             raise UserError(f"state of NeedsInput is for a tool that goes on; with wants={self.wants!r} none does")
 
-
-class Asking(Exception):
-    """Raised in a tool, at any depth of it, in place of returning `needs`."""
-
-    needs: NeedsInput
-
     @property
-    def message(self) -> str:
-        """Return what it says, as every error of ours does."""
-        return str(self)
+    def needs(self) -> NeedsInput:  # pyright: ignore[reportIncompatibleVariableOverride]  # what is raised is the needs
+        """Return itself: what is raised is what would be returned."""
+        return self
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import asyncio
 import base64
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from ..core.digest import canonical
@@ -86,6 +86,8 @@ class Computer(abc.ABC):
 #: A computer whose methods are async: the same methods, since each may be either.
 AsyncComputer = Computer
 
+TComputer = TypeVar("TComputer")
+
 
 @dataclass
 class ComputerToolSafetyCheckData:
@@ -116,7 +118,7 @@ class _Seen(str):
         return made
 
 
-class ComputerTool(Tool):
+class ComputerTool(Tool, Generic[TComputer]):
     """Lets the model use a computer.
 
     Calls with safety checks ask; others do as `needs_approval` says.
@@ -141,7 +143,7 @@ class ComputerTool(Tool):
 
     def __init__(
         self,
-        computer: Any,
+        computer: TComputer,
         on_safety_check: OnSafetyCheck | None = None,
         needs_approval: NeedsApproval = False,
         *,
@@ -248,7 +250,7 @@ class ComputerTool(Tool):
     async def _screenshot(self) -> str:
         """Return a data URL of the screen, whichever way the computer gives it."""
         try:
-            taken = await answer_of(self.computer.screenshot)
+            taken = await answer_of(cast("Any", self.computer).screenshot)
             if isinstance(taken, bytes):
                 taken = base64.b64encode(taken).decode()
             if not isinstance(taken, str) or not taken:

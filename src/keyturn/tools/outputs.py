@@ -6,11 +6,13 @@ and what is too large is cut in plain sight. It must not know calls, runs or whi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
+from ..core.errors import UserError
 from ..core.items import Item
 from ..user_code import class_name, run_callback
 
@@ -20,8 +22,22 @@ MAX_DATA = 32 << 20
 Detail = Literal["low", "high", "auto"]
 
 
+class _Part:
+    """Gives the parts of a tool's output the two methods by which programs read them as data."""
+
+    def model_dump(self, *, exclude_none: bool = False, mode: str = "python") -> dict[str, Any]:
+        """Return the part as a plain dict, which is JSON data in either mode."""
+        if mode not in ("python", "json"):
+            raise UserError(f"mode of model_dump must be 'python' or 'json', not {mode!r}")
+        return {name: value for name, value in vars(self).items() if not (exclude_none and value is None)}
+
+    def model_dump_json(self, *, exclude_none: bool = False) -> str:
+        """Return the part as a JSON text."""
+        return json.dumps(self.model_dump(exclude_none=exclude_none), ensure_ascii=False, separators=(",", ":"))
+
+
 @dataclass
-class ToolOutputText:
+class ToolOutputText(_Part):
     """Holds a text part of a tool's output.
 
     >>> ToolOutputText(text="done").type
@@ -33,7 +49,7 @@ class ToolOutputText:
 
 
 @dataclass
-class ToolOutputImage:
+class ToolOutputImage(_Part):
     """Holds an image part of a tool's output, by URL (a data URL too) or by the provider's file id.
 
     >>> ToolOutputImage(image_url="https://example.com/cat.png", detail="low").detail
@@ -47,7 +63,7 @@ class ToolOutputImage:
 
 
 @dataclass
-class ToolOutputFileContent:
+class ToolOutputFileContent(_Part):
     """Holds a file part of a tool's output, by its data (base64), its URL or the provider's file id.
 
     >>> ToolOutputFileContent(file_data="aGk=", filename="hi.txt").filename

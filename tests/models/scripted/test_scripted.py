@@ -14,10 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keyturn import Agent, Runner
 from keyturn.core.errors import UserError
 from keyturn.models.base import ModelRequest, ModelResponse, ModelSettings, Usage
 from keyturn.models.scripted.model import (
     InvalidModelStep,
+    ModelCall,
     ModelScriptError,
     ModelStep,
     ScriptedModel,
@@ -259,7 +261,9 @@ async def test_calls_keep_what_was_asked() -> None:
     await model.get_response(*args, **kept)
     await streamed(model, "y")
     first, second = model.calls
-    assert first.input is given, "a request's list is its own: it is not copied again"
+    first.input[0]["content"] = "edited"
+    assert given == [{"role": "user", "content": "x"}], "a recorded call is a copy"
+    assert (first.streamed, second.streamed) == (False, True)
     assert (first.previous_response_id, first.conversation_id, first.prompt) == ("r0", "v", {"id": "p"})
     assert second.input == [{"role": "user", "content": "y"}]
 
@@ -533,3 +537,18 @@ def test_call_ids_are_counted() -> None:
     ids = [function_call("f").call_id for _ in range(5)]
     assert len(set(ids)) == len(ids)
     assert all(re.fullmatch(r"call_\d+", label) for label in ids)
+
+
+def test_errors_of_a_script_say_which_step_and_which_call() -> None:
+    with pytest.raises(InvalidModelStep) as invalid:
+        ScriptedModel(["fine", object()])
+    assert invalid.value.input_index == 1
+    with pytest.raises(UnexpectedModelCall) as unexpected:
+        Runner.run_sync(Agent("a", model=ScriptedModel([])), "hi")
+    assert (unexpected.value.call_index, type(unexpected.value.call)) == (0, ModelCall)
+
+
+def test_the_spans_of_model_calls_are_the_runs() -> None:
+    assert ScriptedModel(["hi"], emit_traces=True).remaining_steps == 1
+    with pytest.raises(InvalidModelStep, match="leave emit_traces out"):
+        ScriptedModel(["hi"], emit_traces=False)

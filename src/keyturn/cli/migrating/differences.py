@@ -37,6 +37,12 @@ MISSING_TOOL = (
 )
 TRACES = "nothing is sent to OpenAI's trace view until set_tracing_export_api_key is called"
 RETRIES = "without a policy, calls are tried again after overload, limits and dead connections"
+SPANS = "there are no spans for turns and tasks: an agent's span has its model calls and tools below it"
+OWN_SERVER = (
+    "a server of your own has prompts only if it overrides list_prompts; its calls pass the gate, with the terms that "
+    "its constructor was given"
+)
+NEW_ITEMS = "an item of a call that waits is not part of the model's input: leave ToolApprovalItem out of new_items"
 TYPED = "isinstance(item, {0}) is False of items, which are mappings: compare item.type, or ask raw_item.typed()"
 STRING = "a string names {0!r}; change it by hand if it is an import or a patch"
 
@@ -50,12 +56,14 @@ _METHODS = {
     "to_state": [ONCE],
     "approve": [DECIDED],
     "reject": [DECIDED],
+    "new_items": [NEW_ITEMS],
 }
 _KEYWORDS = {
     "always_approve": FOR_GOOD,
     "always_reject": FOR_GOOD,
     "tool_name_collision_policy": NAMES,
 }
+_BASES = {"MCPServer": OWN_SERVER, "TracingProcessor": SPANS}
 _CALLED = {"add_trace_processor": TRACES, "set_trace_processors": TRACES, "trace": TRACES}
 
 
@@ -172,6 +180,13 @@ class _Touched(cst.CSTVisitor):
         for name in [dotted(part) for part in parts]:
             if name in self._openai:
                 self._note(node, TYPED.format(name))
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> None:  # noqa: N802 - the name is libcst's
+        """Note classes of the program's own that stand in for one of that SDK's."""
+        for base in node.bases:
+            text = _BASES.get(self._sdk_name(base.value) or "")
+            if text is not None:
+                self._note(node, text)
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:  # noqa: N802 - the name is libcst's
         """Note methods of states, labels of calls, and names below the module itself."""

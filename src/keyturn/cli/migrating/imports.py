@@ -46,7 +46,7 @@ class Unreadable(Exception):
 
 def rewrite(source: bytes, *, exports: bool = False) -> Rewritten:
     """Return a program with its imports rewritten; `exports` says that others import names from it."""
-    module = _parsed(source)
+    module = parsed(source)
     if OLD.encode() not in source:
         return Rewritten(module, source, [])
     wrapper = MetadataWrapper(module)
@@ -57,11 +57,12 @@ def rewrite(source: bytes, *, exports: bool = False) -> Rewritten:
     aliased = exports or not seen.certain()
     made = wrapper.module.visit(_Rename(seen, aliased=aliased))
     text = made.bytes
-    _parsed(text)
+    parsed(text)
     return Rewritten(wrapper.module, text, seen.imported)
 
 
-def _parsed(source: bytes) -> cst.Module:
+def parsed(source: bytes) -> cst.Module:
+    """Parse a program, or raise `Unreadable`."""
     try:
         module = cst.parse_module(source)
         compile(source, "program", "exec", dont_inherit=True)

@@ -25,7 +25,7 @@ from ..facts.values import jsonable
 from ..run.frame_settings import FrameSettings
 from ..session.sync import save_session
 from ..tracing.spans import checked
-from ..views.items import ToolCallOutputItem
+from ..views.items import ToolApprovalItem, ToolCallOutputItem
 from .nested_frames import answer_caller
 
 
@@ -165,7 +165,8 @@ async def answered(drive: Drive, frame_id: str, kind: str, error: Any) -> None:
 
 def _error_data(result: Any) -> RunErrorData:
     new = result.new_items
-    history, output = result.to_input_list(), [item.to_input_item() for item in new if item.raw_item is not None]
+    made = [item for item in new if item.raw_item is not None and not isinstance(item, ToolApprovalItem)]
+    history, output = result.to_input_list(), [item.to_input_item() for item in made]
     return RunErrorData(result.input, new, history, output, result.raw_responses, result.last_agent)
 
 

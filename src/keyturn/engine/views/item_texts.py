@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
-from ...core.items import Item, message_text
+from ...core.items import Item, message_text, plain_item
 from .items import MessageOutputItem
 
 
@@ -26,6 +26,16 @@ class ItemHelpers:
         return message_text({"role": "assistant", **message.raw_item})
 
     @staticmethod
+    def extract_text(message: Any) -> str | None:
+        """Return the text of a raw message item without its refusals, None where it has none."""
+        return _parts(message, "output_text", "text")
+
+    @staticmethod
+    def extract_refusal(message: Any) -> str | None:
+        """Return the refusal of a raw message item, None where it has none."""
+        return _parts(message, "refusal", "refusal")
+
+    @staticmethod
     def extract_last_text(message: Any) -> str | None:
         """Return the text of a raw message item, None where it has none."""
         return message_text(message) or None
@@ -44,3 +54,11 @@ class ItemHelpers:
     def tool_call_output_item(tool_call: Any, output: Any) -> Item:
         """Return a function call's output as an input item."""
         return {"type": "function_call_output", "call_id": tool_call["call_id"], "output": str(output)}
+
+
+def _parts(message: Any, kind: str, key: str) -> str | None:
+    """Join the parts of one kind of a raw message item, given as a mapping or as an object of the OpenAI SDK."""
+    item = plain_item(message)
+    content = item.get("content") if item.get("type") == "message" else None
+    parts = cast("list[Item]", content) if isinstance(content, list) else []
+    return "".join(part.get(key) or "" for part in parts if part.get("type") == kind) or None

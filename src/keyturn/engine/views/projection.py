@@ -26,10 +26,14 @@ from .items import HandoffOutputItem, RunItem, ToolApprovalItem, added_item, rep
 
 
 class Projection:
-    """Projects the items of one frame, step by step."""
+    """Projects the items of one frame, step by step.
+
+    Where `before` is the run as it was before the step, the requests that people decided are among the items.
+    """
 
     def __init__(self, live: OpenRun, graph: AgentGraph, frame: str = ev.ROOT) -> None:
         self.graph = graph
+        self.before: Run | None = None
         self._returned = live.returned
         self.frame = frame
         self.path = ""
@@ -97,6 +101,14 @@ class Projection:
         self._open.discard(call)
         return [result_item(self.agent, proposal.refused, own_copy(proposal.refused.get("output")))]
 
+    def decided(self, event: ev.CallDecided) -> list[RunItem]:
+        """Add the request that a person decided, where it came up in this frame."""
+        run, label = self.before, event.decision.call
+        call = run.calls.get(label) if run is not None and label in self._open else None
+        if run is None or call is None or not by_person(event):
+            return []
+        return [approval_item(run, call, self.agent, None)]
+
     def finished(self, event: ev.CallFinished) -> list[RunItem]:
         """Add a call's result."""
         if event.call not in self._open:
@@ -127,6 +139,7 @@ _READ: dict[type[Any], Callable[[Projection, Any], list[RunItem]]] = {
     ev.FrameOpened: Projection.opened,
     ev.ReplyRecorded: Projection.replied,
     ev.CallVoided: Projection.voided,
+    ev.CallDecided: Projection.decided,
     ev.CallFinished: Projection.finished,
     ev.InputAdded: Projection.added,
     ev.GuardrailReported: Projection.reported,
@@ -140,6 +153,11 @@ def used(steps: Iterable[ev.Step]) -> Usage:
     """Return the usage of the replies in these steps, those that were refused included."""
     counted = (event for step in steps for event in step.events if isinstance(event, _COUNTED))
     return Usage.of([(event.model, event.usage) for event in counted if event.usage != NOTHING])
+
+
+def by_person(event: Any) -> bool:
+    """Return whether an event is the decision of a person."""
+    return isinstance(event, ev.CallDecided) and event.decision.via == "person"
 
 
 def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) -> ToolApprovalItem:

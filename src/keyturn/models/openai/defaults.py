@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from ...core.errors import UserError
+from ..base import ModelSettings
 
 OpenAIAPI = Literal["chat_completions", "responses"]
+OPENAI_DEFAULT_MODEL_ENV_VARIABLE_NAME = "OPENAI_DEFAULT_MODEL"
+GPT5DefaultReasoningEffort = Literal["none", "low", "medium"]
 _APIS = ("chat_completions", "responses")
 
 
@@ -33,7 +36,7 @@ class OpenAIDefaults:
 
     def model_name(self) -> str:
         """Return the default model: the environment's `OPENAI_DEFAULT_MODEL`, else one of our choice."""
-        return os.environ.get("OPENAI_DEFAULT_MODEL", "").strip() or "gpt-5.6-luna"
+        return os.environ.get(OPENAI_DEFAULT_MODEL_ENV_VARIABLE_NAME, "").strip() or "gpt-5.6-luna"
 
 
 OPENAI = OpenAIDefaults()
@@ -79,3 +82,39 @@ def set_default_openai_api(api: OpenAIAPI) -> None:
         raise UserError(f"the OpenAI API must be 'responses' or 'chat_completions', not {api!r}")
     OPENAI.api = api
     OPENAI.changes += 1
+
+
+def get_default_model() -> str:
+    """Return the name of the model that is asked where none is named; `OPENAI_DEFAULT_MODEL` sets it.
+
+    >>> get_default_model()
+    'gpt-5.6-luna'
+    """
+    return OPENAI.model_name().lower()
+
+
+def get_default_model_settings(model: str | None = None) -> ModelSettings:  # whichever model it is
+    """Return the settings of an agent that brings none: all of them are left to the provider.
+
+    >>> get_default_model_settings("gpt-5") == ModelSettings()
+    True
+    """
+    return ModelSettings()
+
+
+def gpt_5_reasoning_settings_required(model_name: str) -> bool:
+    """Return whether a model is of the GPT-5 family and accepts settings of reasoning.
+
+    >>> gpt_5_reasoning_settings_required("gpt-5.6-luna"), gpt_5_reasoning_settings_required("gpt-5-chat-latest")
+    (True, False)
+    """
+    return model_name.startswith("gpt-5") and not model_name.endswith("-chat-latest")
+
+
+def is_gpt_5_default() -> bool:
+    """Return whether the default model is of the GPT-5 family.
+
+    >>> is_gpt_5_default()
+    True
+    """
+    return gpt_5_reasoning_settings_required(get_default_model())

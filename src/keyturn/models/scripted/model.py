@@ -14,9 +14,10 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, cast
 
-from ...core.items import Item, input_items
+from ...core.items import input_items
 from ..base import Model, ModelRequest, ModelResponse, Usage
 from ..reply_events import StreamEvent, reply_events
+from .calls import ModelCall, copied
 from .items import assistant_message, function_call, last_user_text, reasoning, refusal, tool_outputs
 from .script import (
     InvalidModelStep,
@@ -30,6 +31,7 @@ from .script import (
 
 __all__ = [
     "InvalidModelStep",
+    "ModelCall",
     "ModelScriptError",
     "ModelStep",
     "ScriptedModel",
@@ -52,9 +54,9 @@ class ScriptedModel(Model):
     """Answers with the next step of a script; or, given one function, with what that makes of the request.
 
     A step is whatever `ModelStep` can say, or shorter: a list of output items, one item, a text, an exception to
-    raise, a function of the request (sync or async) that returns one of these. `calls` holds every request as
-    it came: its `input` is a list of its own, but the items in it are the run's. Read them; never write to them.
-    Replies are copies: nobody's edit reaches the script.
+    raise, a function of the request (sync or async) that returns one of these. `calls` holds a copy of every request
+    as it came. A function gets the request itself: its `input` is a list of its own, but the items in it are the run's;
+    read them, never write to them. Replies are copies: no edit reaches the script.
 
     Streamed, the same steps become Responses events, in pieces of `chunk` characters or word by word. `name` is the
     model's name, by which what it used is counted and priced.
@@ -72,15 +74,19 @@ class ScriptedModel(Model):
         self,
         steps: Iterable[Any] | Responder = (),
         *,
+        emit_traces: bool = True,
         default_usage: Usage | None = None,
         chunk: int | None = None,
         name: str = "scripted",
     ) -> None:
         if isinstance(steps, _SINGLE):
             raise InvalidModelStep("steps is a list of steps, or one function of the request; this is a single step")
+        if not emit_traces:
+            why = "the run makes the span of a model call, not the model: leave emit_traces out"
+            raise InvalidModelStep(f"{why}, or turn all spans of a run off with RunConfig(tracing_disabled=True)")
         if chunk is not None and chunk < 1:
             raise InvalidModelStep("chunk is how many characters a delta has: at least 1")
-        self.calls: list[ModelRequest] = []
+        self.calls: list[ModelCall] = []
         self.model = name
         self.set_default_usage(default_usage)
         self._chunk = chunk
@@ -96,12 +102,12 @@ class ScriptedModel(Model):
         return len(self._steps)
 
     @property
-    def first_call(self) -> ModelRequest | None:
+    def first_call(self) -> ModelCall | None:
         """Return the first request, None where there was none yet."""
         return self.calls[0] if self.calls else None
 
     @property
-    def last_call(self) -> ModelRequest | None:
+    def last_call(self) -> ModelCall | None:
         """Return the latest request, None where there was none yet."""
         return self.calls[-1] if self.calls else None
 
@@ -127,7 +133,7 @@ class ScriptedModel(Model):
         """Add steps to the end of the script."""
         if self._always is not None:
             raise InvalidModelStep("this model answers every request with one function; it has no script to add to")
-        read = [read_step(given, f"step {place}") for place, given in enumerate(steps, self._written + 1)]
+        read = [read_step(given, f"step {self._written + at + 1}", at) for at, given in enumerate(steps)]
         self._steps += read
         self._written += len(read)
 
@@ -140,7 +146,7 @@ class ScriptedModel(Model):
 
     async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
         """Return the next step, whole; for a step that breaks its stream off, the whole reply."""
-        number, _, step = await self._next(args, kwargs)
+        number, _, step = await self._next(ModelRequest(*args, **kwargs))
         if step.error is not None:
             raise step.error
         if step.stream_events is not None and not step.output:
@@ -149,7 +155,7 @@ class ScriptedModel(Model):
 
     async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         """Stream the next step as Responses events."""
-        number, request, step = await self._next(args, kwargs)
+        number, request, step = await self._next(ModelRequest(*args, **kwargs, streamed=True))
         if step.stream_events is not None:
             async for event in _exactly(step.stream_events, request):
                 yield event
@@ -160,14 +166,14 @@ class ScriptedModel(Model):
         if step.error is not None:
             raise step.error
 
-    async def _next(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ModelRequest, ModelStep]:
-        request = ModelRequest(*args, **kwargs)
+    async def _next(self, request: ModelRequest) -> tuple[int, ModelRequest, ModelStep]:
         if isinstance(cast("Any", request.input), str):
             request = replace(request, input=input_items(cast("Any", request.input)))
-        self.calls.append(request)
+        call = ModelCall(request)
+        self.calls.append(call)
         number = len(self.calls)
         if self._always is None and not self._steps:
-            raise UnexpectedModelCall(request, asked=number, steps=self._written)
+            raise UnexpectedModelCall(call, asked=number, steps=self._written)
         step = self._always or self._steps.popleft()
         if step.responder is not None:
             answer = step.responder(request)
@@ -181,14 +187,7 @@ class ScriptedModel(Model):
 
     def _reply(self, step: ModelStep, number: int) -> ModelResponse:
         usage = Usage.from_counts((step.usage or self._usage).counts())
-        return ModelResponse(_copy(step.output), usage, step.response_id or f"resp_{number}", step.request_id)
-
-
-def _copy(value: Any) -> Any:
-    """Copy plain data, all the way down."""
-    if isinstance(value, dict):
-        return {key: _copy(entry) for key, entry in cast("Item", value).items()}
-    return [_copy(entry) for entry in cast("list[Any]", value)] if isinstance(value, list) else value
+        return ModelResponse(copied(step.output), usage, step.response_id or f"resp_{number}", step.request_id)
 
 
 async def _exactly(events: Iterable[Any] | Callable[[ModelRequest], Any], request: ModelRequest) -> AsyncIterator[Any]:

@@ -34,17 +34,23 @@ class ModelScriptError(UserError):
 class InvalidModelStep(ModelScriptError):
     """Raised for a step that no model could play.
 
+    `input_index` is the place of the step among those that were given together, from 0; None where it stood alone.
+
     >>> ModelStep("done", error=OSError())
     Traceback (most recent call last):
     ...
     keyturn.models.scripted.script.InvalidModelStep: it cannot answer and raise; ... add break_after
     """
 
+    def __init__(self, message: str, *, input_index: int | None = None) -> None:
+        super().__init__(message)
+        self.input_index = input_index
+
 
 class UnexpectedModelCall(ModelScriptError):
     """Raised where the model is asked once more than its script has steps.
 
-    `call` is the request; the text quotes none of it.
+    `call` is the request, `call_index` its place among the requests, from 0; the text quotes none of it.
 
     >>> from keyturn.models.base import ModelSettings
     >>> raise UnexpectedModelCall(ModelRequest(None, [], ModelSettings(), [], None, []), asked=3, steps=2)
@@ -55,6 +61,7 @@ class UnexpectedModelCall(ModelScriptError):
 
     def __init__(self, call: ModelRequest, *, asked: int, steps: int) -> None:
         self.call = call
+        self.call_index = asked - 1
         self.asked = asked
         super().__init__(
             f"the model was asked for reply {asked} and its script has {steps} "
@@ -175,8 +182,8 @@ def _iterable(events: Any) -> bool:
 _FIELDS = {field.name for field in fields(ModelStep)}
 
 
-def read_step(given: Any, place: str) -> ModelStep:
-    """Return a step from any of its short forms; `place` is what an error calls it.
+def read_step(given: Any, place: str, index: int | None = None) -> ModelStep:
+    """Return a step from any of its short forms; `place` is what an error calls it, `index` where it was given.
 
     >>> read_step("done", "step 1").output[0].content[0].text
     'done'
@@ -184,7 +191,7 @@ def read_step(given: Any, place: str) -> ModelStep:
     try:
         return _read(given)
     except InvalidModelStep as error:
-        raise InvalidModelStep(f"{place}: {error}; {_KINDS}") from None
+        raise InvalidModelStep(f"{place}: {error}; {_KINDS}", input_index=index) from None
 
 
 def _read(given: Any) -> ModelStep:

@@ -58,8 +58,7 @@ async def inbox(at: Reading, chosen: Chosen) -> Response:
     first = found.rows[0] if found.rows else None
     detail = await _first(at, first)
     last = None if first is not None else await _last_decided(at)
-    aside = await _aside(at)
-    return page(at, "inbox.html", chosen=chosen, picked=False, last=last, aside=aside, **_drawn(at, found), **detail)
+    return page(at, "inbox.html", chosen=chosen, picked=False, last=last, **await _drawn(at, found), **detail)
 
 
 async def seen_list(at: Here, chosen: Filters) -> Listed:
@@ -76,9 +75,9 @@ async def _aside(at: Here) -> list[RunRow]:
     return await at.app.journal.runs(Query(state="set_aside", limit=20)) if at.visitor.administers else []
 
 
-def _drawn(at: Here, found: Listed) -> dict[str, Any]:
+async def _drawn(at: Here, found: Listed) -> dict[str, Any]:
     made = [row_of(row, at.now) for row in found.rows]
-    return {"rows": made, "count": found.found, "whole": found.whole}
+    return {"rows": made, "count": found.found, "whole": found.whole, "aside": await _aside(at)}
 
 
 async def _first(at: Here, row: RequestRow | None) -> dict[str, Any]:
@@ -100,7 +99,7 @@ async def request_page(at: Judging, chosen: Chosen, name: str) -> Response:
         await at.sight.reads("list", found.rows)
     except KeyturnError as error:
         return failure(at, error)
-    return page(at, "inbox.html", chosen=chosen, picked=True, last=None, **_drawn(at, found), **detail)
+    return page(at, "inbox.html", chosen=chosen, picked=True, last=None, **await _drawn(at, found), **detail)
 
 
 @router.get("/requests/{name}/outcome")
