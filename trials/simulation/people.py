@@ -26,7 +26,7 @@ ACTS = (
     "visits", "visits twice", "visits in pairs", "says", "says stale", "retries", "adds", "revokes", "cancels",
     "marks", "withdraws", "shifts a role", "delegates", "forks", "reviews",
 )  # fmt: skip
-HOW_OFTEN = (22, 6, 6, 36, 6, 9, 5, 3, 2, 4, 6, 4, 2, 6, 4)
+HOW_OFTEN = (22, 6, 6, 36, 6, 9, 5, 3, 2, 4, 10, 4, 9, 6, 4)
 VERDICTS = ("approve", "reject", "edit", "answer", "always", "never")
 
 

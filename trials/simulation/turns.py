@@ -7,9 +7,12 @@ from typing import Any
 
 from keyturn.sessions.base import SessionSettings
 
+from .cast import ProviderDown
+from .made import Made
 from .world import World
 
 SESSION = "a conversation"
+_SILENT = 25.0
 
 
 class Shelf:
@@ -28,9 +31,16 @@ class Shelf:
         return deepcopy(items if limit is None else items[len(items) - min(limit, len(items)) :])
 
     async def add_items(self, items: list[Any]) -> None:
-        """All of them at once; the process may die before and after."""
-        world, dice = self._world, self._world.queue_dice
+        """All of them at once; the process may die before and after.
+
+        No session knows of leases: one that took what a process wrote after it stood still would hold it twice. This
+        one closes a connection that was silent for so long.
+        """
+        world, dice, began = self._world, self._world.queue_dice, Made.loop.now
         await world.pause(dice)
+        if Made.loop.now - began > _SILENT:
+            world.count("session: connection closed")
+            raise ProviderDown("the session closed a connection that was silent")
         dies = dice.random() if world.plan.death_rate and not world.calm else 1.0
         if dies < 0.03:
             await world.die()
