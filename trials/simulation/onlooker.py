@@ -53,7 +53,7 @@ class Onlooker:
         self.began.append(seen.id)
         before = self.sessions[seen.session]
         for other in (self.runs[run] for run in before[: before.index(seen.id)]):
-            if not other.over and not other.stopped:
+            if not other.over and not other.failed:  # one that failed may be resumed in that moment
                 self._wrong(f"run {seen.id[:4]} began before {other.id[:4]}, which was on its session first, was over")
 
     def run_forked(self, seen: RunSeen, _event: ev.RunForked) -> None:
@@ -96,14 +96,14 @@ class Onlooker:
 
     def set_aside(self, seen: RunSeen, event: ev.RunFailed) -> None:
         """A run stopped, perhaps because it ended those who took it up."""
-        seen.stopped, seen.aside = True, bool(event.lost)
+        seen.failed, seen.aside = True, bool(event.lost)
         self.counts["set aside"] += seen.aside
 
     def resumed(self, seen: RunSeen, event: ev.RunResumed) -> None:
         """Somebody takes a run up again: by name, where it was set aside."""
         if seen.aside and event.decider is None:
             self._wrong(f"run {seen.id[:4]} was set aside, and went on though no person resumed it")
-        seen.stopped = seen.aside = False
+        seen.aside = False
 
     def line_ends(self) -> None:
         """Look at what one line has to hold as a whole."""

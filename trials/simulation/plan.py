@@ -92,6 +92,8 @@ def draw(seed: int, knobs: Knobs) -> Plan:
     kinds, restores = kinds_of(seed, specs, knobs), knobs.restores and Random(f"{seed}/restored").random() < 0.2
     if restores:  # a session is kept elsewhere, and does not come back with the store
         kinds.queued = 0
+    if purse is not None and purse.tool == kinds.sampled:  # what a rule before it allows counts for no limit
+        kinds.sampled = ""
     if rules := kinds.rules():
         policy = Policy(*rules, *(() if policy is None else policy.rules))
     changing = set(dice.sample([spec.name for spec in specs], dice.choice((0, 0, 1))))

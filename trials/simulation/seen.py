@@ -90,7 +90,7 @@ class RunSeen:
     input: str = ""
     session: str = ""
     queued: bool = False
-    stopped: bool = False
+    failed: bool = False
     aside: bool = False
     drill: bool = False
     copying: bool = False
