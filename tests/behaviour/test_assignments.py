@@ -73,7 +73,7 @@ def withheld(_data: Any) -> ToolGuardrailFunctionOutput:
     return ToolGuardrailFunctionOutput.reject_content("withheld")
 
 
-POLICY = Policy(keyturn.Rule("deny", tool="pay"))
+POLICY = Policy(keyturn.Rule("deny", reason="closed"))
 CONFIG = {"type": "mcp", "server_label": "wiki", "server_url": "https://example.com/mcp"}
 
 
@@ -225,7 +225,8 @@ VALUES: dict[str, Any] = {
     "initial_delay": 1, "input_builder": echo, "input_filter": echo, "input_guardrails": [], "input_json_schema": {},
     "instructions": "other", "interrupt_on": {"execute": False}, "is_enabled": False, "jitter": False,
     "keeps_context": True, "known_spec": None, "language": "sql", "lifespan": None, "max_delay": 1,
-    "max_calls_per_reply": 3, "max_function_tool_concurrency": 3, "max_list_pages": 3, "max_num_results": 3, "max_retries": 3,
+    "max_calls_per_reply": 3, "max_function_tool_concurrency": 3, "max_list_pages": 3, "max_num_results": 3,
+    "max_retries": 3,
     "max_retry_attempts": 3, "max_turns": 3, "mcp_config": {}, "mcp_servers": [], "message_handler": echo,
     "mode": "legacy", "model": "gpt", "model_provider": None, "model_settings": ModelSettings(temperature=0.5),
     "multiplier": 3, "name": "other", "needs_approval": True, "nest_handoff_history": True, "notice": Tool.notice,

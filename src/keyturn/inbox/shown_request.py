@@ -25,8 +25,7 @@ from ..journal.rows import RequestRow
 from ..render.arguments import is_text, shown_name
 from ..render.layout import LayoutLine
 from ..render.one_row import fits_a_line, is_plain
-from ..tools.base import InvalidArguments, not_blank, plain_preview
-from ..tools.typed_edits import as_typed
+from ..tools.base import InvalidArguments, as_typed, not_blank, plain_preview
 from ..user_code import class_name, run_callback
 from .edit_preview import EditPreview, lines_of
 

@@ -23,8 +23,7 @@ from ...core.people import Decider
 from ...core.preview import Preview, unredacted
 from ...core.run import Call, Run, twin
 from ...core.strict import parse
-from ...tools.base import InvalidArguments
-from ...tools.typed_edits import as_typed
+from ...tools.base import InvalidArguments, as_typed
 from ..facts.decisions import Edit, MadeDecision, check_verdict
 from ..views.items import ToolApprovalItem
 
