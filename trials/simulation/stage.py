@@ -17,6 +17,7 @@ from keyturn.core.run import Run
 from keyturn.directory.people import People
 from keyturn.engine.run import log_cache
 from keyturn.engine.run.log_cache import log_in
+from keyturn.engine.run.used_states import THIS_PROCESS
 from keyturn.journal.rows import Query
 
 from .backup import Backup, settle_put_back
@@ -53,6 +54,7 @@ def simulate(seed: int, knobs: Knobs | None = None, *, told: bool = False) -> Ou
     world = World(plan, told=told)
     Made.loop, Made.dice = world.loop, plan.dice("ids")
     log_cache.forget()  # of another seed the same run may be known
+    THIS_PROCESS.forget()
     stage = Stage(world)
     try:
         main = world.loop.begin(Process("stage"), stage.play())
