@@ -210,8 +210,8 @@ async def test_less_than_was_erased_is_not_found_and_more_than_there_was_is(tmp_
 _OLDER = ("DROP TABLE tallies", "DROP INDEX requests_of_run", "CREATE INDEX requests_run ON requests (tenant, run)")
 _OPEN = tuple(f"DROP INDEX requests_open_{each}" for each in ("tool", "agent", "kind"))
 _PLACES = (
-    *(f"DROP INDEX runs_{each}" for each in ("session", "queued")),
-    *(f"ALTER TABLE runs DROP COLUMN {each}" for each in ("session", "place")),
+    *(f"DROP INDEX runs_{each}" for each in ("session", "queued", "set_aside")),
+    *(f"ALTER TABLE runs DROP COLUMN {each}" for each in ("session", "place", "takers")),
 )
 
 

@@ -167,7 +167,7 @@ async def test_a_quorum_shows_its_progress_and_takes_two() -> None:
     async with desk("support") as at:
         await at.seen()
         await at.press("a")
-        await at.says("1 of 2; it waits for more", "1/2", "ada approved")
+        await at.says("1 of 2 approvals; it waits for more", "1/2", "ada approved")
         row = await at.row("refund")
         assert row.state == "open"
 

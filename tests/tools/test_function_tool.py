@@ -19,6 +19,7 @@ from keyturn.decorators import tool as tool_decorator
 from keyturn.tools.base import InvalidArguments, OutcomeUnknown, Tool, tool_digest
 from keyturn.tools.function import FunctionTool, default_tool_error_function, function_tool
 from keyturn.tools.functions.schema import Secret
+from keyturn.user_code import RaisedByUser
 from tests.table import each
 
 CONTEXT = ToolContext("ctx", tool_name="t", tool_call_id="c1", tool_arguments="{}")
@@ -310,7 +311,7 @@ async def test_a_tool_cannot_end_the_process() -> None:
         sys.exit(3)
 
     for made in (threaded, awaited):
-        with pytest.raises(RuntimeError, match="tried to end the process"):
+        with pytest.raises(RaisedByUser, match="SystemExit: 3"):
             await run(made)
 
 
@@ -319,7 +320,7 @@ async def test_stop_iteration_in_a_thread_is_an_error_and_no_hang() -> None:
     def first() -> Any:
         return next(iter([]))
 
-    with pytest.raises(RuntimeError, match="StopIteration"):
+    with pytest.raises(RaisedByUser, match="StopIteration"):
         await asyncio.wait_for(run(first), 5)
 
 

@@ -199,7 +199,7 @@ async def test_the_names_of_items_and_stream_events() -> None:
     async for event in stream.stream_events():
         names += [event.name] if event.type == "run_item_stream_event" else []
     assert names == ["mcp_approval_requested", "mcp_approval_response", "message_output_created"]
-    request, answer, _ = stream.new_items
+    request, _, answer, _ = stream.new_items
     assert (type(request), type(answer)) == (MCPApprovalRequestItem, MCPApprovalResponseItem)
     assert (answer.raw_item.approve, answer.call_id) == (True, "r1")
 
