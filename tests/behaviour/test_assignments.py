@@ -73,7 +73,7 @@ def withheld(_data: Any) -> ToolGuardrailFunctionOutput:
     return ToolGuardrailFunctionOutput.reject_content("withheld")
 
 
-POLICY = Policy(keyturn.Rule("deny", reason="closed"))
+POLICY = Policy(keyturn.Rule("deny", risk="high"))
 CONFIG = {"type": "mcp", "server_label": "wiki", "server_url": "https://example.com/mcp"}
 
 
@@ -392,7 +392,7 @@ async def test_the_policy_that_an_app_is_given_late_is_the_one_that_is_asked(run
         model = ScriptedModel([[function_call("pay", {})], *words])
         return App(agents=[Agent("desk", model=model, tools=[pay])], journal=MemoryJournal())
 
-    strict = POLICY
+    strict = Policy(keyturn.Rule("deny", tool="pay"))
     async with desk("done") as made:
         made.policy = strict
         assert made.policy is strict
@@ -499,3 +499,25 @@ def test_what_is_frozen_refuses_to_be_changed(frozen: Any) -> None:
     with pytest.raises(AttributeError):
         frozen.limit = 3
     assert Runner
+
+
+async def test_a_policy_that_can_match_nothing_is_refused_when_an_app_is_given_it() -> None:
+    unmatched = Policy(keyturn.Rule("deny", tool="pya"))
+    made = App(agents=[Agent("desk", tools=[pay_tool()])], journal=MemoryJournal())
+    with pytest.raises(UserError, match="no tool is named 'pya'"):
+        made.policy = unmatched
+    with pytest.raises(UserError, match="no tool is named 'pya'"):
+        made.run_config = RunConfig(policy=unmatched)
+    assert made.policy is None
+    made.policy = Policy(keyturn.Rule("deny", tool="pay"))
+    with pytest.raises(UserError, match="no tool is named 'pay'"):
+        made.agents = [Agent("desk")]
+    assert [tool.name for tool in made.agents["desk"].tools] == ["pay"]
+
+
+def pay_tool() -> FunctionTool:
+    @function_tool
+    def pay() -> str:
+        return "paid"
+
+    return pay

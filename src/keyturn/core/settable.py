@@ -56,7 +56,8 @@ class Settable:
         if options:
             known = _keywords[cls] if cls in _keywords else _keywords_of(cls)
             if known is not None and not options.keys() <= known:
-                raise unexpected(f"{cls.__name__}()", next(name for name in options if name not in known), known)
+                name = next(name for name in options if name not in known)
+                raise unexpected(f"{cls.__name__}()", name, known, _remedy_of(cls, name))
         return super().__new__(cls)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -181,9 +182,14 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
-def unexpected(what: str, name: str, known: Iterable[str]) -> TypeError:
+def unexpected(what: str, name: str, known: Iterable[str], remedy: str | None = None) -> TypeError:
     """Return the error for a keyword that a constructor or a function does not have."""
-    return TypeError(f"{what} got an unexpected keyword argument {name!r}{did_you_mean(name, known)}")
+    hint = f": {remedy}" if remedy else did_you_mean(name, known)
+    return TypeError(f"{what} got an unexpected keyword argument {name!r}{hint}")
+
+
+def _remedy_of(kind: type, name: str) -> str | None:
+    return next((text for each in kind.__mro__ if (text := vars(each).get("_remedies", {}).get(name))), None)
 
 
 def frozen(remedy: str = "") -> Callable[[type[_T]], type[_T]]:
@@ -268,7 +274,7 @@ def _unknown(owner: Any, name: str, value: Any) -> Any:
     own = _own_names.get(kind) or _own_names_of(kind)
     if name in own or "setattr" in own:  # whoever sets names that are made up knows them
         return value
-    remedy = next((text for each in kind.__mro__ if (text := vars(each).get("_remedies", {}).get(name))), None)
+    remedy = _remedy_of(kind, name)
     known = {*(each for each in own_of(owner) if not each.startswith("_")), *settable_names(kind)}
     hint = f": {remedy}" if remedy else did_you_mean(name, known)
     raise AttributeError(f"{owner._described()} has no attribute {name!r}{hint}")

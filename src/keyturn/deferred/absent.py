@@ -5,14 +5,8 @@ An option, an attribute or an import of these names is refused with its remedy, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
-from functools import wraps
-from inspect import signature
-from typing import Any, ParamSpec, TypeVar
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 GUIDE = 'docs/coming-from-pydantic-ai.md, "What is not covered"'
 
@@ -84,21 +78,3 @@ def unexpected(function: str, name: str, known: Iterable[str]) -> str:
     """
     remedy = advice(name, known)
     return f"{function}() has no option {name!r}" + (f": {remedy}" if remedy else f"; see {GUIDE}")
-
-
-def without(named: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let a function refuse an option that it does not have with the option's remedy."""
-
-    def around(function: Callable[P, R]) -> Callable[P, R]:
-        known: Mapping[str, Any] = signature(function).parameters
-
-        @wraps(function)
-        def checked(*args: P.args, **options: P.kwargs) -> R:
-            for name in options:
-                if name not in known:
-                    raise TypeError(unexpected(named, name, known))
-            return function(*args, **options)
-
-        return checked
-
-    return around

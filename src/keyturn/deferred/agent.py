@@ -6,9 +6,9 @@ one loop through `Runner`. It decides nothing and runs no tool.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Generic, cast
+from typing import Any, ClassVar, Generic, cast
 from weakref import WeakSet
 
 from ..agents.agent import Agent as CoreAgent
@@ -27,7 +27,7 @@ from ..models.base import Model, ModelSettings
 from ..policies.base import PolicyLike
 from ..tools.base import ToolLike
 from ..tools.context import TContext
-from .absent import advice, without
+from .absent import ABSENT, advice
 from .declaring import DeclaresTools, Function
 from .instructions import Instructions
 from .output import answer_type
@@ -105,9 +105,9 @@ class Agent(DeclaresTools, Settable, Generic[TContext, OutputT]):
     policy: PolicyLike | None
     run_config: RunConfig | None
     _rules = AGENT_RULES
+    _remedies: ClassVar[Mapping[str, str]] = ABSENT
     _cores: WeakSet[CoreAgent[Any]]
 
-    @without("Agent")
     def __init__(
         self,
         model: str | Model | None = None,
