@@ -46,6 +46,23 @@ def _endless() -> None:
     _endless()
 
 
+class Unreadable(Exception):
+    """An error that ends whoever asks it for its words or its notes."""
+
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+    __repr__ = __str__
+
+    def __getattr__(self, name: str) -> Any:
+        raise SystemExit(3)
+
+
+def _caused_by(error: BaseException, cause: BaseException) -> BaseException:
+    error.__cause__ = cause
+    return error
+
+
 POISONS: dict[str, Callable[[], BaseException]] = {
     "SystemExit": lambda: SystemExit(2),
     "KeyboardInterrupt": KeyboardInterrupt,
@@ -56,6 +73,8 @@ POISONS: dict[str, Callable[[], BaseException]] = {
     "StopAsyncIteration": StopAsyncIteration,
     "RecursionError": RecursionError,
     "Odd": lambda: Odd("odd"),
+    "Unreadable": Unreadable,
+    "from Unreadable": lambda: _caused_by(SystemExit(2), Unreadable()),
     "ValueError": ValueError,  # what all of these are to be like
 }
 # Poison, whether the callback is async, and whether the run is streamed: all of them plain, the worst in every way.

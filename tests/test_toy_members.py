@@ -185,6 +185,7 @@ class ToyJournal:
     def __init__(self, clock: Callable[[], int]) -> None:
         self.clock = clock
         self.lines: defaultdict[str, list[bytes]] = defaultdict(list)
+        self.takers: defaultdict[str, int] = defaultdict(int)
         self.claims: defaultdict[str, list[Claim]] = defaultdict(list)
         self.held: dict[str, Claim] = {}
         self.wanted: dict[str, int] = {}
@@ -208,6 +209,7 @@ class ToyJournal:
             self.wanted.setdefault(run, self.clock())
             if claim is not None:
                 del self.wanted[run]
+                self.takers[run] = 0
             self.appended.set()
             self.appended = asyncio.Event()
 
@@ -228,7 +230,9 @@ class ToyJournal:
         holder = self.held.get(run)
         if holder is not None and self.clock() < holder.until:
             raise Conflict(f"{holder.worker} holds this run; wait for it", winner=holder.worker)
-        made = self.held[run] = Claim(run, worker, len(self.claims[run]) + 1, self.clock() + ttl_ms)
+        epoch, until = len(self.claims[run]) + 1, self.clock() + ttl_ms
+        made = self.held[run] = Claim(run, worker, epoch, until, lost=self.takers[run])
+        self.takers[run] += 1
         self.claims[run].append(made)
         self.wanted.pop(run, None)
         return made
@@ -241,6 +245,7 @@ class ToyJournal:
     async def release(self, claim: Claim, due: int | None = None) -> None:
         if _place(self.held.get(claim.run)) == _place(claim):
             del self.held[claim.run]
+            self.takers[claim.run] = 0
             if due is not None:
                 self.wanted[claim.run] = min(due, self.wanted.get(claim.run, due))
 

@@ -203,7 +203,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "a policy that raises allows",
         "I7 what cannot be asked does not run",
-        Edit(screening._asked_of, 'Verdict("ask", f"the policy raised {type(error).__name__}", by=_UNTOLD)', "ALLOW"),
+        Edit(screening._asked_of, 'Verdict("ask", f"the policy raised {class_name(error)}", by=_UNTOLD)', "ALLOW"),
     ),
     mutant(
         "a tripwire stops nothing",

@@ -16,8 +16,8 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import fields, replace
 from typing import Any
 
+from .simulation.knobs import Knobs
 from .simulation.made import made_world
-from .simulation.plan import Knobs
 from .simulation.stage import Outcome, simulate
 
 BATCH = 250
@@ -26,6 +26,7 @@ SMALLER: dict[str, tuple[Any, ...]] = {
     "faults": (False,), "misbehaviour": (False,), "streams": (False,), "guardrails": (False,),
     "policies": (False,), "meddling": (False,), "restores": (False,),
     "roles": (False,), "limits": (False,), "telling": (False,), "talks": (False,),
+    "forks": (False,), "poison": (False,), "reviews": (False,), "queues": (False,), "late": (False,),
     "runs": (1,), "processes": (1, 2), "depth": (0, 1), "calls": (1, 2),
 }  # fmt: skip
 

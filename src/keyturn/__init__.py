@@ -132,7 +132,7 @@ _HOMES = {
     "MCPApprovalResponseItem": "engine.views.items",
     "MCPListToolsItem": "engine.views.items",
     "MCPListToolsSpanData": "tracing.span_data",
-    "MCPServer": "mcp.base",
+    "MCPServer": "mcp.own_server",
     "MCPServerError": "mcp.base",
     "MCPServerManager": "mcp.servers",
     "MCPServerSse": "mcp.sse",

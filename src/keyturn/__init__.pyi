@@ -151,11 +151,11 @@ from .inbox.drills import Drills as Drills
 from .inbox.insights import Insights as Insights
 from .journal.base import Journal as Journal
 from .journal.memory import MemoryJournal as MemoryJournal
-from .mcp.base import MCPServer as MCPServer
 from .mcp.base import MCPServerError as MCPServerError
 from .mcp.filters import ToolFilterContext as ToolFilterContext
 from .mcp.filters import ToolFilterStatic as ToolFilterStatic
 from .mcp.filters import create_static_tool_filter as create_static_tool_filter
+from .mcp.own_server import MCPServer as MCPServer
 from .mcp.servers import MCPServerManager as MCPServerManager
 from .mcp.sse import MCPServerSse as MCPServerSse
 from .mcp.sse import MCPServerSseParams as MCPServerSseParams

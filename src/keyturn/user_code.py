@@ -3,7 +3,8 @@
 Callbacks run in the process that moves everybody's runs. `SystemExit`, `KeyboardInterrupt`, `GeneratorExit`, a
 `CancelledError` that nobody asked for, any other `BaseException`, a group that holds one of them, and the
 `StopIteration` that no coroutine can raise are turned into `RaisedByUser`, an `Exception`, so that each caller's
-`except Exception` gives the outcome that the manual promises. Ordinary exceptions pass as they are.
+`except Exception` gives the outcome that the manual promises. Ordinary exceptions pass as they are, but for one that
+cannot be read: where its words, its attributes or its class raise such a thing in their turn, only its class is kept.
 
 Three things are not the callback's, and pass: the cancellation of the task, the end of a coroutine that is closed, and
 what a signal raised. A Ctrl-C that reaches a callback in the main thread therefore ends the program still. It is told
@@ -22,6 +23,7 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from inspect import isawaitable
 from opcode import opmap
+from traceback import TracebackException
 from types import CodeType, GetSetDescriptorType, MemberDescriptorType, TracebackType, new_class
 from typing import Any, cast
 
@@ -80,10 +82,13 @@ class Contained:
         return
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: TracebackType | None) -> None:
-        if error is None or (isinstance(error, Exception) and not isinstance(error, _ALONE)):
+        if error is None:
+            return
+        ordinary = isinstance(error, Exception) and not isinstance(error, _ALONE)
+        if ordinary and _readable(error):
             return
         _check_own(error)
-        raise _contained(error, "a callback") from error
+        raise _contained(error, "a callback") from _kept(error)
 
 
 #: The seam, for a callback whose answer is awaited, iterated or entered in more than one step.
@@ -109,13 +114,13 @@ class raised_by(Contained):  # noqa: N801  # it reads as the function that it wa
     def __exit__(self, _kind: object, error: BaseException | None, _trace: TracebackType | None) -> None:
         if error is None:
             return
-        if isinstance(error, Exception):
+        if isinstance(error, Exception) and _readable(error):
             made = as_user_error(error, self._source)
             if made is not error:
                 raise made from error
             return
         _check_own(error)
-        raise _contained(error, self._source) from error
+        raise _contained(error, self._source) from _kept(error)
 
 
 def run_callback(function: Callable[..., Any], *args: Any, **given: Any) -> Any:
@@ -157,6 +162,18 @@ def being_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
+def words_of(error: BaseException) -> str:
+    """Return what an error says; "" where it fails to, however it fails.
+
+    >>> words_of(ValueError("no such account"))
+    'no such account'
+    """
+    try:
+        return run_callback(str, error)
+    except Exception:  # an error of anybody's may fail to say what it is
+        return ""
+
+
 def class_name(error: BaseException) -> str:
     """Return the name of the class of what user code raised.
 
@@ -193,7 +210,7 @@ def _both(kind: type[Exception]) -> type[Any]:
 
 
 def _contained(error: BaseException, source: str) -> RaisedByUser:
-    words = _said(error)
+    words = words_of(error)
     name = type(error).__name__
     return RaisedByUser(f"{source} raised {name}: {words}" if words else f"{source} raised {name}")
 
@@ -260,8 +277,20 @@ def _frames(error: BaseException) -> list[TracebackType]:
     return found
 
 
-def _said(error: BaseException) -> str:
+def _kept(error: BaseException) -> BaseException | None:
+    """Return what an error is raised from: it, unless nobody can read it."""
+    return error if _readable(error) else None
+
+
+def _readable(error: BaseException) -> bool:
+    """Return whether an error, and what it was raised from, can be written down without ending who writes it."""
     try:
-        return str(error)
-    except Exception:  # an error of anybody's may fail to say what it is
-        return ""
+        str(error)
+        _twin(error) if isinstance(error, Exception) else None
+        TracebackException(type(error), error, error.__traceback__, limit=0)
+    except Exception:  # whoever reads it copes with that
+        return True
+    except BaseException as other:
+        _check_own(other)
+        return False
+    return True

@@ -182,6 +182,17 @@ def test_it_ends_quietly_in_its_time() -> None:
 
 
 @pytest.mark.parametrize("what", ["reject", "ask_again", "escalate"])
+def test_it_ends_with_the_request_that_was_shown_where_its_terms_run_out_as_well(what: Any) -> None:
+    """Found by the simulator: the step that ended it also asked again, and its row showed another request."""
+    more: dict[str, Any] = {"escalate_to": ["cyd"]} if what == "escalate" else {}
+    pen = drill(Approval(users=["ann"], expires="1m", on_expiry=what, **more))
+    shown = pen.decision("reject", by=ANN).digest
+    [event] = pen(cm.Tick(), at=ENDS)
+    assert isinstance(event, ev.DrillEnded)
+    assert (event.decision.verdict, event.decision.digest) == ("expire", shown)
+
+
+@pytest.mark.parametrize("what", ["reject", "ask_again", "escalate"])
 def test_the_terms_run_out_as_for_any_other(what: Any) -> None:
     more: dict[str, Any] = {"escalate_to": ["cyd"]} if what == "escalate" else {}
     one, other = (make(Approval(users=["ann"], expires="1m", on_expiry=what, **more)) for make in (drill, true_one))

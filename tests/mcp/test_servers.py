@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keyturn import MCPServerError, MCPServerManager, UserError
-from keyturn.mcp.base import MCPServer
+from keyturn.mcp import MCPServer
 
 
 class Fake(MCPServer):

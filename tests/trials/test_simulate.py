@@ -15,25 +15,28 @@ from typing import Any
 
 import pytest
 
+from keyturn import user_code
 from keyturn.channels import lane
-from keyturn.core import beside, decide, expiry, gate
+from keyturn.core import beside, crossing, decide, drills, gate
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.directory.book import Book
+from keyturn.engine import starting
 from keyturn.engine.driving import lease
 from keyturn.engine.driving.writer import Written
-from keyturn.engine.effects import quotas, run_tool
+from keyturn.engine.effects import before_start, quotas, run_tool
 from keyturn.engine.run.open_run import journal_clock
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.memory import MemoryJournal
 from keyturn.journal.rows import Dispatch
+from keyturn.policies.breaker import Breaker
 from keyturn.realtime.delivery import Delivery
 from keyturn.tools.base import Prepared
 from trials.simulate import knobs_of, play, shrunk, table, words
 from trials.simulation import stage
+from trials.simulation.knobs import Knobs
 from trials.simulation.loop import Process, Stuck, VirtualLoop
 from trials.simulation.made import made_world
-from trials.simulation.plan import Knobs
 from trials.simulation.stage import Outcome, simulate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,6 +58,8 @@ def test_seeds_keep_every_promise_and_see_everything_happen() -> None:
     assert broken == []
     kinds = ("deaths", "deaths inside a tool", "doubts decided", "effects", "asked to stop", "lost replies", "restores")
     kinds += ("told", "marks", "glass broken", "approvals taken back", "in somebody's place", "counted for all runs")
+    kinds += ("runs forked", "runs queued", "gates set late", "drills answered", "reviews given", "poison: hook")
+    kinds += ("starts beside a breaker", "reviews asked: glass", "reviews asked: sample", "poison: model")
     kinds += ("sessions", "decided in a session", "line: broken", "line: sent, and lost", "line: said twice")
     lost = sum(count for what, count in counts.items() if "reply lost" in what)
     assert not [kind for kind in kinds if not (lost if kind == "lost replies" else counts[kind])]
@@ -160,7 +165,7 @@ def _believing(patch: pytest.MonkeyPatch) -> None:
     """What an older copy of the store lets run is run, although it may have run since the copy was made."""
 
     def lenient(run: Any, c: cm.Restored) -> Any:
-        return (event for event in expiry.restored(run, c) if not isinstance(event, ev.CallLost))
+        return (event for event in crossing.restored(run, c) if not isinstance(event, ev.CallLost))
 
     patch.setitem(decide._DECIDE, cm.Restored, lenient)
 
@@ -218,7 +223,53 @@ def _twice_told(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Delivery, "open", forgetful)
 
 
+def _crossing(patch: pytest.MonkeyPatch) -> None:
+    """What waits in a run waits in a fork of it with all that was said of it."""
+    patch.setattr(crossing, "_asked_anew", lambda *_run: [])
+
+
+def _unreviewed(patch: pytest.MonkeyPatch) -> None:
+    """Nobody is asked to review what was let run in an emergency."""
+    patch.setattr(gate, "glass_broken", lambda *_decided: iter(()))
+
+
+def _closed(patch: pytest.MonkeyPatch) -> None:
+    """A breaker never opens."""
+    patch.setattr(Breaker, "exceeded", lambda *_call: False)
+
+
+def _pushing(patch: pytest.MonkeyPatch) -> None:
+    """A run that is queued on a session begins at once."""
+
+    async def none(_drive: Any) -> list[str]:
+        return []
+
+    patch.setattr(starting, "runs_before", none)
+
+
+def _old_terms(patch: pytest.MonkeyPatch) -> None:
+    """A call is started on the terms on which it asked, whatever its tool takes now."""
+    patch.setattr(before_start, "outgrown", lambda *_call: False)
+
+
+def _leaking(patch: pytest.MonkeyPatch) -> None:
+    """What a callback raises passes through the seam."""
+    patch.setattr(user_code.Contained, "__exit__", lambda *_raised: None)
+
+
+def _drilled(patch: pytest.MonkeyPatch) -> None:
+    """A drill is decided as any other run."""
+    patch.setattr(drills, "decider", lambda _run, _command, usual: usual)
+
+
 BROKEN: list[Callable[[pytest.MonkeyPatch], None]] = [
+    _crossing,
+    _unreviewed,
+    _closed,
+    _pushing,
+    _old_terms,
+    _leaking,
+    _drilled,
     _silent_retry,
     _effect_first,
     _deaf_to_time,

@@ -17,8 +17,10 @@ from keyturn.models.base import Model, ModelResponse, Usage
 from keyturn.realtime import RealtimeAgent
 from keyturn.tools.context import ToolContext
 
+from .knobs import Spec
 from .loop import PROCESS
-from .plan import AgentPlan, Spec
+from .plan import AgentPlan
+from .poison import Hooks, poison
 from .who import BOARD, CHIEFS, LEADS
 from .world import World
 
@@ -41,19 +43,20 @@ def cast_of(plan: AgentPlan, world: World) -> Agent[Any]:
 
 def voice_of(plan: AgentPlan, world: World) -> RealtimeAgent[Any]:
     """The same as one that is talked to."""
-    model, version = RandomModel(world), world.version
+    model = RandomModel(world)
 
     def tools(of: AgentPlan) -> list[Any]:
-        return [tool_of(spec, version if spec.name in world.plan.changing else 1) for spec in of.tools]
+        return [_tool(spec, world) for spec in of.tools]
 
     colleague = [] if plan.colleague is None else [RealtimeAgent[Any]("second", tools=tools(plan.colleague))]
     clerks = [_made(below, world, model).as_tool(f"clerk_{at}", "Ask a clerk.") for at, below in enumerate(plan.nested)]
     return RealtimeAgent("voice", instructions="Help.", tools=[*tools(plan), *clerks], handoffs=colleague)
 
 
-def _made(plan: AgentPlan, world: World, model: Model) -> Agent[Any]:
-    version = world.version
-    tools: list[Any] = [tool_of(spec, version if spec.name in world.plan.changing else 1) for spec in plan.tools]
+def _made(plan: AgentPlan, world: World, model: RandomModel) -> Agent[Any]:
+    tools: list[Any] = [_tool(spec, world) for spec in plan.tools]
+    late = [tool for spec, tool in zip(plan.tools, tools, strict=True) if spec.name == world.plan.kinds.late]
+    model.late += late
     for index, below in enumerate(plan.nested):
         nested = _made(below, world, model)
         tools.append(nested.as_tool(f"clerk_{index}", "Ask a clerk.", needs_approval=plan.asks_first))
@@ -62,11 +65,19 @@ def _made(plan: AgentPlan, world: World, model: Model) -> Agent[Any]:
         model=model,
         tools=tools,
         handoffs=[_made(plan.colleague, world, model)] if plan.colleague is not None else [],
+        hooks=Hooks() if "hook" in world.plan.kinds.poisoned else None,
         input_guardrails=[_INPUT[plan.guardrail]] if plan.guardrail else [],
         output_guardrails=[_OUTPUT] if plan.checked else [],
         tool_use_behavior={"stop_at_tool_names": [plan.stops_at]} if plan.stops_at else "run_llm_again",
     )
     return made
+
+
+def _tool(spec: Spec, world: World) -> Any:
+    """A tool as this deployment has it; one that is assigned to while it is used is its process's own."""
+    kinds, version = world.plan.kinds, world.version
+    make = tool_of.__wrapped__ if spec.name == kinds.late else tool_of
+    return make(kinds.deployed(spec, version), version if spec.name in world.plan.changing else 1)
 
 
 @cache
@@ -76,10 +87,13 @@ def tool_of(spec: Spec, version: int) -> Any:
     async def work(context: ToolContext[Any], n: int, note: str = "") -> Any:
         return await here().used(context, spec, {"n": n, "note": note})
 
-    def needs(_context: Any, params: dict[str, Any], _call_id: str) -> bool:
+    def needs(_context: Any, params: dict[str, Any], call_id: str) -> bool:
+        poison("needs")
         if params["n"] == 99:
             raise ValueError("cannot say")
         asks = spec.asks(params)
+        if not asks:
+            here().witness.cleared.add((spec.name, call_id, params["n"]))
         here().meddle(params)
         return asks
 
@@ -112,6 +126,7 @@ def tool_of(spec: Spec, version: int) -> Any:
 
 
 def _look_at_arguments(_data: Any) -> ToolGuardrailFunctionOutput:
+    poison("tool guardrail")
     world = here()
     if world.calm or world.tool_dice.random() < 0.8:
         return ToolGuardrailFunctionOutput.allow()
@@ -120,6 +135,7 @@ def _look_at_arguments(_data: Any) -> ToolGuardrailFunctionOutput:
 
 
 async def _look(_context: Any, _agent: Any, _value: Any) -> GuardrailFunctionOutput:
+    poison("guardrail")
     world = here()
     tripped = not world.calm and world.tool_dice.random() < 0.1
     if tripped:
@@ -142,6 +158,8 @@ class RandomModel(Model):
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self.late: list[Any] = []
+        self.gated = False
 
     async def get_response(self, *asked: Any, **_kept: Any) -> ModelResponse:
         world = self._world
@@ -150,6 +168,7 @@ class RandomModel(Model):
         world.count("replies")
         if dice.random() < 0.2:
             await world.pause(dice)
+        poison("model")
         odd = world.plan.knobs.misbehaviour and not world.calm
         if odd and dice.random() < 0.02:
             raise ProviderDown("the provider is down")
@@ -181,7 +200,9 @@ class RandomModel(Model):
 
     def _call(self, dice: Random, tool: Any) -> dict[str, Any]:
         self._world.labels += 1
-        arguments = f'{{"n": {dice.randrange(100)}}}' if "n" in _asked(tool) else "{}"
+        late = self.gated and tool.name == self._world.plan.kinds.late
+        note = f', "note": "late {PROCESS.get().name}"' if late else ""
+        arguments = f'{{"n": {dice.randrange(100)}{note}}}' if "n" in _asked(tool) else "{}"
         if "input" in _asked(tool):
             arguments = f'{{"input": "task {self._world.labels}"}}'
         return {

@@ -41,6 +41,10 @@ def _nothing() -> None:
     return None
 
 
+class Interrupt(KeyboardInterrupt):
+    """What code raises that pretends to be Ctrl-C."""
+
+
 class Stuck(Exception):
     """Nobody has anything to do, or it goes on for ever."""
 
@@ -56,6 +60,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._busy: list[Process] = []
         self._processes: list[Process] = []
         self.lost: list[str] = []
+        self.ended: list[str] = []
         self._wire = copy_context()
         self._wire.run(PROCESS.set, Process("wire"))
 
@@ -109,7 +114,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         done = self.create_future()
         try:
             done.set_result(work(*args))
-        except Exception as error:
+        except BaseException as error:
             done.set_exception(error)
         return done
 
@@ -209,8 +214,13 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             if process.left < 0:
                 self.kill(process)
                 return
-        if not handle._cancelled:
+        if handle._cancelled:
+            return
+        try:
             handle._run()
+        except (SystemExit, Interrupt) as error:  # asyncio lets these end the loop, and with it the process
+            self.ended.append(f"{process.name} was ended by {error!r}")
+            self.kill(process)
 
     def bury(self) -> None:
         """Take apart what was still in flight, where nothing it does can reach anybody."""

@@ -17,16 +17,16 @@ from keyturn.directory.login import Login
 from keyturn.journal.rows import Query, RequestRow
 
 from .made import journal_time
+from .seen import Word
 from .site import Said, Site
 from .who import CROWD, LAST, LEADS, ROOT, friend_of
-from .witness import Word
 from .world import World
 
 ACTS = (
     "visits", "visits twice", "visits in pairs", "says", "says stale", "retries", "adds", "revokes", "cancels",
-    "marks", "withdraws", "shifts a role", "delegates",
+    "marks", "withdraws", "shifts a role", "delegates", "forks", "reviews",
 )  # fmt: skip
-HOW_OFTEN = (22, 6, 6, 36, 6, 9, 5, 3, 2, 4, 6, 4, 2)
+HOW_OFTEN = (22, 6, 6, 36, 6, 9, 5, 3, 2, 4, 10, 4, 9, 6, 4)
 VERDICTS = ("approve", "reject", "edit", "answer", "always", "never")
 
 
@@ -73,6 +73,10 @@ class Person:
             await self._withdraw(site, run)
         elif act == "shifts a role":
             await site.tried("shift", lambda: self._shift(site))
+        elif act == "forks":
+            await self._fork(site, run)
+        elif act == "reviews":
+            await site.tried("reviews", lambda: self._review(site))
         elif act == "delegates":
             await site.tried("delegate", lambda: self._delegate(site))
         else:
@@ -122,6 +126,23 @@ class Person:
         if decided:
             row = self.dice.choice(decided)
             await site.told("withdraw", run, lambda: site.app.inbox.withdraw(row.id, by=Login(self.name), run=run))
+
+    async def _fork(self, site: Site, run: str) -> None:
+        """Let a run go on a second time from where it waits, or from an earlier place."""
+        if self.world.plan.kinds.forks and self.world.forks < 3:
+            self.world.forks += 1
+            at = None if self.dice.random() < 0.7 else self.dice.randint(1, 8)
+            await site.tried("fork", lambda: site.app.fork(run, at))
+
+    async def _review(self, site: Site) -> None:
+        """Say of calls that ran whether that was right."""
+        for row in await site.store.requests(Query(kind="review", state="open")):
+            await self.review(site, row)
+
+    async def review(self, site: Site, row: RequestRow) -> None:
+        """Say it of one."""
+        verdict = self.dice.choice(("right", "wrong"))
+        await site.tried("review", lambda: site.app.inbox.review(row, verdict, by=Login(self.name), note="looked"))
 
     async def _shift(self, site: Site) -> None:
         """Take a role from somebody, or give it back."""
@@ -191,6 +212,9 @@ class Person:
 
     async def deliver(self, site: Site, row: RequestRow) -> None:
         """Decide one request of the list, perhaps long after it was listed."""
+        if row.kind == "review":
+            await self.review(site, row)
+            return
         word, extra = self._word(row.kind, row.digest, json.loads(row.body).get("params"), row.id)
         if (word.verdict, extra) == ("approve", {}) and row.kind == "approval" and self.dice.random() < 0.15:
             extra = {"glass": not self.world.calm}

@@ -8,56 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
 from keyturn import Budget, Rule
 from keyturn.policies.rules import Policy, allow, ask, deny
 
+from .kinds import Kinds, kinds_of
+from .knobs import Knobs, Spec
+
 TOOLS = ("pay", "mail", "look", "book", "wipe")
 GATES = ("free", "asks", "asks", "asks_if", "expires", "stale", "two", "again", "escalates", "led", "glass", "two_led")
 RECOVERIES = ("ask", "ask", "ask", "retry", "probe", "read")
-
-
-@dataclass(frozen=True)
-class Knobs:
-    """How much of each thing a seed may do."""
-
-    runs: int = 2
-    processes: int = 3
-    calls: int = 4
-    depth: int = 2
-    deaths: bool = True
-    stalls: bool = True
-    faults: bool = True
-    changes: bool = True
-    guardrails: bool = True
-    policies: bool = True
-    crowd: bool = True
-    skew: bool = True
-    streams: bool = True
-    misbehaviour: bool = True
-    meddling: bool = True
-    restores: bool = True
-    roles: bool = True
-    limits: bool = True
-    telling: bool = True
-    talks: bool = True
-
-
-@dataclass(frozen=True)
-class Spec:
-    """One tool: what it is called, what it asks of people, and what a lost start of it means."""
-
-    name: str
-    gate: str = "free"
-    recover: str = "ask"
-    timeout: float | None = None
-    questions: bool = False
-    guarded: bool = False
-
-    def asks(self, params: Any) -> bool:
-        """Whether its own setting asks a person about these arguments."""
-        return self.gate not in ("free", "asks_if") or (self.gate == "asks_if" and params["n"] >= 50)
 
 
 @dataclass
@@ -72,6 +32,11 @@ class AgentPlan:
     guardrail: str = ""
     checked: bool = False
     stops_at: str = ""
+
+    def within(self) -> list[Spec]:
+        """All tools, its own and of those below it."""
+        below = [*self.nested, *([] if self.colleague is None else [self.colleague])]
+        return [*self.tools, *(spec for each in below for spec in each.within())]
 
 
 @dataclass(frozen=True)
@@ -105,6 +70,7 @@ class Plan:
     chaos: float
     restores: bool = False
     talks: int = 0
+    kinds: Kinds = field(default_factory=Kinds)
 
     def dice(self, part: str) -> Random:
         """The dice of one part of the world."""
@@ -116,12 +82,20 @@ def draw(seed: int, knobs: Knobs) -> Plan:
     dice = Random(seed)
     specs = [_spec(dice, name, knobs) for name in dice.sample(TOOLS, dice.randint(2, 4))]
     root = _agent(dice, "desk", specs, knobs.depth, knobs)
+    specs = [spec for spec in specs if spec in root.within()]  # a rule about a tool that nobody has is refused
     runs, processes = dice.choice((1, 1, 2)), dice.choice((1, 2, 2, 3))
     rough = dice.choice((0.0, 1.0, 1.0, 3.0))
     policy = _policy(dice, specs) if knobs.policies else None
     purse = _purse(Random(f"{seed}/purse"), specs) if knobs.limits else None
     if purse is not None:
         policy = Policy(purse.rule(), *(() if policy is None else policy.rules))
+    kinds, restores = kinds_of(seed, specs, knobs), knobs.restores and Random(f"{seed}/restored").random() < 0.2
+    if restores:  # a session is kept elsewhere, and does not come back with the store
+        kinds.queued = 0
+    if purse is not None and purse.tool == kinds.sampled:  # what a rule before it allows counts for no limit
+        kinds.sampled = ""
+    if rules := kinds.rules():
+        policy = Policy(*rules, *(() if policy is None else policy.rules))
     changing = set(dice.sample([spec.name for spec in specs], dice.choice((0, 0, 1))))
     dies, stalls, chaos = dice.random() < 0.6, dice.random() < 0.4, dice.choice((120.0, 400.0, 1_500.0))
     return Plan(
@@ -138,8 +112,9 @@ def draw(seed: int, knobs: Knobs) -> Plan:
         0.7 if dies and knobs.deaths else 0.0,
         0.02 if stalls and knobs.stalls else 0.0,
         chaos,
-        knobs.restores and Random(f"{seed}/restored").random() < 0.2,
+        restores,
         Random(f"{seed}/talked").choice((0, 0, 0, 1, 1, 2)) if knobs.talks else 0,
+        kinds,
     )
 
 

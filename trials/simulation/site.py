@@ -9,30 +9,36 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
-from keyturn import Conflict, KeyturnError, Runner, RunState
+from keyturn import Conflict, KeyturnError, Policy, RunConfig, Runner, RunState, UserError
 from keyturn.app import App
 from keyturn.core.errors import StorageError
 from keyturn.engine.run.used_states import UsedStates
+from keyturn.inbox.drills import Drill, Drills
 from keyturn.journal.base import RESERVED
 from keyturn.journal.rows import Query, RequestRow
+from keyturn.policies.rules import ask, deny
 
-from .cast import ProviderDown, cast_of, voice_of
+from .cast import ProviderDown, RandomModel, cast_of, voice_of
+from .kinds import UNASKED
 from .loop import Process
+from .poison import is_ordinary
+from .seen import Word
 from .store import FaultyStore
 from .telling import dispatcher
-from .witness import Word
+from .turns import SESSION, Shelf
 from .world import World
 
 EXPECTED = (KeyturnError, ProviderDown)
+_DRILLED = {"n": 13, "note": "drill"}
 Said = tuple[str, Word]  # the call, and what was said of it
 
 
 class Site:
     """A process with its own connection, agents and memory."""
 
-    def __init__(self, world: World, name: str, left: int | None = None, skew: int = 0) -> None:
+    def __init__(self, world: World, name: str, left: int | None = None, skew: int = 0, *, drills: bool = True) -> None:
         self.world, self.process = world, Process(name, left, skew)
         self.process.here["world"] = world
         self.used = UsedStates()
@@ -40,7 +46,18 @@ class Site:
         self.agent, self.voice = cast_of(world.plan.root, world), voice_of(world.plan.root, world)
         fate = world.fate
         slots, grace = fate.choice((1, 2, 100)), fate.choice((0.0, 5.0, 100.0))
-        self.app = App([self.agent, self.voice], self.store, world.plan.policy, worker=False, slots=slots, grace=grace)
+        kinds = world.plan.kinds
+        self.config = RunConfig(paused_session="queue", policy=world.plan.policy)
+        self.app = App(
+            [self.agent, self.voice],
+            self.store,
+            run_config=self.config,
+            sessions=lambda _id: Shelf(world),
+            drills=_drills(world) if kinds.drills and drills else None,
+            worker=False,
+            slots=slots,
+            grace=grace,
+        )
         self.streams = world.plan.knobs.streams and fate.random() < 0.3
         self.by_app = fate.random() < 0.6
         self.tells = world.plan.knobs.telling and world.telling_dice.random() < 0.6
@@ -50,7 +67,7 @@ class Site:
         if self.tells:
             self.world.loop.begin(self.process, dispatcher(self.world, self.store).run())
         if self.by_app:
-            await self.app.work()
+            await self.tried("work", self.app.work)
             return
         fate = self.world.fate
         while True:
@@ -63,18 +80,47 @@ class Site:
                 pass
             await asyncio.sleep(fate.choice((0.1, 0.5, 5.0)))
 
-    async def start(self) -> None:
-        """Start a run."""
-        context = {"who": self.process.name}
-        if self.by_app:
-            await self.tried("start", lambda: self._started(context))
+    async def assign_late(self, after: float) -> None:
+        """Set a gate on what runs already: on a tool of the agents, or by a policy of the app."""
+        await asyncio.sleep(after)
+        kinds, app, model = self.world.plan.kinds, self.app, cast("RandomModel", self.agent.model)
+        if kinds.late_policy and self.by_app:
+            rules = () if self.world.plan.policy is None else self.world.plan.policy.rules
+            self._assign_wrongly()
+            app.policy = Policy(ask(tool=kinds.late, where={"note": {"matches": "late.*"}}), *rules)
+        elif not kinds.late_policy:
+            for tool in model.late:
+                tool.needs_approval = True
         else:
-            state = RunState(context, "go", self.agent, 6)
+            return
+        model.gated = True
+        self.world.count("gates set late")
+        self.world.note(f"a gate is set on {kinds.late}")
+
+    def _assign_wrongly(self) -> None:
+        """Set a policy about a tool that the app does not have: it is refused, and what was in force stays."""
+        before = self.app.policy
+        try:
+            self.app.policy = Policy(deny(tool="payy"))
+        except UserError:
+            self.world.count("rules refused")
+        else:
+            self.world.wrong("a rule about a tool that the app does not have was taken")
+        if self.app.policy is not before:
+            self.world.wrong("a policy that was refused is in force")
+
+    async def start(self, queued: str = "") -> None:
+        """Start a run; one that is queued waits for its turn on the session."""
+        context, said = {"who": self.process.name}, queued or "go"
+        if self.by_app or queued:  # whose session it is must be known by a name, so that every worker has it
+            await self.tried("start", lambda: self._started(context, said, SESSION if queued else None))
+        else:
+            state = RunState(context, said, self.agent, 6)
             state.live.used = self.used
             await self.drive(state)
 
-    async def _started(self, context: Any) -> None:
-        run = await self.app.start("desk", "go", context=context, max_turns=6)
+    async def _started(self, context: Any, said: str, session: str | None) -> None:
+        run = await self.app.start("desk", said, context=context, session_id=session, max_turns=6)
         self.world.kept["start", run.id] += 1
 
     async def told(self, what: str, run: str, do: Callable[[], Awaitable[object]]) -> None:
@@ -111,8 +157,11 @@ class Site:
         """Drive a run; what was said on its state is acknowledged when this comes back without an error."""
         world = self.world
         world.count("drives")
-        options |= {"policy": world.plan.policy, "journal": self.store}
+        options |= {"run_config": self.config, "journal": self.store}
         run = given.run_id if isinstance(given, RunState) else ""
+        seen = world.witness.runs.get(run)
+        if seen is not None and seen.session:
+            options["session"] = Shelf(world)
         if await self.tried("drive", lambda: self._driven(given, options)):
             world.acknowledged += [(run, call, word) for call, word in said or []]
 
@@ -132,9 +181,17 @@ class Site:
             self.refused(what, error)
             return False
         except Exception as error:
+            if is_ordinary(error):
+                self.refused(what, error)
+                return False
             self.world.note("".join(traceback.format_exception(error)))
             self.world.wrong(f"{what} raised {type(error).__name__}: {error}")
             return False
+        except BaseException as error:  # when all is over, each process is taken apart
+            if not self.world.closed:
+                self.world.note("".join(traceback.format_exception(error)))
+                self.world.wrong(f"{what} raised {type(error).__name__}: {error}, which ends a process")
+            raise
         return True
 
     def refused(self, what: str, error: Exception) -> None:
@@ -142,3 +199,13 @@ class Site:
         who = " (somebody else has it)" if isinstance(error, Conflict) and "held by" in str(error) else ""
         self.world.count(f"refused: {type(error).__name__}{who}")
         self.world.note(f"{what} refused: {type(error).__name__}: {error}")
+
+
+def _drills(world: World) -> Drills:
+    """Drills of the root's tools."""
+    templates = [
+        Drill(agent="desk", tool=spec.name, arguments=_DRILLED, input="Do it, quickly.", by=by)
+        for spec in world.plan.root.tools
+        for by in ["policy:1" if spec.gate in UNASKED else "tool"]
+    ]
+    return Drills(templates, every="90s", at_most=2)

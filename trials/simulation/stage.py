@@ -17,16 +17,19 @@ from keyturn.core.run import Run
 from keyturn.directory.people import People
 from keyturn.engine.run import log_cache
 from keyturn.engine.run.log_cache import log_in
+from keyturn.engine.run.used_states import THIS_PROCESS
 from keyturn.journal.rows import Query
 
 from .backup import Backup, settle_put_back
+from .knobs import Knobs
 from .loop import Process, Stuck
 from .made import Made
 from .people import Person
-from .plan import Knobs, draw
+from .plan import draw
 from .site import Site
 from .talks import attend
 from .telling import tell_all
+from .turns import check_session
 from .who import CROWD, LAST, NAME, ROOT, everybody
 from .world import World
 
@@ -51,6 +54,7 @@ def simulate(seed: int, knobs: Knobs | None = None, *, told: bool = False) -> Ou
     world = World(plan, told=told)
     Made.loop, Made.dice = world.loop, plan.dice("ids")
     log_cache.forget()  # of another seed the same run may be known
+    THIS_PROCESS.forget()
     stage = Stage(world)
     try:
         main = world.loop.begin(Process("stage"), stage.play())
@@ -60,6 +64,8 @@ def simulate(seed: int, knobs: Knobs | None = None, *, told: bool = False) -> Ou
     except KeyturnError as error:  # a log that cannot be read any more, say
         world.wrong(f"nobody can go on: {error}")
     finally:
+        for ended in world.loop.ended:
+            world.wrong(ended)
         world.closed = True
         world.loop.bury()
     lines = {run: log.lines for run, log in world.store._mine.logs.items()}  # type: ignore[attr-defined]
@@ -86,6 +92,8 @@ class Stage:
             self._open(f"site {number}")
         for _ in range(plan.runs):
             world.loop.begin(self.street, self._start())
+        for number in range(plan.kinds.queued):
+            world.loop.begin(self.street, self._start(f"question {number}"))
         for name in CROWD[: world.people_dice.randint(1, 3)]:
             world.loop.begin(self.street, self._person(Person(world, name)))
         for _ in range(plan.talks):
@@ -94,12 +102,13 @@ class Stage:
             world.loop.begin(self.street, self._restore())
         while world.loop.now < plan.chaos:
             await asyncio.sleep(7.0)
-            if self._asked == plan.runs + plan.talks and not self._open_runs():
+            if self._asked == plan.runs + plan.talks + plan.kinds.queued and not self._open_runs():
                 break
         await self._close()
         await self._end_all()
         await tell_all(world)
         await check_all(world)
+        check_session(world)
 
     async def _found(self) -> None:
         """Begin the directory."""
@@ -120,6 +129,8 @@ class Stage:
         site.process.ended = lambda: self._died(site)
         self.sites.append(site)
         world.loop.begin(site.process, site.serve())
+        if world.plan.kinds.late:
+            world.loop.begin(site.process, site.assign_late(world.plan.dice(name).choice((0.5, 10.0, 60.0))))
         if fate.random() < 0.2:
             world.loop.begin(self.street, self._retire(site, fate.choice((5.0, 60.0, 200.0))))
 
@@ -163,13 +174,14 @@ class Stage:
             await settle_put_back(world, self.street, f"restore {number}")
             self._shut = False
 
-    async def _start(self) -> None:
+    async def _start(self, queued: str = "") -> None:
         world = self.world
-        await asyncio.sleep(world.people_dice.choice((0.0, 0.0, 3.0, 30.0)))
+        dice = world.queue_dice if queued else world.people_dice
+        await asyncio.sleep(dice.choice((0.0, 0.0, 3.0, 30.0)))
         while not self.sites:
             await asyncio.sleep(1.0)
-        site = world.people_dice.choice(self.sites)
-        await Person(world, "caller").asks(site, site.start)
+        site = dice.choice(self.sites)
+        await Person(world, "caller").asks(site, lambda: site.start(queued))
         self._asked += 1
 
     async def _person(self, person: Person) -> None:
@@ -231,7 +243,7 @@ class Stage:
     async def _end_all(self) -> None:
         """In the calm somebody decides whatever waits: every run must end, or have failed for a reason that stays."""
         world = self.world
-        site, person = Site(world, "last"), Person(world, LAST[0])
+        site, person = Site(world, "last", drills=False), Person(world, LAST[0])
         world.loop.begin(site.process, site.serve())
         runs = list[str]()
         for _ in range(60):
@@ -253,11 +265,12 @@ class Stage:
             await second.asks(site, lambda: second.say(site, run))
         else:
             await person.asks(site, lambda: person.visit(site, run))
-        if self.world.talked(run):
-            await person.asks(site, lambda: site.tried("talk", lambda: attend(site, run, person, 60.0)))
-            return
         [row] = await self.world.store.runs(Query(run=run))
-        if row.status == "failed":
+        if row.status == "set_aside":
+            await person.asks(site, lambda: site.tried("resume", lambda: site.app.resume(run, 200, by=person.name)))
+        elif self.world.talked(run):
+            await person.asks(site, lambda: site.tried("talk", lambda: attend(site, run, person, 60.0)))
+        elif row.status == "failed":
             await person.asks(site, lambda: person.retry(site, run, max_turns=200))
 
     async def _tripped(self, name: str) -> bool:
@@ -278,6 +291,8 @@ def _stands(run: Run) -> str:
 def _check_open(world: World, run: Run) -> None:
     """Whatever is not over has something to do, or waits for somebody who can see why."""
     if run.status in OVER or run.status == "failed":
+        return
+    if run.queued and "r" not in run.frames:  # it has its turn once those before it are over
         return
     talks = "r" in run.frames and not run.frames["r"].barrier  # it may be that nobody says anything
     if not pending(run) and not run.groups["wait"] and not _flying(run) and not talks:

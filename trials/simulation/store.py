@@ -151,6 +151,9 @@ class FaultyStore:
     async def tallies(self, period: Period) -> list[Tally]:
         return await self._asked("read", lambda: self._true.tallies(period))
 
+    async def ahead(self, run: str) -> list[str]:
+        return await self._asked("read", lambda: self._true.ahead(run))
+
     async def hashes(self, run: str) -> list[tuple[str, str]]:
         return await self._asked("read", lambda: self._true.hashes(run))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -18,94 +17,30 @@ from keyturn.core.digest import canonical
 from keyturn.core.predicate import holds
 from keyturn.core.strict import parse
 
+from .knobs import Spec
 from .made import journal_time
-from .plan import Plan, Spec
+from .onlooker import Onlooker, process_name
+from .plan import Plan
+from .seen import Permit, RunSeen, Seen, Word
 from .who import BOARD, CHIEFS, LEADS, Register
 from .who import NAME as DIRECTORY
 
 _REASONS = {
     "", "MaxTurnsExceeded", "ModelBehaviorError", "ProviderDown", "CancelledError",
     "InputGuardrailTripwireTriggered", "OutputGuardrailTripwireTriggered", "StoreRestored",
+    "SystemExit", "Interrupt", "TooDeep", "GeneratorExit", "BaseExceptionGroup", "StopIteration",
+    "RuntimeError", "SetAside",
 }  # fmt: skip
 
 
-@dataclass
-class Word:
-    """What a person said of a call, as they said it."""
-
-    by: str
-    verdict: str
-    digest: str
-    args: str | None = None
-    at: int = 0
-
-    def fits(self, made: ev.Decision) -> bool:
-        """Whether a recorded decision says this."""
-        return (self.by, self.verdict, self.digest) == (made.by, made.verdict, made.digest)
-
-
-@dataclass(frozen=True)
-class Permit:
-    """What one recorded start lets run, and what had let it start."""
-
-    args: str
-    licence: str
-    decision: ev.Decision | None
-    tool: str
-
-
-@dataclass
-class Seen:
-    """One call as its log tells it."""
-
-    id: str
-    agent: str
-    tool: str
-    args: str
-    recover: str
-    key: str = ""
-    permits: list[Permit] = field(default_factory=list[Permit])
-    acted: int = 0
-    retries: int = 0
-    licence: str = ""
-    legitimate: str | None = None
-    decision: ev.Decision | None = None
-    doubtful: bool = False
-    until: int | None = None
-    wait: int | None = None
-    restored: bool = False
-    unasked: bool = False
-    name: str = ""
-
-
-@dataclass
-class RunSeen:
-    """One run as its log tells it."""
-
-    salt: str = ""
-    over: bool = False
-    ended: str = ""
-    inputs: int = 0
-    withdrawn: int = 0
-    agents: dict[str, str] = field(default_factory=dict[str, str])
-    turns: dict[str, int] = field(default_factory=dict[str, int])
-    calls: dict[str, Seen] = field(default_factory=dict[str, Seen])
-    by_key: dict[str, Seen] = field(default_factory=dict[str, Seen])
-    grants: dict[str, ev.GrantTerms] = field(default_factory=dict[str, ev.GrantTerms])
-    decisions: list[ev.Decision] = field(default_factory=list[ev.Decision])
-    raws: dict[str, Any] = field(default_factory=dict[str, Any])
-
-
-class Witness:
+class Witness(Onlooker):
     """Reads lines, is told words and effects, and tells what is wrong to `wrong`."""
 
     def __init__(self, plan: Plan, wrong: Callable[[str], None]) -> None:
-        self._plan, self._wrong = plan, wrong
-        self.runs: dict[str, RunSeen] = {}
+        super().__init__(plan, wrong)
         self.words: dict[str, list[Word]] = {}
         self.standing: set[tuple[str, str, str, str]] = set()
         self.calls = 0
-        self.counts = Counter[str]()
         self.register = Register()
 
     def said(self, key: str, word: Word) -> None:
@@ -117,12 +52,15 @@ class Witness:
         if run == DIRECTORY:
             self.register.read(lines)
             return
-        seen = self.runs.setdefault(run, RunSeen())
+        seen = self.runs.setdefault(run, RunSeen(run))
         for line in lines:
-            for event in decode(line).events:
+            step = decode(line)
+            seen.now = max(seen.now, step.at)
+            for event in step.events:
                 hear = _HEARS.get(type(event))
                 if hear is not None:
                     hear(self, seen, event)
+            self.line_ends()
 
     def entered(self, run: str, key: str, spec: Spec, params: dict[str, Any]) -> Seen | None:
         """A tool is being touched."""
@@ -131,7 +69,8 @@ class Witness:
             self._wrong(f"{spec.name} ran for a call that no durable reply holds")
             return None
         text = canonical(params)
-        permit = next((each for each in call.permits if each.args == text), None)
+        fits = [each for each in reversed(call.permits) if each.args == text]  # a lost start may act late, on its own
+        permit = next((each for each in fits if each.process == process_name()), fits[0] if fits else None)
         if permit is None:
             what = "with other arguments than those recorded" if call.permits else "without a recorded start of its own"
             self._wrong(f"{spec.name} of {call.id} ran {what}")
@@ -166,7 +105,8 @@ class Witness:
         if call.legitimate == permit.args:
             return
         stated, made = self._stated(spec, params), permit.decision
-        over = self._plan.purse is not None and self._plan.purse.tool == spec.name and made is not None
+        limits = [each.tool for each in (self._plan.purse, self._kinds.trips) if each is not None]
+        over = spec.name in limits and made is not None
         if stated == "deny" and not over:  # what is over the limit is asked first
             self._wrong(f"{spec.name} of {call.id} ran though the policy denies it")
         if permit.licence.startswith("grant:"):
@@ -174,12 +114,15 @@ class Witness:
         elif made is None:
             if stated == "ask" or (stated is None and spec.asks(params)):
                 self._wrong(f"{spec.name} of {call.id} asks, and ran though nobody decided it")
+            self.unasked(call, permit, spec, stated, params)
         elif not any(word.fits(made) and _says(word, permit.args) for word in self.words.get(call.key, ())):
             self._wrong(f"{spec.name} of {call.id} ran on a decision that nobody made ({made.verdict} by {made.by})")
         elif spec.gate in ("two", "two_led") and stated is None and len(self._agreed(call, made, permit.args)) < 2:
             self._wrong(f"{spec.name} of {call.id} takes two people, and ran on the word of one")
         elif spec.gate in _ROLES and stated is None and not _may(spec, made):
             self._wrong(f"{spec.name} of {call.id} takes a role, and ran on the word of {made.decider}")
+        else:
+            self.recorded_terms(call, made, len(self._agreed(call, made, permit.args)))
         call.legitimate = permit.args
 
     def _agreed(self, call: Seen, made: ev.Decision, args: str) -> set[str]:
@@ -189,8 +132,9 @@ class Witness:
 
     def _stated(self, spec: Spec, params: dict[str, Any]) -> str | None:
         """What the run's policy says of these arguments."""
-        rules = [] if self._plan.policy is None else [rule for rule in self._plan.policy.rules if rule.over is None]
-        return next((rule.action for rule in rules if rule.tool == spec.name and holds(rule.where, params)), None)
+        rules = [] if self._plan.policy is None else self._plan.policy.rules
+        plain = (rule for rule in rules if rule.over is None and rule.when is None and rule.tool == spec.name)
+        return next((rule.action for rule in plain if holds(rule.where, params)), None)
 
     def _by_grant(self, run: str, call: Seen, permit: Permit, params: dict[str, Any]) -> None:
         grant = self.runs[run].grants[permit.licence.removeprefix("grant:")]
@@ -202,13 +146,11 @@ class Witness:
 
     # What events say -----------------------------------------------------------------------------------------------
 
-    def run_started(self, seen: RunSeen, event: ev.RunStarted) -> None:
-        """A run begins."""
-        seen.salt = event.salt
-
     def frame_opened(self, seen: RunSeen, event: ev.FrameOpened) -> None:
         """An agent begins."""
         seen.agents[event.frame], seen.turns[event.frame] = event.agent, 0
+        if event.frame == ev.ROOT:
+            self.root_opened(seen)
 
     def frame_closed(self, seen: RunSeen, event: ev.FrameClosed) -> None:
         """An agent ends."""
@@ -216,8 +158,9 @@ class Witness:
             seen.over, seen.ended = True, "finished"
         self._explained(event.error)
 
-    def run_failed(self, _seen: RunSeen, event: ev.RunFailed) -> None:
+    def run_failed(self, seen: RunSeen, event: ev.RunFailed) -> None:
         """A run stopped."""
+        self.set_aside(seen, event)
         self._explained(event.error)
 
     def _explained(self, error: str) -> None:
@@ -246,6 +189,8 @@ class Witness:
             args = raw.get("arguments", "") if made.args is None else made.args
             call = Seen(name, seen.agents[event.frame], made.tool, args, made.recover)
             call.licence, call.name = "tool" if made.gate == "allow" else "", made.name
+            call.screened_by = process_name() if made.gate else ""
+            call.label, call.troubles = str(raw.get("call_id", "")), [*seen.troubles.get(made.name, ())]
             seen.calls[name], seen.raws[name] = call, raw
             call.key = blake2b(name.encode(), key=seen.salt.encode(), digest_size=16).hexdigest()
             seen.by_key[call.key] = call
@@ -254,6 +199,8 @@ class Witness:
     def screened(self, seen: RunSeen, event: ev.CallScreened) -> None:
         """There is a verdict on a call."""
         call = seen.calls[event.call]
+        call.screened_by = call.screened_by or process_name()
+        call.terms = event.terms if event.action == "ask" and not call.licence else call.terms
         if event.action == "allow" and not call.licence:
             call.licence = event.by or "tool"
         elif event.action == "deny":
@@ -270,6 +217,9 @@ class Witness:
         call.restored = False
         self._in_time(call, made)
         self._known(call, made)
+        self.glass_broken(seen, made)
+        if made.verdict == "reject" and not made.asks_back:
+            self.troubled(seen, call)
         if made.verdict == "retry":
             call.retries += made.by != "probe"
             call.licence, call.doubtful = call.licence or "word", False
@@ -293,9 +243,10 @@ class Witness:
     def asked_again(self, seen: RunSeen, event: ev.CallAskedAgain) -> None:
         """A request begins anew, and not before its time was up."""
         call = seen.calls[event.call]
-        if call.until is not None and event.why not in ("restored", "forked") and journal_time() <= call.until:
+        call.terms = event.terms or call.terms
+        if call.until is not None and event.why not in _AT_ANY_TIME and journal_time() <= call.until:
             self._wrong(f"{call.id} was asked again {call.until - journal_time()} ms before its time")
-        runs_out = call.until is not None or event.why not in ("restored", "forked")  # doubts and questions wait
+        runs_out = call.until is not None or event.why not in _AT_ANY_TIME  # doubts and questions wait
         if call.wait is not None and runs_out:
             call.until = event.at + call.wait
 
@@ -334,12 +285,17 @@ class Witness:
         call.tool, call.recover = event.proposal.tool, event.proposal.recover
         call.args = raw.get("arguments", "") if event.proposal.args is None else event.proposal.args
         call.licence, call.decision, call.legitimate, call.until = "", None, None, None
+        call.terms, call.screened_by = None, ""
 
     def call_started(self, seen: RunSeen, event: ev.CallStarted) -> None:
         """A call is started: one use of its tool is permitted."""
         call = seen.calls[event.call]
-        self._spend(call)
-        call.permits.append(Permit(canonical(parse(call.args or "{}")), call.licence, call.decision, call.tool))
+        if not seen.copying:
+            self._spend(call)
+        self.starts(seen, call)
+        call.permits.append(
+            Permit(canonical(parse(call.args or "{}")), call.licence, call.decision, call.tool, process_name())
+        )
         if not call.licence or call.doubtful:
             self._wrong(f"{call.id} was started with nothing that permits it")
         if call.restored:
@@ -359,7 +315,7 @@ class Witness:
     def lost(self, seen: RunSeen, event: ev.CallLost) -> None:
         """A started call will never report."""
         call = seen.calls[event.call]
-        call.doubtful = not event.again
+        call.doubtful, call.started = not event.again, False
         if event.again and call.recover != "retry":
             self._wrong(f"{call.id} may act, was lost, and is started again by itself")
 
@@ -368,6 +324,7 @@ class Witness:
         seen.grants[event.grant.id] = event.grant
 
 
+_AT_ANY_TIME = ("restored", "forked", "terms")
 _ROLES = {"led": LEADS, "two_led": LEADS, "glass": BOARD}
 
 
@@ -400,4 +357,11 @@ _HEARS: dict[type[Any], Callable[[Witness, RunSeen, Any], None]] = {
     ev.ApprovalWithdrawn: Witness.withdrew,
     ev.CallMarked: Witness.marked,
     ev.QuotaTaken: Witness.counted,
+    ev.CallFinished: Witness.finished,
+    ev.RunQueued: Witness.run_queued,
+    ev.RunResumed: Witness.resumed,
+    ev.RunForked: Witness.run_forked,
+    ev.DrillEnded: Witness.drill_ended,
+    ev.ReviewAsked: Witness.review_asked,
+    ev.ReviewGiven: Witness.review_given,
 }

@@ -13,10 +13,13 @@ from typing import Any
 from keyturn.journal.memory import MemoryJournal
 from keyturn.tools.base import NeedsInput, OutcomeUnknown
 
+from .knobs import Spec
 from .loop import PROCESS, VirtualLoop
 from .made import Made, journal_time
-from .plan import Plan, Spec
-from .witness import Witness, Word
+from .plan import Plan
+from .poison import poison
+from .seen import Word
+from .witness import Witness
 
 WAYS = ("does", "raises", "late", "raises late", "hangs", "unknown", "dies before", "dies after", "exits")
 WEIGHTS = (70, 4, 6, 4, 4, 3, 4, 4, 1)
@@ -32,11 +35,14 @@ class World:
         self.model_dice, self.people_dice = plan.dice("models"), plan.dice("people")
         self.fate, self.meddling_dice = plan.dice("fate"), plan.dice("meddling")
         self.telling_dice, self.talk_dice = plan.dice("telling"), plan.dice("talks")
+        self.poison_dice, self.queue_dice = plan.dice("poison"), plan.dice("queue")
         self.loop = VirtualLoop(plan.dice("order"))
         self.counts: Counter[str] = Counter()
         self.violations: list[str] = []
         self.tale: list[str] = []
         self.witness = Witness(plan, self.wrong)
+        self.session: list[Any] = []
+        self.forks = 0
         self.effects: dict[str, list[str]] = {}
         self.acknowledged: list[tuple[str, str, Word]] = []
         self.kept: Counter[tuple[str, str]] = Counter()
@@ -109,6 +115,9 @@ class World:
             if context.resumed.refused:
                 return "then not"
         way = "does" if self.calm else self.tool_dice.choices(WAYS, WEIGHTS)[0]
+        trips = self.plan.kinds.trips
+        if trips is not None and trips.tool == spec.name and not self.calm and self.queue_dice.random() < 0.4:
+            way = "raises"  # a breaker is there for what fails often
         self.note(f"{spec.name}({params['n']}) {way}")
         if way == "raises":
             raise ValueError(way)
@@ -143,6 +152,7 @@ class World:
 
     def probed(self, context: Any) -> Any:
         """A tool is asked whether an interrupted call happened."""
+        poison("check")
         roll = self.tool_dice.random()
         if roll < 0.1 and not self.calm:
             raise OSError("the probe cannot be reached")

@@ -93,17 +93,21 @@ def _repeated(run: Run, decision: ev.Decision) -> bool:
 
 
 def tick(run: Run, c: cm.Tick) -> Events:
-    """Let time pass as for any run; where the request would end, or the drill's own time is up, it ends quietly."""
+    """Let time pass as for any run; where the request would end, or the drill's own time is up, it ends quietly.
+
+    It is not asked again in the step that ends it: its row would show another request than was open.
+    """
     if run.status in OVER:
+        return
+    if run.drill is not None and run.now >= run.drill:
+        for call in list(run.groups["wait"].values())[:1]:
+            yield ev.DrillEnded(Decision(call.id, "expire", call_digest(run, call), run.now, via="clock"))
         return
     for event in tick_any(run, c):
         if isinstance(event, ev.CallDecided):
             yield ev.DrillEnded(event.decision)
             return
         yield event
-    if run.drill is not None and run.now >= run.drill:
-        for call in list(run.groups["wait"].values())[:1]:
-            yield ev.DrillEnded(Decision(call.id, "expire", call_digest(run, call), run.now, via="clock"))
 
 
 def word_of(event: ev.DrillEnded) -> str:

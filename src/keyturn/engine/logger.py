@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ..core.errors import KeyturnError
-from ..user_code import RaisedByUser, class_name, original
+from ..user_code import RaisedByUser, class_name, original, words_of
 
 VARIABLE = "KEYTURN_DONT_LOG_TOOL_DATA"
 #: The attribute of an error that holds its words without a call's secrets.
@@ -50,7 +50,7 @@ def failure_words(error: BaseException) -> str:
     raised = original(error)
     name = type(raised).__name__
     allowed = _ours(error) or tool_data_allowed()
-    said = _writable(_said(raised)[:LONGEST]) if allowed else ""
+    said = _writable(words_of(raised)[:LONGEST]) if allowed else ""
     return f"{name}: {said}" if said else name
 
 
@@ -98,13 +98,6 @@ def _outside(raised: TracebackType | None) -> TracebackType | None:
 def _ours(error: BaseException) -> bool:
     """Return whether the words of an error are ours, and so quote nothing."""
     return isinstance(error, KeyturnError) and not isinstance(error, RaisedByUser)
-
-
-def _said(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:  # an error of anybody's may fail to say what it is
-        return ""
 
 
 def tool_data_allowed() -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from .._lazy import lazy_names
 
 _HOMES = {
-    "MCPServer": "base",
+    "MCPServer": "own_server",
     "MCPServerError": "base",
     "MCPServerManager": "servers",
     "MCPServerSse": "sse",

@@ -1,12 +1,12 @@
 """The public names of the room, for type checkers; the list is `_HOMES` in `__init__.py`."""
 
-from .base import MCPServer as MCPServer
 from .base import MCPServerError as MCPServerError
 from .base import RemoteTool as RemoteTool
 from .filters import ToolFilterContext as ToolFilterContext
 from .filters import ToolFilterStatic as ToolFilterStatic
 from .filters import create_static_tool_filter as create_static_tool_filter
 from .options import ServerOptions as ServerOptions
+from .own_server import MCPServer as MCPServer
 from .servers import MCPServerManager as MCPServerManager
 from .sse import MCPServerSse as MCPServerSse
 from .sse import MCPServerSseParams as MCPServerSseParams

@@ -136,12 +136,12 @@ class PromptsAndResources:
         )
 
 
-class MCPServer(PromptsAndResources, Settable, abc.ABC):
+class ServerSeam(PromptsAndResources, Settable, abc.ABC):
     """Connects to an MCP server and gives agents its tools; the seam that every transport implements.
 
     An agent gets its tools by `tools_for`.
 
-    >>> sorted(MCPServer.__abstractmethods__)
+    >>> sorted(ServerSeam.__abstractmethods__)
     ['call_tool', 'cleanup', 'connect', 'invalidate_tools_cache', 'list_tools', 'tools_for']
     """
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict
 from ..core.errors import UserError
 from ..core.settable import ELSEWHERE, Rule, did_you_mean, own_of
 from .approval import Approvals, RequireApproval
-from .base import MCPServer
+from .base import ServerSeam
 from .bounds import CONNECT_SECONDS, LIST_PAGES
 from .filters import ToolFilter, check_filter
 
@@ -148,7 +148,7 @@ SERVER_RULES: dict[str, Rule] = {
 }
 
 
-class OptionedServer(MCPServer):
+class OptionedServer(ServerSeam):
     """Has the options of a server as attributes: one that is set holds for what is listed, called or asked next.
 
     >>> "require_approval" in OptionedServer.__annotations__

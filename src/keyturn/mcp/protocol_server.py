@@ -25,7 +25,8 @@ from .elicitation import ONLY, Unfit, asked_again, question, questions, results
 from .filters import ToolFilterContext, lets_through
 from .listing import Offers, all_prompts, listed
 from .loop_thread import on_loop, on_mcp_loop
-from .options import OptionedServer, Settings
+from .options import Settings
+from .own_server import MCPServer
 
 _ROUNDS = 10
 _LIST_CHANGED = "notifications/tools/list_changed"
@@ -57,7 +58,7 @@ class ConnectionLike(Protocol):
         ...
 
 
-class ProtocolServer(OptionedServer):
+class ProtocolServer(MCPServer):
     """Implements what all transports share; a member adds `transport`.
 
     >>> sorted(ProtocolServer.__abstractmethods__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._missing import speaks
-from .base import MCPServer as MCPServer
+from .own_server import MCPServer as MCPServer
 from .protocol_server import ProtocolServer as ProtocolServer
 from .sse import MCPServerSse as MCPServerSse
 from .sse import MCPServerSseParams as MCPServerSseParams

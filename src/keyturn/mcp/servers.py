@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Self
 
 from ..core.errors import UserError
-from .base import MCPServer, MCPServerError
+from .base import MCPServerError
+from .own_server import MCPServer
 
 
 class MCPServerManager:

@@ -8,10 +8,10 @@ from typing import Any
 from ..core.errors import BadJson, UserError
 from ..core.strict import parse
 from ..tools.base import Tool
-from .base import MCPServer
 from .filters import ToolFilterContext as ToolFilterContext
 from .filters import ToolFilterStatic as ToolFilterStatic
 from .filters import create_static_tool_filter as create_static_tool_filter
+from .own_server import MCPServer
 from .results import value_of
 from .tool import MCPToolMetaContext as MCPToolMetaContext
 

@@ -19,10 +19,10 @@ import msgspec
 from ..core.digest import canonical, digest
 from ..core.errors import ModelBehaviorError, UserError
 from ..core.items import Item, own_copy
-from ..core.json_types import retyped
 from ..core.policy import Approval
 from ..core.preview import Json, Preview, Text, redact
 from ..core.records import WANTS, Wants
+from ..core.retyped import retyped
 from ..core.settable import CALLBACK, ENTRIES, FLAG, SWITCH, Rule, Settable, is_ours, must
 from ..core.strict import parse
 
@@ -328,21 +328,21 @@ class Tool(Settable, abc.ABC):
         return plain_preview(params, self.secrets)
 
 
+def gated(tool: Tool, needs_approval: NeedsApproval) -> Tool:
+    """Return a copy of a tool that asks as `needs_approval` says."""
+    made = copy(tool)
+    made.needs_approval = needs_approval
+    return made
+
+
 def as_typed(tool: Tool, wanted: Any) -> Prepared:
     """Return what will run after a person changed the arguments, each of the JSON type in which they wrote it.
 
     A model's "5" may be read as a number. A person means what they type, and is told where a tool takes another type.
     """
     made = tool.edit(wanted)
-    for place, given, takes in retyped(wanted, made.params):
+    for place, given, takes in retyped(wanted, made.params, ""):
         raise InvalidArguments(f"{place} is {given}, and {tool.name!r} takes {takes}: write it as that")
-    return made
-
-
-def gated(tool: Tool, needs_approval: NeedsApproval) -> Tool:
-    """Return a copy of a tool that asks as `needs_approval` says."""
-    made = copy(tool)
-    made.needs_approval = needs_approval
     return made
 
 

@@ -1,0 +1,90 @@
+"""What a seed decides of the kinds that came with the second attack: forks, poison, other terms, drills, turns.
+
+Each has its own dice, so that a kind that is turned off moves no other part of the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from keyturn import Breaker, Rule
+from keyturn.policies.rules import allow, ask, deny
+
+from .knobs import Knobs, Spec
+from .poison import doubts
+
+#: Gates whose terms a deployment may change while calls wait: who decides, and how many.
+TERMS = ("asks", "two", "led", "two_led", "glass")
+UNASKED = ("free", "asks_if")
+POISONS = ("needs", "when", "guardrail", "tool guardrail", "hook", "check", "model")
+
+
+@dataclass(frozen=True)
+class Trips:
+    """A breaker on a tool that runs unasked: so many troubles within a time, and it asks or denies."""
+
+    tool: str
+    most: int
+    seconds: int
+    denies: bool
+
+    def rule(self) -> Rule:
+        """The rule that holds while it is open."""
+        over = Breaker(self.most, per=self.seconds, after=["rejected", "failed"])
+        return (deny if self.denies else ask)(tool=self.tool, over=over)
+
+
+@dataclass
+class Kinds:
+    """What one seed has of them.
+
+    `poisoned` are the callbacks that raise what is no ordinary exception; `terms` has for a tool the gate of the next
+    deployment; `late` names a tool that one process sets a gate on while it runs, `late_policy` whether by a policy of
+    the app; `doubted` the tool whose rule asks a condition. `queued` is how many runs wait for their turn on a
+    session.
+    """
+
+    forks: bool = False
+    poisoned: frozenset[str] = frozenset()
+    terms: dict[str, str] = field(default_factory=dict[str, str])
+    drills: bool = False
+    sampled: str = ""
+    trips: Trips | None = None
+    queued: int = 0
+    late: str = ""
+    late_policy: bool = False
+    doubted: str = ""
+
+    def deployed(self, spec: Spec, version: int) -> Spec:
+        """A tool on the terms of a deployment."""
+        return replace(spec, gate=self.terms.get(spec.name, spec.gate)) if version > 1 else spec
+
+    def rules(self) -> list[Rule]:
+        """The rules that these kinds put before all others."""
+        made = [] if self.trips is None else [self.trips.rule()]
+        made += [ask(tool=self.doubted, when=doubts)] if self.doubted else []
+        return [*made, *([allow(tool=self.sampled, where={"n": {"lt": 30}}, review=0.5)] if self.sampled else [])]
+
+
+def kinds_of(seed: int, specs: Sequence[Spec], knobs: Knobs) -> Kinds:
+    """The kinds of a seed."""
+    made = Kinds()
+    free = [spec.name for spec in specs if spec.gate in UNASKED]
+    made.forks = knobs.forks and Random(f"{seed}/forks").random() < 0.4
+    if knobs.poison and (dice := Random(f"{seed}/poisoned")).random() < 0.25:
+        made.poisoned = frozenset(dice.sample(POISONS, 3))
+        made.doubted = dice.choice(free) if free and "when" in made.poisoned else ""
+    if knobs.changes and (dice := Random(f"{seed}/terms")).random() < 0.4:
+        asking = [spec for spec in specs if spec.gate in TERMS]
+        made.terms = {spec.name: dice.choice([gate for gate in TERMS if gate != spec.gate]) for spec in asking}
+    if knobs.reviews and (dice := Random(f"{seed}/reviews")).random() < 0.3:
+        made.drills, made.sampled = dice.random() < 0.5, dice.choice([spec.name for spec in specs])
+    if knobs.limits and free and (dice := Random(f"{seed}/trips")).random() < 0.4:
+        made.trips = Trips(dice.choice(free), dice.choice((1, 1, 2)), 600, dice.random() < 0.5)
+    if knobs.queues and (dice := Random(f"{seed}/queued")).random() < 0.2:
+        made.queued = dice.randint(2, 4)
+    if knobs.late and free and (dice := Random(f"{seed}/late")).random() < 0.25:
+        made.late = dice.choice(free)
+    return made

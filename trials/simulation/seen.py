@@ -1,0 +1,97 @@
+"""What is known of a run and its calls from the lines of its log, and of what people said: no rule, only facts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from keyturn.core import events as ev
+from keyturn.core.policy import Approval
+
+
+@dataclass
+class Word:
+    """What a person said of a call, as they said it."""
+
+    by: str
+    verdict: str
+    digest: str
+    args: str | None = None
+    at: int = 0
+
+    def fits(self, made: ev.Decision) -> bool:
+        """Whether a recorded decision says this."""
+        return (self.by, self.verdict, self.digest) == (made.by, made.verdict, made.digest)
+
+
+@dataclass(frozen=True)
+class Permit:
+    """What one recorded start lets run, and what had let it start, and which process recorded it."""
+
+    args: str
+    licence: str
+    decision: ev.Decision | None
+    tool: str
+    process: str = ""
+
+
+@dataclass
+class Seen:
+    """One call as its log tells it.
+
+    `terms` are those on which it was last asked, `screened_by` is the process that recorded its first verdict,
+    `troubles` how many troubles of its tool were on record when it was proposed.
+    """
+
+    id: str
+    agent: str
+    tool: str
+    args: str
+    recover: str
+    key: str = ""
+    permits: list[Permit] = field(default_factory=list[Permit])
+    acted: int = 0
+    retries: int = 0
+    licence: str = ""
+    legitimate: str | None = None
+    decision: ev.Decision | None = None
+    doubtful: bool = False
+    until: int | None = None
+    wait: int | None = None
+    restored: bool = False
+    unasked: bool = False
+    name: str = ""
+    label: str = ""
+    terms: Approval | None = None
+    screened_by: str = ""
+    troubles: list[int] = field(default_factory=list[int])
+    started: bool = False
+    review_without: tuple[str, ...] | None = None
+
+
+@dataclass
+class RunSeen:
+    """One run as its log tells it. `copying` says that its lines so far are those of another run."""
+
+    id: str = ""
+    salt: str = ""
+    now: int = 0
+    over: bool = False
+    ended: str = ""
+    inputs: int = 0
+    withdrawn: int = 0
+    agents: dict[str, str] = field(default_factory=dict[str, str])
+    turns: dict[str, int] = field(default_factory=dict[str, int])
+    calls: dict[str, Seen] = field(default_factory=dict[str, Seen])
+    by_key: dict[str, Seen] = field(default_factory=dict[str, Seen])
+    grants: dict[str, ev.GrantTerms] = field(default_factory=dict[str, ev.GrantTerms])
+    decisions: list[ev.Decision] = field(default_factory=list[ev.Decision])
+    raws: dict[str, Any] = field(default_factory=dict[str, Any])
+    input: str = ""
+    session: str = ""
+    queued: bool = False
+    failed: bool = False
+    aside: bool = False
+    drill: bool = False
+    copying: bool = False
+    troubles: dict[str, list[int]] = field(default_factory=dict[str, list[int]])

@@ -1,0 +1,68 @@
+"""Runs that wait for their turn on a session, and the session: it is kept beside the store, and outlives processes."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from keyturn.sessions.base import SessionSettings
+
+from .cast import ProviderDown
+from .made import Made
+from .world import World
+
+SESSION = "a conversation"
+_SILENT = 25.0
+
+
+class Shelf:
+    """One process's hands on the session."""
+
+    session_id = SESSION
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.session_settings = SessionSettings()
+
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        """All items, or the newest of them."""
+        await self._world.pause(self._world.queue_dice)
+        items = self._world.session
+        return deepcopy(items if limit is None else items[len(items) - min(limit, len(items)) :])
+
+    async def add_items(self, items: list[Any]) -> None:
+        """All of them at once; the process may die before and after.
+
+        No session knows of leases: one that took what a process wrote after it stood still would hold it twice. This
+        one closes a connection that was silent for so long.
+        """
+        world, dice, began = self._world, self._world.queue_dice, Made.loop.now
+        await world.pause(dice)
+        if Made.loop.now - began > _SILENT:
+            world.count("session: connection closed")
+            raise ProviderDown("the session closed a connection that was silent")
+        dies = dice.random() if world.plan.death_rate and not world.calm else 1.0
+        if dies < 0.03:
+            await world.die()
+        world.session += deepcopy(items)
+        world.note(f"the session has {len(world.session)} items")
+        if dies > 0.97 and dies < 1.0:
+            await world.die()
+
+    async def pop_item(self) -> Any:
+        """The newest, which is taken off."""
+        return self._world.session.pop() if self._world.session else None
+
+    async def clear_session(self) -> None:
+        """Nothing is left."""
+        self._world.session.clear()
+
+
+def check_session(world: World) -> None:
+    """What a run that finished was asked is in the session once, and in the order in which they had their turn."""
+    runs = world.witness.runs
+    asked = [runs[run].input for run in world.witness.began if runs[run].ended == "finished"]
+    inputs = [str(item.get("content")) for item in world.session if item.get("role") == "user"]
+    heard = [text for text in inputs if text in asked]
+    if heard != asked:
+        world.wrong(f"the session has {heard} of the finished runs that were asked {asked}")
