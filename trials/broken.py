@@ -139,7 +139,7 @@ BROKEN: list[Mutant] = [
         "I4 what a person writes is validated as the model's words are",
         Edit(
             undelivered.edited,
-            "item.tool.edit(unredacted(edit, item.params, true)).text",
+            "as_typed(item.tool, unredacted(edit, item.params, true)).text",
             "msgspec.json.encode(edit).decode()",
         ),
     ),

@@ -82,7 +82,7 @@ OF_PEOPLE: list[Mutant] = [
     mutant(
         "alike whatever the arguments",
         "I4 a batch is of one shape",
-        Edit(Inbox.alike, "row.request.shape == waiting.shape", "True"),
+        Edit(Inbox.alike_page, "row.shape == waiting.shape", "True"),
     ),
     mutant(
         "a limit is not held to",
