@@ -26,6 +26,8 @@ NO_VARIABLES = {
     "WAYLAND_DISPLAY": "of the system: whether there is a screen",
     "KEYTURN_DEMO_HOME": "what the demo tells its own worker",
     "FILE": "what the help of a command calls an argument",
+    "ID": "what the help of a command calls an argument",
+    "NETWORK": "what the help of a command calls an argument",
     "NAME": "what the help of a command calls an argument",
     "PERSON": "what the help of a command calls an argument",
     "URL": "what the help of a command calls an argument",
@@ -40,6 +42,7 @@ INSIDE = {
     "BadGlob", "BatchFailed", "Broken", "CallRefused", "CannotTell", "Lost", "LostRace", "NotWritten", "OutcomeUnknown",
     "SearchFailed", "TooNarrow", "Unclear", "Unfit", "Unreached", "Unreadable", "Unsent", "Malformed", "Misplaced",
     "NoRoom", "BadBody", "Barred", "Elsewhere", "Refusal", "TooLong", "TooMany", "TooManyStreams", "TooSlow",
+    "AtWork", "FormRefused",
 }  # fmt: skip
 
 

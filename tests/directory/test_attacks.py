@@ -207,7 +207,7 @@ async def test_a_key_that_is_revoked_between_the_check_and_the_start_lets_nothin
                 revoked.append(True)
                 await desk.app.people.revoke_key(desk.keys["bob"].public.id, by="ada")
 
-    desk.app._hooks = Slow()
+    desk.app.hooks = Slow()
     async with desk.app:
         await desk.people()
         request = await desk.waiting()

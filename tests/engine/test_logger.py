@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, MemoryJournal, MemorySession, Runner, RunState, function_tool
+from keyturn import Agent, FunctionTool, MemoryJournal, MemorySession, Runner, RunState, function_tool
 from keyturn.core.errors import StorageError
 from keyturn.testing import ScriptedModel, function_call
 
@@ -51,8 +51,17 @@ async def test_needs_approval_that_raises_is_logged(logged: Any) -> None:
 
 async def test_a_preview_that_fails_is_logged(logged: Any) -> None:
     desk = agent(needs_approval=True)
-    desk.tools[0].preview = broken  # type: ignore[union-attr]  # a tool has one
-    desk.tools[0].looks = True  # type: ignore[union-attr]  # as has any that looks at the world
+
+    class Looking(FunctionTool):
+        """Shows the world as it is, as a file tool does."""
+
+        looks = True
+
+        def preview(self, params: Any) -> Any:
+            return broken(params)
+
+    pay: Any = desk.tools[0]
+    desk.tools = [Looking(pay.name, pay.description, pay.params_json_schema, pay.on_invoke_tool, needs_approval=True)]
     assert (await Runner.run(desk, "go")).interruptions
     assert logged() == ["the preview of 'pay' failed, people are shown its arguments: ValueError"]
 

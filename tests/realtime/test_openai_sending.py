@@ -221,7 +221,7 @@ class TestResponses:
         async with talking(script) as (model, server, heard):
             await model.send_event(RealtimeModelSendUserInput("pay three"))
             for number in (1, 2, 3):
-                call = (await heard.until("function_call", number))[-1]
+                call = (await heard.until("function_call", number))[number - 1]
                 await model.send_event(RealtimeModelSendToolOutput(call, f"ok {number}", start_response=True))
                 if number == 2:
                     gate.open()
