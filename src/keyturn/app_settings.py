@@ -15,7 +15,7 @@ from .agents.settings import RunConfig
 from .channels.plan import ChannelPlan
 from .channels.service import ChannelService
 from .core.errors import UserError
-from .core.settable import CALLBACK, ELSEWHERE, FLAG, WHOLE, Rule, Settable, fixed, must, own_of
+from .core.settable import CALLBACK, ELSEWHERE, FLAG, WHOLE, Constructed, Rule, fixed, must, own_of
 from .engine.states.loading import ContextOptions
 from .inbox.drills import DrillService
 from .inbox.rule_lint import checked_policy
@@ -109,7 +109,7 @@ APP_RULES: dict[str, Rule] = {
 }
 
 
-class AppSettings(Settable):
+class AppSettings(Constructed):
     """Holds the settings of an app; one that is set holds from the next thing that reads it."""
 
     #: The agents of the app, by name.

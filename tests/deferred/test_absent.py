@@ -28,6 +28,7 @@ USED: dict[str, tuple[Callable[[], Any], str]] = {
     "a misspelt option": (lambda: Agent(ScriptedModel([]), toolz=[]), "did you mean 'tools'"),
     "an option of a deep agent": (lambda: create_deep_agent(edit_format="x"), "leave it out"),
     "a misspelt one of a deep agent": (lambda: create_deep_agent(include_todos=True), "include_todo"),
+    "a misspelt option of a run": (lambda: agent().run_sync("x", max_turn=1), "did you mean 'max_turns'"),
     "output_validator": (lambda: agent().output_validator, "output guardrail"),
     "override": (lambda: agent().override(model="x"), "ScriptedModel"),
     "iter": (lambda: agent().iter("x"), "run_stream_events"),

@@ -11,6 +11,7 @@ from copy import copy
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, cast
 
+from ..core.constructors import settings
 from ..core.errors import MaxTurnsExceeded, ModelBehaviorError, ModelRefusalError, UsageLimitExceeded, UserError
 from ..core.items import Item
 from ..core.settable import (
@@ -44,7 +45,7 @@ def _is_most(value: Any) -> bool:
     return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1)
 
 
-@dataclass
+@settings()
 class ToolExecutionConfig(Settable):
     """Says how tools are run.
 
@@ -158,7 +159,7 @@ RUN_RULES: dict[str, Rule] = {
 }
 
 
-@dataclass
+@settings()
 class RunConfig(Settable):
     """Holds the settings for one whole run, whichever agents take part in it.
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from ..core.digest import digest
 from ..core.errors import KeyturnError, ToolSourceDown, UserError
-from ..core.settable import Settable
+from ..core.settable import Constructed
 
 
 class MCPServerError(KeyturnError):
@@ -136,7 +136,7 @@ class PromptsAndResources:
         )
 
 
-class ServerSeam(PromptsAndResources, Settable, abc.ABC):
+class ServerSeam(PromptsAndResources, Constructed, abc.ABC):
     """Connects to an MCP server and gives agents its tools; the seam that every transport implements.
 
     An agent gets its tools by `tools_for`.
