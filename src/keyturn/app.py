@@ -148,6 +148,7 @@ class App(AppSettings):
             else self.context_type or declared_type(self._agent(agent))
         )
         check_returns(wrapped(context).context, self.context_serializer, Maker(self.context_deserializer, kind))
+        self._lint_agents()
         await self.at_work()
         start = {"context": context, "max_turns": max_turns, "session": self.session(session_id)}
         play = play_of(self._agent(agent), input, **self._options(), **start)

@@ -39,6 +39,7 @@ def _agents(app: Any, name: str, given: Any) -> Any:
     if known is not named:
         known.clear()
         known.update(named)
+    own_of(app)["_linted"] = made
     return known
 
 
@@ -48,7 +49,8 @@ def _core_of(declared: Any) -> Agent[Any]:
 
 def _run_config(app: Any, name: str, given: Any) -> RunConfig:
     config = RunConfig.of(given)
-    checked_policy(app.agents, config.policy)
+    own_of(config)["_check_policy"] = lambda policy: checked_policy(app.agents, policy)
+    config.policy = config.policy
     return config
 
 
@@ -134,6 +136,7 @@ class AppSettings(Constructed):
     _telling: ChannelService
     _resources: AppResources
     _drilling: DrillService
+    _linted: list[Agent[Any]]
     _rules = APP_RULES
     _remedies: ClassVar[Mapping[str, str]] = {"worker": "embedded says whether this process moves runs"}
 
@@ -144,7 +147,7 @@ class AppSettings(Constructed):
 
     @policy.setter
     def policy(self, policy: PolicyLike | None) -> None:
-        self.run_config.policy = checked_policy(self.agents, policy)
+        self.run_config.policy = policy
 
     @property
     def channels(self) -> ChannelPlan:
@@ -160,6 +163,13 @@ class AppSettings(Constructed):
     def drills(self) -> Any:
         """Return the drills that are mixed in with what waits."""
         return self._drilling.drills
+
+    def _lint_agents(self) -> None:
+        """Refuse a policy that can match nothing of the agents, where their dict was changed in place."""
+        now = list(self.agents.values())
+        if now != self._linted:
+            checked_policy(self.agents, self.policy)
+            self._linted = now
 
     @property
     def _contexts(self) -> ContextOptions:

@@ -6,17 +6,26 @@ in `VALUES`: without one the walk fails.
 
 from __future__ import annotations
 
+import base64
 import inspect
+import tempfile
 from collections.abc import Callable
+from enum import Enum
+from importlib import import_module
+from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from pydantic import BaseModel
 
 import keyturn
+import keyturn.channels
 import keyturn.deep
 import keyturn.deferred
 import keyturn.mcp
 import keyturn.realtime
+import keyturn.tracing.processors
 from keyturn import (
     Agent,
     AgentHooks,
@@ -35,7 +44,6 @@ from keyturn import (
     Policy,
     RunConfig,
     RunHooks,
-    Runner,
     SessionSettings,
     ShellTool,
     ToolGuardrailFunctionOutput,
@@ -48,7 +56,8 @@ from keyturn import (
     handoff,
     tool_output_guardrail,
 )
-from keyturn.core.settable import Settable, settable_names
+from keyturn.core.immutable import immutable
+from keyturn.core.settable import settable_names
 from keyturn.mcp import MCPServerStdio, MCPServerStreamableHttp
 from keyturn.testing import ScriptedModel, approve_all, function_call
 from keyturn.tools.base import Tool, tool_digest
@@ -61,8 +70,6 @@ async def echo(_context: Any, arguments: str) -> str:
 
 
 def screen() -> Any:
-    from unittest.mock import Mock
-
     made = Mock(spec=Computer)
     made.environment, made.dimensions = "browser", (10, 10)
     return made
@@ -73,6 +80,7 @@ def withheld(_data: Any) -> ToolGuardrailFunctionOutput:
     return ToolGuardrailFunctionOutput.reject_content("withheld")
 
 
+SOURCES = Path(keyturn.__file__).parent
 POLICY = Policy(keyturn.Rule("deny", risk="high"))
 CONFIG = {"type": "mcp", "server_label": "wiki", "server_url": "https://example.com/mcp"}
 
@@ -141,16 +149,168 @@ MAKERS: dict[str, Callable[..., Any]] = {
     "deferred.Tool": lambda **o: keyturn.deferred.Tool(**{"function": lambda x: x, "name": "t", **o}),
     "DeepAgent": lambda **o: keyturn.deep.create_deep_agent(ScriptedModel([]), **o),
 }
-#: Bases and kinds that are made by others: their attributes are those of what is above.
+
+
+def plain(kind: Any, *given: Any) -> Callable[..., Any]:
+    return lambda **options: kind(*given, **options)
+
+
+def policy_file() -> str:
+    with tempfile.NamedTemporaryFile("w", suffix=".toml", delete=False) as file:
+        file.write('default = "ask"\n')
+    return file.name
+
+
+STATE = keyturn.deep.StateBackend()
+ENGINE = Mock(sync_engine=None, dialect=Mock())
+ENGINE.dialect.name = "sqlite"
+KEY_OF_HOOKS, KEY_OF_PUSHES = (
+    "whsec_" + base64.b64encode(bytes(32)).decode(),
+    base64.urlsafe_b64encode(b"1" * 32).decode(),
+)
+#: The same of classes whose constructor decides for good, but for a few attributes.
+MAKERS |= {
+    "SQLiteSession": plain(keyturn.SQLiteSession, "s"),
+    "MemorySession": plain(keyturn.MemorySession, "s"),
+    "SQLAlchemySession": lambda **o: keyturn.SQLAlchemySession("s", **{"engine": ENGINE, **o}),
+    "OpenAIConversationsSession": keyturn.OpenAIConversationsSession,
+    "EncryptedSession": plain(keyturn.EncryptedSession, "s", keyturn.MemorySession("s"), "k" * 44),
+    "AppriseChannel": plain(keyturn.channels.AppriseChannel, {}),
+    "SlackChannel": plain(keyturn.channels.SlackChannel, "xoxb-1"),
+    "SlackReplies": plain(keyturn.channels.SlackReplies, "secret"),
+    "TerminalChannel": keyturn.channels.TerminalChannel,
+    "WebhookChannel": lambda **o: keyturn.channels.WebhookChannel(**{"secret": KEY_OF_HOOKS, **o}),
+    "WebPushChannel": lambda **o: keyturn.channels.WebPushChannel(KEY_OF_PUSHES, "mailto:a@example.com", **o),
+    "AnthropicModel": plain(keyturn.AnthropicModel, "claude"),
+    "GoogleModel": plain(keyturn.GoogleModel, "gemini"),
+    "OpenAIResponsesModel": plain(keyturn.OpenAIResponsesModel, "gpt"),
+    "OpenAIChatCompletionsModel": plain(keyturn.OpenAIChatCompletionsModel, "gpt"),
+    "OpenAIProvider": keyturn.OpenAIProvider,
+    "MultiProvider": keyturn.MultiProvider,
+    "FallbackModel": plain(keyturn.FallbackModel, ScriptedModel([])),
+    "ScriptedModel": ScriptedModel,
+    "OpenAIRealtimeWebSocketModel": keyturn.realtime.OpenAIRealtimeWebSocketModel,
+    "OpenAIRealtimeSIPModel": keyturn.realtime.OpenAIRealtimeSIPModel,
+    "RealtimePlaybackTracker": keyturn.realtime.RealtimePlaybackTracker,
+    "RealtimeRunner": plain(keyturn.realtime.RealtimeRunner, keyturn.realtime.RealtimeAgent("a")),
+    "LocalExecutor": keyturn.LocalExecutor,
+    "BubblewrapExecutor": keyturn.BubblewrapExecutor,
+    "Workspace": plain(Workspace, "."),
+    "WorkspaceEditor": plain(WorkspaceEditor, "."),
+    "FilesystemBackend": plain(keyturn.deep.FilesystemBackend, "."),
+    "SandboxBackend": plain(keyturn.deep.SandboxBackend, "."),
+    "CompositeBackend": plain(keyturn.deep.CompositeBackend, STATE, {"/kept/": STATE}),
+    "StateBackend": keyturn.deep.StateBackend,
+    "Policy": Policy,
+    "PolicyFile": lambda **o: keyturn.PolicyFile(policy_file(), **o),
+    "Reviewer": plain(keyturn.Reviewer, "gpt", "Deny payments."),
+    "FunctionToolset": keyturn.deferred.FunctionToolset,
+    "ExternalToolset": plain(keyturn.deferred.ExternalToolset, []),
+    "ApprovalRequiredToolset": plain(keyturn.deferred.ApprovalRequiredToolset, keyturn.deferred.FunctionToolset()),
+    "MCPServerManager": plain(keyturn.MCPServerManager, []),
+    "MemoryJournal": MemoryJournal,
+    "Inbox": plain(keyturn.Inbox, MemoryJournal()),
+    "Insights": plain(keyturn.Insights, MemoryJournal()),
+    "Drills": plain(keyturn.Drills, [keyturn.Drill(agent="a", tool="t", arguments={}, input="go")]),
+    "AgentOutputSchema": plain(keyturn.AgentOutputSchema, int),
+    "BackendSpanExporter": keyturn.tracing.processors.BackendSpanExporter,
+    "ConsoleSpanExporter": keyturn.tracing.processors.ConsoleSpanExporter,
+    "BatchTraceProcessor": plain(keyturn.tracing.processors.BatchTraceProcessor, None),
+}
+#: Settable classes that nobody makes: their attributes are those of the classes above.
 NOT_MADE = {"AgentBase", "Tool", "ProviderTool", "MCPServer", "MCPTool"}
+#: Public classes that are not settable and whose objects are no records either.
+NOT_SETTINGS = {
+    **dict.fromkeys(("Runner", "ItemHelpers", "MCPUtil"), "functions in a namespace: no object is made"),
+    **dict.fromkeys(
+        ("RunResult", "RunResultStreaming", "AgentRunResult", "StreamedRunResult", "RunState"), "made by a run"
+    ),
+    **dict.fromkeys(("RunHandle", "RealtimeSession", "Span", "Trace"), "made by a run"),
+    **dict.fromkeys(("AgentHooksBase", "RunHooksBase"), "has no attributes; a subclass is the user's own"),
+    "Secret": "an annotation: no object is made",
+    **dict.fromkeys(("RealtimeServer", "RealtimeLine"), "a server for tests"),
+}
+#: What a class is made of that needs no walk: it has no settings, or cannot be changed.
+OTHER_KINDS = (BaseException, Enum, dict, tuple, BaseModel)
 
 
-def test_every_public_class_that_checks_its_attributes_is_walked() -> None:
-    rooms = (keyturn, keyturn.mcp, keyturn.deferred, keyturn.deep, keyturn.realtime)
-    found = {name: getattr(room, name) for room in rooms for name in room.__all__}
-    classes = {kind for kind in found.values() if inspect.isclass(kind) and issubclass(kind, Settable)}
+def public_classes() -> set[type]:
+    """Return the classes in `__all__` of the package and of its public modules."""
+    found: set[type] = set()
+    for path in SOURCES.rglob("*.py"):
+        names = path.relative_to(SOURCES.parent).with_suffix("").parts
+        if "\n__all__" in path.read_text(encoding="utf-8") and not any(name[0] == "_" for name in names[:-1]):
+            module = import_module(".".join(name for name in names if name != "__init__"))
+            found |= {made for name in module.__all__ if inspect.isclass(made := getattr(module, name))}
+    return found
+
+
+def test_every_public_class_checks_what_is_assigned_or_is_excepted_with_a_reason() -> None:
     walked = {type(make()) for make in MAKERS.values()}
-    assert {kind.__name__ for kind in classes - walked} - NOT_MADE == set()
+    left: set[str] = set()
+    for kind in public_classes() - walked:
+        if issubclass(kind, OTHER_KINDS) or inspect.isabstract(kind) or getattr(kind, "_is_protocol", False):
+            continue
+        frozen = getattr(kind, "__dataclass_params__", getattr(kind, "__struct_config__", None))
+        if frozen is None and not kind.__name__.endswith("Suite"):
+            left.add(kind.__name__)
+        elif frozen is not None and frozen.frozen:
+            assert kind.__setattr__.__module__ == immutable.__module__, f"{kind.__name__} is frozen and not @immutable"
+    assert left - NOT_MADE - NOT_SETTINGS.keys() == set()
+    assert NOT_SETTINGS.keys() <= left, "an exception that is not needed"
+
+
+def test_what_is_given_to_a_constructor_for_good_is_refused_later_and_private_state_is_not() -> None:
+    session = keyturn.SQLiteSession("s")
+    with pytest.raises(
+        AttributeError, match="'db_path' of a SQLiteSession cannot be set after construction: make anoth"
+    ):
+        session.db_path = "other.db"
+    with pytest.raises(AttributeError, match="has no attribute 'session_setting'; did you mean 'session_settings'"):
+        session.session_setting = None  # type: ignore[attr-defined]  # a name that it does not have
+    with pytest.raises(TypeError, match="unexpected keyword argument 'db_pth'; did you mean 'db_path'"):
+        keyturn.SQLiteSession("s", db_pth="x")  # type: ignore[call-arg]  # a keyword that it does not have
+
+
+def test_a_users_subclass_of_a_sealed_class_sets_what_its_own_methods_set() -> None:
+    class Mine(keyturn.channels.TerminalChannel):
+        colour = "red"
+
+        def __init__(self) -> None:
+            self.name = "first"
+            super().__init__()
+            self.name, self.sent = "mine", 0
+
+        def count(self) -> None:
+            self.sent += 1
+
+    made = Mine()
+    made.count()
+    made.colour = "blue"
+    made.sent = 5
+    assert (made.name, made.sent, made.colour) == ("mine", 5, "blue")
+    with pytest.raises(AttributeError, match="did you mean 'colour'"):
+        made.color = "green"  # type: ignore[attr-defined]  # a name that it does not have
+
+
+async def test_settings_of_a_session_that_are_set_late_hold_for_the_next_run(run: Run) -> None:
+    session = keyturn.MemorySession("s")
+    model = ScriptedModel(["one", "two"])
+    await run(Agent("a", model=model), "first", session=session)
+    session.session_settings = SessionSettings(limit=1)
+    await run(Agent("a", model=model), "second", session=session)
+    assert len(model.calls[-1].input) == 2
+    with pytest.raises(UserError, match="session_settings must be SessionSettings or None"):
+        session.session_settings = 3  # type: ignore[assignment]  # a number
+
+
+async def test_the_seconds_of_an_executor_that_are_set_late_hold_for_its_next_command() -> None:
+    executor = keyturn.LocalExecutor()
+    executor.timeout = 0.01
+    ended = await executor.run(["sleep", "5"])
+    assert ended.outcome.type == "timeout"
+    with pytest.raises(UserError, match="timeout must be a positive number of seconds"):
+        executor.timeout = 0
 
 
 @each("name", MAKERS)
@@ -251,7 +411,9 @@ VALUES: dict[str, Any] = {
     "stop_on_first_tool", "tools": [], "trace_id": "t", "trace_include_sensitive_data": True, "trace_metadata": {},
     "tracing": None, "tracing_disabled": True, "trust_annotations": True, "usage_limits": UsageLimits(),
     "use_structured_content": True, "user_location": None, "vector_store_ids": ["w"], "wire_type":
-    "computer_use_preview", "workflow_name": "other", "backoff": None,
+    "computer_use_preview", "session_id": "other", "ttl": 9.0, "at_once": 2,
+    "cleanup_timeout_seconds": 9.0, "drop_failed_servers": False, "strict": True, "connect_in_parallel": True,
+    "workflow_name": "other", "backoff": None,
     **dict.fromkeys(("temperature", "top_p", "frequency_penalty", "presence_penalty"), 0.5),
     **dict.fromkeys(("max_tokens", "top_logprobs"), 5), "timeout_": 1, "parallel_tool_calls": True,
     "truncation": "auto", "reasoning": None, "verbosity": "low", "metadata": {}, "store": True,
@@ -494,11 +656,22 @@ def test_a_screen_with_safety_checks_asks_whatever_its_gate_is_set_to() -> None:
     assert callable(made.needs_approval)
 
 
-@each("frozen", [Approval(), UsageLimits(), SessionSettings()])
-def test_what_is_frozen_refuses_to_be_changed(frozen: Any) -> None:
-    with pytest.raises(AttributeError):
-        frozen.limit = 3
-    assert Runner
+@each(
+    ("made", "remedy"),
+    [
+        (Approval(), r"msgspec.structs.replace\(..., role=...\)"),
+        (UsageLimits(), r"dataclasses.replace\(..., requests=...\)"),
+        (SessionSettings(), r"dataclasses.replace\(..., limit=...\)"),
+    ],
+)
+def test_what_is_frozen_refuses_to_be_changed_and_says_what_to_do(made: Any, remedy: str) -> None:
+    name = remedy.rpartition(" ")[2].partition("=")[0]
+    with pytest.raises(AttributeError, match=f"a {type(made).__name__} is immutable: use a copy made by {remedy}"):
+        setattr(made, name, 3)
+    with pytest.raises(AttributeError, match=f"is immutable: .*{name}"):
+        delattr(made, name)
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}x'; did you mean '{name}'"):
+        setattr(made, f"{name}x", 3)
 
 
 async def test_a_policy_that_can_match_nothing_is_refused_when_an_app_is_given_it() -> None:
@@ -508,11 +681,22 @@ async def test_a_policy_that_can_match_nothing_is_refused_when_an_app_is_given_i
         made.policy = unmatched
     with pytest.raises(UserError, match="no tool is named 'pya'"):
         made.run_config = RunConfig(policy=unmatched)
+    with pytest.raises(UserError, match="no tool is named 'pya'"):
+        made.run_config.policy = unmatched
     assert made.policy is None
+    RunConfig.of(made.run_config).policy = unmatched  # a copy is no app's
     made.policy = Policy(keyturn.Rule("deny", tool="pay"))
     with pytest.raises(UserError, match="no tool is named 'pay'"):
         made.agents = [Agent("desk")]
     assert [tool.name for tool in made.agents["desk"].tools] == ["pay"]
+
+
+async def test_agents_of_an_app_that_are_changed_in_place_are_linted_at_the_next_start() -> None:
+    agents = [Agent("desk", model=ScriptedModel(["done"]), tools=[pay_tool()])]
+    async with App(agents=agents, journal=MemoryJournal(), policy=Policy(keyturn.Rule("deny", tool="pay"))) as made:
+        made.agents["desk"] = Agent("desk", model=ScriptedModel(["done"]))
+        with pytest.raises(UserError, match="no tool is named 'pay'"):
+            await made.start("desk", "go")
 
 
 def pay_tool() -> FunctionTool:

@@ -26,6 +26,7 @@ from ..core.settable import (
     did_you_mean,
     must,
     one_of,
+    own_of,
     then,
 )
 from ..models.base import Model, ModelProvider, ModelSettings
@@ -140,7 +141,14 @@ def _passes(check: Callable[[Any], None]) -> Rule:
     return then(anything, lambda _config, value: check(value))
 
 
+def _policy(config: Any, _name: str, policy: Any) -> Any:
+    """Check a policy by what holds the settings: an app lints it against its agents."""
+    check = own_of(config).get("_check_policy")
+    return policy if check is None else check(policy)
+
+
 RUN_RULES: dict[str, Rule] = {
+    "policy": _policy,
     "model_settings": _settings(ModelSettings),
     "session_settings": _settings(SessionSettings),
     "usage_limits": _settings(UsageLimits),
@@ -216,8 +224,9 @@ class RunConfig(Settable):
         ...
         keyturn.core.errors.UserError: RunConfig has no setting 'workflow'; did you mean 'workflow_name'?
         """
-        made = _made(cls, _DEFAULTS if value is None else value, "run_config")
-        return copy(cast("RunConfig", made))
+        made = copy(cast("RunConfig", _made(cls, _DEFAULTS if value is None else value, "run_config")))
+        own_of(made).pop("_check_policy", None)
+        return made
 
 
 _DEFAULTS = RunConfig()

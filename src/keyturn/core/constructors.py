@@ -42,7 +42,7 @@ def settings(*, eq: bool = True) -> Callable[[type[_T]], type[_T]]:
 
 
 def _constructor(kind: type[Any]) -> Any:
-    """Return a constructor that is called as the dataclass's own, which a subclass keeps: it may set fields its own way."""
+    """Return a constructor with the parameters of the dataclass's own, which a subclass keeps."""
     plain = kind.__init__
     each = fields(kind)
     names = [one.name for one in each]

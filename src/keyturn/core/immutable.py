@@ -1,11 +1,11 @@
 """Say what to do where an immutable object is assigned to: make a changed copy of it.
 
-The classes are frozen by what makes them, `dataclass` or `msgspec`. Only the error is ours, and it costs nothing until it is raised.
+The classes are frozen by what makes them, `dataclass` or `msgspec`; only the error is made here.
 """
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, is_dataclass
+from dataclasses import FrozenInstanceError
 from typing import Any, TypeVar
 
 from .settable import did_you_mean, is_ours
@@ -24,7 +24,7 @@ def immutable(kind: type[_T]) -> type[_T]:
     >>> Lamp().watts = 60
     Traceback (most recent call last):
     ...
-    dataclasses.FrozenInstanceError: a Lamp is immutable: make a changed copy, dataclasses.replace(..., watts=...), and use that
+    dataclasses.FrozenInstanceError: a Lamp is immutable: use a copy made by dataclasses.replace(..., watts=...)
     """
     loose: Any = kind
     loose.__setattr__ = loose.__delattr__ = _refuse
@@ -32,12 +32,13 @@ def immutable(kind: type[_T]) -> type[_T]:
 
 
 def _refuse(self: Any, name: str, value: Any = None) -> None:
-    kind: Any = type(self)
-    fields: tuple[str, ...] = tuple(getattr(kind, "__dataclass_fields__", ())) or kind.__struct_fields__
+    kind: type[Any] = type(self)
+    loose: Any = kind
+    fields: tuple[str, ...] = tuple(getattr(kind, "__dataclass_fields__", ())) or loose.__struct_fields__
     if name not in fields:
         if not is_ours(kind):  # a user's subclass has what attributes it likes
             return object.__setattr__(self, name, value)
         raise FrozenInstanceError(f"a {kind.__name__} has no attribute {name!r}{did_you_mean(name, fields)}")
-    how = "dataclasses.replace" if is_dataclass(kind) else "msgspec.structs.replace"
-    copy = f"clone({name}=...)" if hasattr(kind, "clone") else f"{how}(..., {name}=...)"
-    raise FrozenInstanceError(f"a {kind.__name__} is immutable: make a changed copy, {copy}, and use that")
+    how = "dataclasses.replace" if hasattr(kind, "__dataclass_fields__") else "msgspec.structs.replace"
+    copy = f"its clone({name}=...)" if hasattr(kind, "clone") else f"{how}(..., {name}=...)"
+    raise FrozenInstanceError(f"a {kind.__name__} is immutable: use a copy made by {copy}")

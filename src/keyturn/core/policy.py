@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from .errors import KeyturnError, UserError
+from .immutable import immutable
 
 Action = Literal["allow", "ask", "deny"]
 #: What became of a call that did not go well.
@@ -57,6 +58,7 @@ Reason = Literal["optional", "on_reject", "required"]
 OnExpiry = Literal["reject", "escalate", "ask_again"]
 
 
+@immutable
 class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """States the terms on which a call may be approved: who, how many, until when.
 
@@ -241,6 +243,7 @@ def _check_quorum(approval: Approval) -> None:
             raise UserError(f"{field}={needed} can never be reached by the {people} listed in users=")
 
 
+@immutable
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     """Holds what a tool's own setting or a policy says of one call.
 
@@ -363,6 +366,7 @@ class Past(Protocol):
         ...
 
 
+@immutable
 class CallView(msgspec.Struct, frozen=True):
     """Holds what a policy may look at: the call that will run, never a live object of the run.
 

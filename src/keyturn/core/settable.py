@@ -254,7 +254,10 @@ def _table_of(kind: type) -> dict[str, Rule | None]:
 
 
 def _seal(table: dict[str, Rule | None], kind: type) -> None:
-    """Fix what the constructors of a class are given and set, where no rule and no setter says what may follow."""
+    """Fix what a class says of all its objects and what its constructors are given and set; rules and setters stay."""
+    for name, rule in table.items():
+        if rule is None and not callable(getattr(kind, name, None)) and not _has_setter(kind, name):
+            table[name] = _of_class
     for each in kind.__mro__:
         code = getattr(unwrapped(vars(each).get("__init__")), "__code__", None)
         if code is None:
@@ -264,7 +267,7 @@ def _seal(table: dict[str, Rule | None], kind: type) -> None:
         if is_ours(each):
             names |= dict.fromkeys(_stored_by([code]), _kept)
         for name, rule in names.items():
-            if name[0] != "_" and table.get(name) in (None, _read_only, _given) and not _has_setter(kind, name):
+            if name[0] != "_" and table.get(name) in _OPEN and not _has_setter(kind, name):
                 table[name] = rule
 
 
@@ -380,5 +383,7 @@ def _keywords_of(kind: type) -> frozenset[str] | None:
     return known
 
 
+#: The rules that a constructor's own may replace.
+_OPEN = (None, _given, _of_class, _read_only)
 #: Where a decorated method keeps what it decorates.
 _INSIDE = ("__wrapped__", "__func__", "fset", "func")

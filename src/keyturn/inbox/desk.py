@@ -19,6 +19,7 @@ from ..core.people import plain_text
 from ..core.preview import Preview
 from ..core.records import Word
 from ..core.request import Request
+from ..core.settable import Sealed
 from ..engine.facts import decisions
 from ..engine.facts.reaches import reach_of
 from ..engine.facts.values import said_items
@@ -35,7 +36,7 @@ _PAGE = 500
 LOOKS = 2_000
 
 
-class Inbox(Beside):
+class Inbox(Beside, Sealed):
     """Lists what waits for people in a journal, and records what they decide.
 
     `store` is a journal or its URL. `agents` are the roots by name; they are needed to check an edit, and for nothing

@@ -18,6 +18,7 @@ import msgspec
 
 from ..core.errors import Conflict, UserError
 from ..core.seal import Ring, erased, parted
+from ..core.settable import Sealed
 from ..core.states import OVER
 from ..keys import own_ring
 from .base import Claim, LostRace
@@ -43,7 +44,7 @@ from .sealing import askable, check_erasable, check_name, plain, plain_notice
 _RING = own_ring()
 
 
-class MemoryJournal:
+class MemoryJournal(Sealed):
     """Stores logs for as long as the object lives; `clock` gives the time in milliseconds.
 
     >>> import asyncio

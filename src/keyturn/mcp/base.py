@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from ..core.digest import digest
 from ..core.errors import KeyturnError, ToolSourceDown, UserError
+from ..core.immutable import immutable
 from ..core.settable import Constructed
 
 
@@ -41,6 +42,7 @@ class MCPServerDown(MCPServerError, ToolSourceDown):
     """
 
 
+@immutable
 @dataclass(frozen=True)
 class RemoteTool:
     """Describes a tool as its server lists it.

@@ -18,6 +18,7 @@ import msgspec
 
 from ..core.digest import canonical, digest
 from ..core.errors import ModelBehaviorError, UserError
+from ..core.immutable import immutable
 from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Json, Preview, Text, redact
@@ -137,6 +138,7 @@ class NeedsInput(Asking):
         return self
 
 
+@immutable
 @dataclass(frozen=True)
 class Resumed:
     """Holds what a call that needed input goes on with: the answers, or None where somebody refused.
