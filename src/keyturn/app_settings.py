@@ -49,7 +49,11 @@ def _core_of(declared: Any) -> Agent[Any]:
 
 def _run_config(app: Any, name: str, given: Any) -> RunConfig:
     config = RunConfig.of(given)
-    own_of(config)["_check_policy"] = lambda policy: checked_policy(app.agents, policy)
+
+    def check(policy: Any) -> Any:
+        return checked_policy(app.agents, policy)
+
+    own_of(config)["_check_policy"] = check
     config.policy = config.policy
     return config
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypedDict
 
-from ..core.constructors import settings
+from ..constructors import settings
 from ..models.base import Model, ModelSettings
 from ..tools.agent_tool import AgentTool
 from ..tools.agent_tool_rules import InputBuilder

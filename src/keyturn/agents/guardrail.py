@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from inspect import iscoroutinefunction
 from typing import Any, Generic, overload
 
-from ..core.constructors import settings
+from ..constructors import settings
 from ..core.errors import UserError
 from ..core.items import Item
 from ..core.settable import FLAG, Rule, Settable, must

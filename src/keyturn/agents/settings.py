@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, cast
 
-from ..core.constructors import settings
+from ..constructors import settings
 from ..core.errors import MaxTurnsExceeded, ModelBehaviorError, ModelRefusalError, UsageLimitExceeded, UserError
 from ..core.items import Item
 from ..core.settable import (
@@ -143,7 +143,7 @@ def _passes(check: Callable[[Any], None]) -> Rule:
 
 def _policy(config: Any, _name: str, policy: Any) -> Any:
     """Check a policy by what holds the settings: an app lints it against its agents."""
-    check = own_of(config).get("_check_policy")
+    check: Any = own_of(config).get("_check_policy")
     return policy if check is None else check(policy)
 
 

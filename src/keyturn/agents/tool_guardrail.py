@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, overload
 
-from ..core.constructors import settings
+from ..constructors import settings
 from ..core.errors import UserError
 from ..core.settable import Rules, Settable, must
 from ..user_code import answer_of

@@ -32,7 +32,7 @@ def immutable(kind: type[_T]) -> type[_T]:
 
 
 def _refuse(self: Any, name: str, value: Any = None) -> None:
-    kind: type[Any] = type(self)
+    kind: type[Any] = self.__class__
     loose: Any = kind
     fields: tuple[str, ...] = tuple(getattr(kind, "__dataclass_fields__", ())) or loose.__struct_fields__
     if name not in fields:

@@ -18,7 +18,7 @@ import msgspec
 
 from ..core.errors import Conflict, UserError
 from ..core.seal import Ring, erased, parted
-from ..core.settable import Sealed
+from ..core.settable import Sealed, own_of
 from ..core.states import OVER
 from ..keys import own_ring
 from .base import Claim, LostRace
@@ -76,7 +76,7 @@ class MemoryJournal(Sealed):
     def of(self, tenant: str) -> MemoryJournal:
         """Return the same store as another tenant sees it."""
         view = copy(self)
-        view.tenant = check_name("a tenant's name", tenant)
+        own_of(view)["tenant"] = check_name("a tenant's name", tenant)
         with self._lock:
             view._mine = self._tenants.setdefault(tenant, MemoryTenant())
         return view

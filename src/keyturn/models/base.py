@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from typing import Any, Literal, TypeVar, cast
 
-from ..core.constructors import settings
+from ..constructors import settings
 from ..core.errors import ModelBehaviorError, ModelTimeoutError
 from ..core.items import Item, RawItem, plain_item
 from ..core.settable import Settable

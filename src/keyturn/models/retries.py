@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, cast
 
-from ..core.constructors import settings
+from ..constructors import settings
 from ..core.errors import UserError
 from ..core.settable import Rules, Settable, made_by, must
 from ..user_code import answer_of
