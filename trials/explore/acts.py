@@ -7,6 +7,7 @@ before; the core refuses what must be refused.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ from keyturn.core.usage import NOTHING
 from .book import Word
 from .oracle import Done
 from .people import WHO
-from .world import UNIT, World
+from .world import UNIT, Shown, World
 
 CALL = "r/1.0"
 _VERBS = {
@@ -71,19 +72,26 @@ class Say(NamedTuple):
 def say(who: Decider, verdict: str, call: str = CALL, run: int = 0, how: Say = Say()) -> Act:  # noqa: B008
     """Somebody gives their word on a call as it was shown to them."""
 
-    def command(world: World) -> Try | None:
-        source = run if how.source is None else how.source
-        shown = world.now_shown(source, call, how.back) if run < len(world.runs) else None
-        made = None if shown is None else _decision(world, who, verdict, how, shown.digest)
-        if shown is None or made is None or call not in world.books[run].calls:
-            return None
-        made = replace(made, call=call)
-        name = world.runs[source].id
+    source = run if how.source is None else how.source
+
+    @lru_cache(maxsize=1_024)
+    def said(clock: int, shown: Shown, name: str, of: tuple[str, str] | None) -> Try:
+        made = _decision(clock, who, verdict, how, call, shown.digest)
         word = Word(who.id, verdict, name, shown.call, shown.asking, made.at, made.args or "", how.glass)
-        grants = _grants(world, who, verdict, call, run, how)
+        grants = [] if of is None else [_grant(clock, who, verdict, *of, how)]
         until = grants[0].expires_at if grants else None
         gives = grants[0].verdict if grants else ""
-        return Try(run, cm.Deliver([made], grants), Done(world.clock, word, gives=gives, uses=how.uses, until=until))
+        return Try(run, cm.Deliver([made], grants), Done(clock, word, gives=gives, uses=how.uses, until=until))
+
+    def command(world: World) -> Try | None:
+        if run >= len(world.runs) or call not in world.books[run].calls:
+            return None
+        shown = world.now_shown(source, call, how.back)
+        if shown is None:
+            return None
+        found = world.runs[run].calls.get(call) if how.grants else None
+        of = None if found is None else (found.agent, found.proposal.tool)
+        return said(world.clock, shown, world.runs[source].id, of)
 
     return Act(f"{WHO[who.id]} {_VERBS[verdict]}{_manner(how)}{_named(call, run)}", command)
 
@@ -97,24 +105,20 @@ def _manner(how: Say) -> str:
     return words + (", said a second ago" if how.late else "")
 
 
-def _decision(world: World, who: Decider, verdict: Any, how: Say, digest: str) -> ev.Decision | None:
-    at = world.clock - how.late * UNIT
+def _decision(clock: int, who: Decider, verdict: Any, how: Say, call: str, digest: str) -> ev.Decision:
+    at = clock - how.late * UNIT
     args = '{"amount":7}' if verdict == "edit" else None
     message = "what for?" if how.asks_back else None
     output = "paid by hand" if verdict == "answer" else None
     note = "an emergency" if how.glass else None
     more: dict[str, Any] = {"broke_glass": how.glass, "asks_back": how.asks_back, "message": message, "note": note}
-    return ev.Decision("", verdict, digest, at, who, args=args, output=output, **more)
+    return ev.Decision(call, verdict, digest, at, who, args=args, output=output, **more)
 
 
-def _grants(world: World, who: Decider, verdict: str, call: str, run: int, how: Say) -> list[ev.GrantTerms]:
-    found = world.runs[run].calls.get(call)
-    if not how.grants or found is None:
-        return []
-    until = None if how.lasts is None else world.clock + how.lasts * UNIT
+def _grant(clock: int, who: Decider, verdict: str, agent: str, tool: str, how: Say) -> ev.GrantTerms:
+    until = None if how.lasts is None else clock + how.lasts * UNIT
     kind: Any = "reject" if verdict == "reject" else "approve"
-    made = ev.GrantTerms(how.grants, found.agent, found.proposal.tool, kind, expires_at=until, uses=how.uses)
-    return [replace(made, decider=who)]
+    return ev.GrantTerms(how.grants, agent, tool, kind, expires_at=until, uses=how.uses, decider=who)
 
 
 def probe(call: str = CALL, found: str = "retry") -> Act:

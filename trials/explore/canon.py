@@ -6,6 +6,7 @@ a field that the core gets tomorrow is in by itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import blake2b
 from operator import attrgetter
 from typing import Any
@@ -83,16 +84,16 @@ def _rest(kind: type[Any]) -> attrgetter[Any]:
 
 _OF_RUN, _OF_FRAME, _OF_CALL = _rest(Run), _rest(Frame), _rest(Call)
 _OF_TOLD, _OF_BOOK = _rest(Told), _rest(Book)
+_OF_DECISION = attrgetter(
+    "verdict", "digest", "via", "by", "confirms", "broke_glass", "asks_back", "note", "message", "args", "runs", "grant"
+)
+_OF_WORD = attrgetter("who", "verdict", "run", "call", "asking", "args", "glass", "confirms")
 _encode = msgspec.msgpack.Encoder(enc_hook=str).encode
 
 
 def of_world(world: World, horizon: int) -> bytes:
     """Return the digest of a world, in which times older than the horizon are alike."""
-    clock = world.clock
-
-    def age(at: int) -> int:
-        return max(min(clock - at, horizon), -horizon)
-
+    age = _ages(world.clock, horizon)
     runs = [_run(run, age) for run in world.runs]
     books = [_book(book, age) for book in world.books]
     copy = None if world.copy is None else (_run(world.copy.run, age), _book(world.copy.book, age))
@@ -102,9 +103,17 @@ def of_world(world: World, horizon: int) -> bytes:
     return blake2b(_encode((runs, books, copy, still, rest)), digest_size=16).digest()
 
 
-def of_run(run: Run, clock: int, horizon: int) -> bytes:
+def of_run(run: Run, clock: int, horizon: int) -> tuple[Any, ...]:
     """Return what tells a run from another."""
-    return _encode(_run(run, lambda at: max(min(clock - at, horizon), -horizon)))
+    return _run(run, _ages(clock, horizon))
+
+
+def _ages(clock: int, horizon: int) -> Callable[[int], int]:
+    def age(at: int) -> int:
+        past = clock - at
+        return horizon if past > horizon else max(past, -horizon)
+
+    return age
 
 
 def _run(run: Run, age: Any) -> tuple[Any, ...]:
@@ -133,9 +142,7 @@ def _call(call: Call, age: Any) -> tuple[Any, ...]:
 
 
 def _decision(made: Any, age: Any, *, timed: bool = True) -> tuple[Any, ...]:
-    flags = (made.confirms, made.broke_glass, made.asks_back)
-    words = (made.note, made.message, made.args, made.runs, made.grant)
-    return (made.verdict, made.digest, made.via, made.by, age(made.at) if timed else 0, flags, words)
+    return (_OF_DECISION(made), age(made.at) if timed else 0)
 
 
 def _book(book: Book, age: Any) -> tuple[Any, ...]:
@@ -149,9 +156,6 @@ def _book(book: Book, age: Any) -> tuple[Any, ...]:
 def _told(told: Told, age: Any) -> tuple[Any, ...]:
     if told.place == "done":
         return ("done", told.truly, told.tool)
-    words = [
-        (word.who, word.verdict, word.run, word.call, word.asking, age(word.at), word.args, word.glass, word.confirms)
-        for word in (*told.words, *told.cleared)
-    ]
+    words = [(_OF_WORD(word), age(word.at)) for word in (*told.words, *told.cleared)]
     looks = [(who, age(at)) for who, at in told.looks]
     return (_OF_TOLD(told), age(told.asked_at), age(told.let_at), len(told.words), words, looks)

@@ -24,6 +24,7 @@ from .seen import Seen
 from .world import World
 
 SAMPLE = 64  # one state in so many is read back from its log
+KEPT = 250_000  # so many worlds that are still to be expanded are kept whole; others are made again
 FAR = 1 << 40
 
 
@@ -83,6 +84,7 @@ class Walk:
         self.acts: array[int] = array("B", [0])
         self.seen = Seen()
         self.seen.add(canon.of_world(cast.start, cast.horizon))
+        self.kept: dict[int, World] = {}
         self.path = Path(cast, self.parents, self.acts)
 
     def go(self, states: int, depth: int) -> Walked:
@@ -104,7 +106,7 @@ class Walk:
     def _expand(self, state: int) -> None:
         """Try every act in a state."""
         cast, walked = self.cast, self.walked
-        world = self.path.world(state)
+        world = self.kept.pop(state, None) or self.path.world(state)
         spares = Spares(world)
         for place in range(len(cast.acts)):
             # Each begins elsewhere, so that every act is among those after which nothing may have changed.
@@ -132,6 +134,8 @@ class Walk:
         if self.seen.add(canon.of_world(after, self.cast.horizon)):
             self.parents.append(state)
             self.acts.append(number)
+            if len(self.kept) < KEPT:
+                self.kept[len(self.parents) - 1] = after
             if len(self.seen) % SAMPLE == 0:
                 self._read_back(state, number, after)
 

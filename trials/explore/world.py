@@ -64,8 +64,12 @@ class World(msgspec.Struct, frozen=True):
 
     def now_shown(self, run: int, call: str, back: int = 0) -> Shown | None:
         """Return what is shown of a call, or what was shown of it before that."""
-        seen = [each for each in self.shown if (each.run, each.call) == (run, call)]
-        return seen[-1 - back] if len(seen) > back else None
+        for each in reversed(self.shown):
+            if each.call == call and each.run == run:
+                if not back:
+                    return each
+                back -= 1
+        return None
 
 
 def shown_after(shown: tuple[Shown, ...], place: int, run: Run, book: Book) -> tuple[Shown, ...]:
