@@ -181,7 +181,7 @@ def _by_grant(book: Book, told: Told, made: ev.Decision, done: Done) -> tuple[Bo
     need(held is not None, "I1", f"{made.call} was decided by a standing decision that there is not")
     assert held is not None
     need(held.verdict == made.verdict, "I1", f"{made.call} was decided otherwise than the standing decision says")
-    return book, told, done.now
+    return book, changed(told, cleared=()), done.now
 
 
 def _by_clock(book: Book, told: Told, made: ev.Decision, done: Done) -> tuple[Book, Told, int]:
@@ -213,7 +213,8 @@ def _voided(book: Book, event: ev.CallVoided, done: Done) -> Book:
     need(told.place in ("new", "asked", "ready"), "I2", f"{event.call} was proposed anew while it was {told.place}")
     forgotten = told.place == "ready" and told.acted and told.let != "answer"
     need(not forgotten, "I2", f"{event.call} was proposed anew as if it had never started")
-    return book.put(event.call, changed(told, place="new", words=(), looks=(), must_ask=True, free=False))
+    told = changed(told, place="new", words=(), cleared=(), looks=(), must_ask=True, free=False)
+    return book.put(event.call, told)
 
 
 def _started(book: Book, event: ev.CallStarted, done: Done) -> Book:

@@ -19,12 +19,14 @@ from keyturn.core.evolve import fold
 from keyturn.core.run import Run, new_run
 
 from . import canon
+from .acts import Act
 from .book import Broken
 from .moves import Cast, Spares, happen
 from .seen import Seen
 from .world import World
 
 SAMPLE = 64  # one state in so many is read back from its log
+FOLDS = 256  # one in so many that were taken for a known state is walked beside it
 KEPT = 250_000  # so many worlds that are still to be expanded are kept whole; others are made again
 FAR = 1 << 40
 
@@ -38,6 +40,7 @@ class Walked:
     transitions: int = 0
     refused: int = 0
     beyond: int = 0
+    folded: int = 0
     depth: int = 0
     closed: bool = False
     seconds: float = 0.0
@@ -84,9 +87,9 @@ class Walk:
         self.parents: array[int] = array("I", [0])
         self.acts: array[int] = array("B", [0])
         self.seen = Seen()
-        self.seen.add(canon.of_world(cast.start, cast.horizon))
+        self.seen.place(canon.of_world(cast.start, cast.horizon))
         self.kept: dict[int, World] = {}
-        self.path = Path(cast, self.parents, self.acts)
+        self.path, self.aside = (Path(cast, self.parents, self.acts) for _ in range(2))
 
     def go(self, states: int, depth: int) -> Walked:
         """Walk to so many states and so deep at most, or until a promise is broken."""
@@ -132,13 +135,35 @@ class Walk:
         if any(call.asks > self.cast.asks for run in after.runs for call in run.calls.values()):
             walked.beyond += 1
             return
-        if self.seen.add(canon.of_world(after, self.cast.horizon)):
+        place = self.seen.place(canon.of_world(after, self.cast.horizon))
+        if place < len(self.parents):
+            walked.folded += 1
+            if walked.folded % FOLDS == 0:
+                self._alike(state, number, after, place)
+        else:
             self.parents.append(state)
             self.acts.append(number)
             if len(self.kept) < KEPT:
                 self.kept[len(self.parents) - 1] = after
             if len(self.seen) % SAMPLE == 0:
                 self._read_back(state, number, after)
+
+    def _alike(self, state: int, number: int, after: World, place: int) -> None:
+        """Check that a world and the known state that it was taken for have the same future, one act on."""
+        known = self.aside.world(place)
+        for act in self.cast.acts:
+            if self._next(after, act) != self._next(known, act):
+                other = [self.cast.acts[self.acts[each]].words for each in self.path.numbers(place)[1:]]
+                what = f"taken for {', '.join(other)}, from which {act.words!r} leads elsewhere"
+                self._broke(state, self.cast.acts[number].words, Broken("fold", what))
+                return
+
+    def _next(self, world: World, act: Act) -> bytes | str:
+        try:
+            after = happen(self.cast, world, act, Spares(world))
+        except Broken as broken:
+            return broken.promise
+        return "" if after is None else canon.of_world(after, self.cast.horizon)
 
     def _read_back(self, state: int, number: int, after: World) -> None:
         """Read a state back from its log, and have the log audited."""

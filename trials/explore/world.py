@@ -19,6 +19,9 @@ from .book import Book, Place, need
 
 UNIT = 1_000
 
+# What a world has left of each: which policy is next, forks, copies and restores.
+POLICIES, FORKS, COPIES, RESTORES = range(4)
+
 PLACES: dict[str, Place] = {
     "proposed": "new",
     "asked": "asked",
