@@ -74,12 +74,12 @@ _LEFT_OUT: dict[type[Any], dict[str, str]] = {
         "confirmed": "the same",
         "looks": "the same",
         "need": "by hand: has a time",
-        "claim": "restricts nobody",
+        "claim": "by hand: a time",
         "snoozes": "the same",
     },
     Told: {"asked_at": "by hand: a time", "let_at": "the same", "looks": "the same", "words": "the same",
            "cleared": "the same"},
-    Book: {"calls": "see Told", "grants": "by hand: have times"},
+    Book: {"calls": "see Told", "grants": "by hand: have times", "troubles": "the same"},
 }  # fmt: skip
 
 
@@ -152,6 +152,7 @@ def _call(call: Call, age: Age) -> tuple[Any, ...]:
     )
     if state in SETTLED:
         return known
+    claim = call.claim and (call.claim.decider.id, age(call.claim.until or 0))
     then = _until(age, terms, call.proposal.terms)
     probes = call.proposal.recover == "probe"
     cleared = (_OF_DECISION(call.cleared), then(call.cleared.at)) if probes and call.cleared is not None else 0
@@ -162,7 +163,7 @@ def _call(call: Call, age: Age) -> tuple[Any, ...]:
     sure = call.confirmed and (_OF_DECISION(call.confirmed), then(call.confirmed.at))
     votes = sorted((by, _OF_DECISION(made), then(made.at)) for by, made in call.votes.items()) if call.votes else 0
     looks = sorted((who, then(at)) for who, at in call.looks.items()) if call.looks else 0
-    return (known, cleared, asked, decided, sure, votes, looks)
+    return (known, cleared, asked, decided, sure, votes, looks, claim)
 
 
 def _asked(age: Age, terms: Approval | None, at: int) -> int:
@@ -189,7 +190,8 @@ def _book(book: Book, age: Age) -> tuple[Any, ...]:
         (name, each.giver, each.verdict, each.used, each.until and age(each.until))
         for name, each in book.grants.items()
     ]
-    return (_OF_BOOK(book), grants, [(name, _told(told, age)) for name, told in book.calls.items()])
+    troubles = sorted((kind, age(at)) for _call, kind, at in book.troubles) if book.troubles else 0
+    return (_OF_BOOK(book), grants, troubles, [(name, _told(told, age)) for name, told in book.calls.items()])
 
 
 def _told(told: Told, age: Age) -> tuple[Any, ...]:
