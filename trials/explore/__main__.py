@@ -25,11 +25,11 @@ def explore(args: argparse.Namespace) -> int:
     found: list[Walked] = []
     for each in walks(names, args.states, args.depth, args.seed, args.jobs, args.asks):
         found.append(each)
-        print(_ended(each), file=sys.stderr, flush=True)
-    table = grid(_HEAD, [_row(each) for each in [*found, _sum(found)]])
+        print(ended(each), file=sys.stderr, flush=True)
+    table = grid(_HEAD, [row(each) for each in [*found, _sum(found)]])
     print(table)
     if args.into is not None:
-        _write(args.into, table)
+        write(args.into, table)
     for each in found:
         if each.broke:
             print(f"\n{each.name}, of {CASTS[each.name]().what}:\n{trace(each)}")
@@ -39,19 +39,21 @@ def explore(args: argparse.Namespace) -> int:
     return int(any(each.broke for each in found))
 
 
-def _row(each: Walked) -> list[str]:
+def row(each: Walked) -> list[str]:
+    """Return a world's row of the table."""
     closed = f"at depth {each.depth}" if each.closed else "no"
     rate = f"{each.states / max(each.seconds, 0.001):,.0f}"
     counts = [f"{number:,}" for number in (each.states, each.transitions, each.refused)]
     return [each.name, *counts, closed, rate, str(len(each.broke.splitlines()))]
 
 
-def _ended(each: Walked) -> str:
+def ended(each: Walked) -> str:
+    """Say how a walk ended."""
     how = f"closed at depth {each.depth}" if each.closed else f"cut after depth {each.depth}"
     return f"{each.name}: {how}, {each.states:,} states, {each.seconds:,.0f} s"
 
 
-def _write(path: Path, table: str) -> None:
+def write(path: Path, table: str) -> None:
     """Write the table into the page that publishes it, in place of the one that stands there."""
     before, begin, rest = path.read_text().partition(_BEGIN)
     _, end, after = rest.partition(_END)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from array import array
 from dataclasses import dataclass, field
+from random import Random
 
 from keyturn.audit.calls import Broken as Unaudited
 from keyturn.audit.log import read_step
@@ -26,7 +27,8 @@ from .seen import Seen
 from .world import World
 
 SAMPLE = 64  # one state in so many is read back from its log
-FOLDS = 256  # one in so many that were taken for a known state is walked beside it
+FOLDS = 512  # one in so many that were taken for a known state is walked beside it
+AHEAD = 8  # for so many acts
 KEPT = 250_000  # so many worlds that are still to be expanded are kept whole; others are made again
 FAR = 1 << 40
 
@@ -149,21 +151,31 @@ class Walk:
                 self._read_back(state, number, after)
 
     def _alike(self, state: int, number: int, after: World, place: int) -> None:
-        """Check that a world and the known state that it was taken for have the same future, one act on."""
-        known = self.aside.world(place)
-        for act in self.cast.acts:
-            if self._next(after, act) != self._next(known, act):
-                other = [self.cast.acts[self.acts[each]].words for each in self.path.numbers(place)[1:]]
-                what = f"taken for {', '.join(other)}, from which {act.words!r} leads elsewhere"
-                self._broke(state, self.cast.acts[number].words, Broken("fold", what))
+        """Check that a world and the known state that it was taken for have the same future, for some acts on."""
+        cast, chance = self.cast, Random(state)
+        pair, way = (after, self.aside.world(place)), [cast.acts[number].words]
+        for _ in range(AHEAD):
+            outcomes = [[self._next(world, act) for act in cast.acts] for world in pair]
+            differ = [act.words for act, one, other in zip(cast.acts, *outcomes, strict=True) if one[1] != other[1]]
+            if differ:
+                known = [cast.acts[self.acts[each]].words for each in self.path.numbers(place)[1:]]
+                self._broke(state, way[0], Broken("fold", f"taken for what comes of: {', '.join(known)}"))
+                self.walked.trace += [*way[1:], f"{differ[0]}: here it leads elsewhere"]
                 return
+            both = zip(cast.acts, *outcomes, strict=True)
+            further = [(act.words, one[0], other[0]) for act, one, other in both if one[0] and other[0]]
+            if not further:
+                return
+            words, *pair = chance.choice(further)
+            way.append(words)
 
-    def _next(self, world: World, act: Act) -> bytes | str:
+    def _next(self, world: World, act: Act) -> tuple[World | None, bytes | str]:
+        """Return what comes of an act, and its digest, or what it breaks."""
         try:
             after = happen(self.cast, world, act, Spares(world))
         except Broken as broken:
-            return broken.promise
-        return "" if after is None else canon.of_world(after, self.cast.horizon)
+            return None, broken.promise
+        return after, "" if after is None else canon.of_world(after, self.cast.horizon)
 
     def _read_back(self, state: int, number: int, after: World) -> None:
         """Read a state back from its log, and have the log audited."""
