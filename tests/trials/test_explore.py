@@ -91,10 +91,14 @@ def test_a_set_of_digests_holds_what_was_added() -> None:
     assert seen.place((1).to_bytes(16, "big")) == len(made)
 
 
+def ageless(*_: object) -> int:
+    return 0
+
+
 def test_states_that_are_taken_for_one_have_one_future(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walking, "FOLDS", 1)
     assert not told(Walk(CASTS["confirm"]()).go(60, 99))
-    monkeypatch.setattr(canon, "_asked", lambda age, terms, at: 0)
+    monkeypatch.setattr(canon, "_asked", ageless)
     broken = Walk(CASTS["confirm"]()).go(60, 99)
     assert broken.broke.startswith("fold: taken for what comes of: the model replies"), told(broken)
     assert broken.trace[-1].endswith(": here it leads elsewhere")
