@@ -272,7 +272,8 @@ async def test_a_run_that_failed_before_it_wrote_is_superseded_by_the_next_one(
     with pytest.raises(OSError, match="gone") as failed:
         await Runner.run(agent, "pay ada", **with_all)
     session.add_items = add_items
-    state: Any = failed.value.run_data.to_state()  # type: ignore[attr-defined]
+    error: Any = failed.value
+    state: Any = error.run_data.to_state()
     await Runner.run(agent, "m2", **with_all)
     forget()
     late = await RunState.load(store, state.run_id, agent)
