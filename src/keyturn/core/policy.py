@@ -203,6 +203,10 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
         role = next((name.removeprefix(_ROLE) for name in self.escalate_to if name.startswith(_ROLE)), None)
         return msgspec.structs.replace(self, users=people, role=role, on_expiry="reject", escalate_to=())
 
+    def became(self, terms: Approval | None) -> bool:
+        """Return whether others are these terms once they escalated."""
+        return self.on_expiry == "escalate" and terms == self.escalated()
+
 
 def _names(field: str, names: object) -> tuple[str, ...]:
     # A text is a sequence of texts: as `users` it would let in whoever is called like one of its letters.
