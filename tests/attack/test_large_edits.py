@@ -31,7 +31,12 @@ async def test_the_model_is_told_that_its_edit_would_be_too_large() -> None:
 def test_files_in_memory_are_not_read_once_for_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that has many files is taken up by reading each once: their number is the model's choice."""
     read: list[str] = []
-    monkeypatch.setattr(StateBackend, "names", lambda _self: read.append("all") or {})
+
+    def names(backend: StateBackend) -> dict[str, int]:
+        read.append(repr(backend))
+        return {}
+
+    monkeypatch.setattr(StateBackend, "names", names)
     assert len(StateBackend({f"/{n}/a.txt": "x" for n in range(1_000)}).files) == 1_000
     assert read == []
 

@@ -1,4 +1,4 @@
-"""Terms that several state about one call: none of them is dropped, whatever the others say and whenever they say it."""
+"""Terms that several state about one call: none is dropped, whatever the others state and whenever they state it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keyturn.audit.checker import check
 from keyturn.core.combined_terms import NOT_COMBINED, combined
 from keyturn.core.policy import Verdict
 from keyturn.deep import create_deep_agent
-from keyturn.engine.effects.screening import _both  # pyright: ignore[reportPrivateUsage]
+from keyturn.engine.effects.screening import beside_own
 from keyturn.models.scripted.model import function_call
 from keyturn.policies.rules import Rule
 from keyturn.testing import ScriptedModel, tool_outputs
@@ -46,7 +46,9 @@ class World:
         elif how == "nested":
             below = Agent("clerk", model=self.model, tools=[pay])
             tool = below.as_tool("ask", "asks", run_config=RunConfig(policy=asks(inner)))
-            self.agent = Agent("desk", model=ScriptedModel([[function_call("ask", {"input": "go"})], "ok"]), tools=[tool])
+            self.agent = Agent(
+                "desk", model=ScriptedModel([[function_call("ask", {"input": "go"})], "ok"]), tools=[tool]
+            )
         else:
             self.agent = Agent("desk", model=self.model, tools=[pay])
         self.app = App([self.agent], self.journal, policy)
@@ -154,10 +156,8 @@ async def test_a_result_that_meets_the_newest_policy_counts(now: Policy | None) 
 
 def test_a_policy_takes_no_term_away_from_a_tool_that_requires_signatures() -> None:
     own = Approval(role="ops", signed=True, execute_by="30m", expires="1h", reason="required", quorum=2)
-    terms = _both(own, Verdict("ask", terms=Approval(role="cfo", expires="4h"))).terms
-    assert terms == Approval(
-        role="cfo", signed=True, execute_by="30m", expires="1h", reason="required", quorum=2
-    )
+    terms = beside_own(own, Verdict("ask", terms=Approval(role="cfo", expires="4h"))).terms
+    assert terms == Approval(role="cfo", signed=True, execute_by="30m", expires="1h", reason="required", quorum=2)
 
 
 COMBINED: dict[str, tuple[Approval, Approval, Approval | None]] = {

@@ -11,12 +11,12 @@ from math import inf
 from typing import Any
 
 from .errors import UserError
-from .policy import Approval, milliseconds
+from .policy import Approval, Reason, milliseconds
 
 #: Why a call is denied about which two policies ask different people.
 NOT_COMBINED = "the policies ask different people about this call, and one decision cannot meet both sets of terms"
 
-_REASONS = ("optional", "on_reject", "required")
+_REASONS: tuple[Reason, ...] = ("optional", "on_reject", "required")
 
 
 def combined(outer: Approval, inner: Approval) -> Approval | None:
@@ -61,7 +61,8 @@ def _people(outer: Approval, inner: Approval) -> dict[str, Any] | None:
     named = [terms for terms in (outer, inner) if terms.role is not None or terms.users]
     if not named:
         return {}
-    first, last = named[0], named[-1]
+    first = named[0]
+    last = named[-1]
     if (first.role, set(first.users)) == (last.role, set(last.users)):
         return {"role": first.role, "users": first.users}
     common = tuple(user for user in first.users if user in last.users)
@@ -81,5 +82,5 @@ def _glass(outer: Approval, inner: Approval) -> str | None:
     return roles.pop() if len(roles) == 1 else None
 
 
-def _shortest(durations: Iterable[str | None]) -> str | None:
+def _shortest(durations: Iterable[str | float | None]) -> str | float | None:
     return min((each for each in durations if each is not None), key=milliseconds, default=None)

@@ -170,7 +170,7 @@ async def _verdict(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, l
         return own
     stated = await _policy(drive, scope, call, looked)
     if stated is not None and tool.approval is not None and tool.approval.needs_proof:
-        return _both(tool.approval, stated)
+        return beside_own(tool.approval, stated)
     if stated is not None and stated.action == "allow" and call.voided:
         return msgspec.structs.replace(stated, terms=tool.approval)  # it asks all the same, and the tool says whom
     if stated is None or (stated.action == "ask" and stated.terms is None and own.action == "ask"):
@@ -178,7 +178,7 @@ async def _verdict(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, l
     return stated
 
 
-def _both(own: Approval, stated: Verdict) -> Verdict:
+def beside_own(own: Approval, stated: Verdict) -> Verdict:
     """Return a policy's verdict on a tool that takes signed decisions: nothing that its tool asks for is taken away."""
     terms = stated.terms
     if stated.action == "deny":

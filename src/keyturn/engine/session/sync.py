@@ -237,7 +237,10 @@ async def _in_time(frame: Frame, scope: FrameSettings, fresh: list[Item]) -> lis
 def _told_late(item: Item) -> Item:
     output = item.get("output", item)
     text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
-    return {"role": "assistant", "content": f"The result of call {item.get('call_id')} came after the user moved on: {text}"}
+    return {
+        "role": "assistant",
+        "content": f"The result of call {item.get('call_id')} came after the user moved on: {text}",
+    }
 
 
 def _tellable(drive: Drive, frame: Frame, scope: FrameSettings, stopped: bool) -> list[Item]:
