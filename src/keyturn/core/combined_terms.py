@@ -44,7 +44,7 @@ confirm=False, break_glass=None, min_look=None)
             quorum=max(terms.quorum for terms in both),
             deny_quorum=max(terms.deny_quorum for terms in both),
             not_requester=outer.not_requester or inner.not_requester,
-            reason=max((terms.reason for terms in both), key=_REASONS.index),
+            reason=_REASONS[max(_REASONS.index(terms.reason) for terms in both)],
             execute_by=_shortest(terms.execute_by for terms in both),
             step_up=outer.step_up or inner.step_up,
             signed=outer.signed or inner.signed,
