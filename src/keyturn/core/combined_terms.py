@@ -1,6 +1,6 @@
-"""Combine the terms of two policies that both ask: the result requires whatever either of them requires.
+"""Compare and combine terms: those of two policies that both ask, and those of a request that escalated.
 
-Two sets of people cannot be stated as one, so such terms have no combination, and the call must not be asked on half
+What is combined requires whatever either of the two requires. Two sets of people cannot be stated as one, so such terms have no combination, and the call must not be asked on half
 of them.
 """
 
@@ -17,6 +17,16 @@ from .policy import Approval, Reason, milliseconds
 NOT_COMBINED = "the policies ask different people about this call, and one decision cannot meet both sets of terms"
 
 _REASONS: tuple[Reason, ...] = ("optional", "on_reject", "required")
+
+
+def escalated_from(stated: Approval, asked: Approval | None) -> bool:
+    """Return whether the terms on which a call asks are the stated ones after they escalated.
+
+    >>> terms = Approval(expires="1h", on_expiry="escalate", escalate_to=["ann"])
+    >>> escalated_from(terms, terms.escalated()), escalated_from(terms, terms)
+    (True, False)
+    """
+    return stated.on_expiry == "escalate" and asked == stated.escalated()
 
 
 def combined(outer: Approval, inner: Approval) -> Approval | None:

@@ -17,7 +17,7 @@ import msgspec
 
 from ...core import commands as cm
 from ...core import events as ev
-from ...core.combined_terms import NOT_COMBINED, combined
+from ...core.combined_terms import NOT_COMBINED, combined, escalated_from
 from ...core.errors import AgentMissing, Conflict, Expired, UserError
 from ...core.gate import grant_for, meets
 from ...core.past import RunPast
@@ -105,7 +105,7 @@ async def _counted(drive: Drive, looked: _Looked, runs: bool, screen: cm.Screen,
 async def _screen_again(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, looked: _Looked) -> Verdict:
     verdict = await _recheck(drive, scope, call, tool, looked)
     if verdict.action == "ask" and verdict.terms is not None:  # the log may say of other terms that people met them
-        asked = call.terms if call.terms is not None and verdict.terms.became(call.terms) else verdict.terms
+        asked = call.terms if call.terms is not None and escalated_from(verdict.terms, call.terms) else verdict.terms
         why = await unsigned(drive, call, [asked])
         if why:
             await ask_anew(drive, scope, call, tool, why)
