@@ -1,7 +1,7 @@
 """Compare and combine terms: those of two policies that both ask, and those of a request that escalated.
 
-What is combined requires whatever either of the two requires. Two sets of people cannot be stated as one, so such terms have no combination, and the call must not be asked on half
-of them.
+What is combined requires whatever either of the two requires. Two sets of people cannot be stated as one, so such
+terms have no combination, and the call must not be asked on half of them.
 """
 
 from __future__ import annotations
