@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.deep.kills import BACKENDS, SCENARIOS
 from tests.needs import missing
 
@@ -26,9 +25,11 @@ AT_LENGTH = 1000
 def killed(scenario: str, backend: str, every: int) -> int:
     if backend == "sandbox" and shutil.which("bwrap") is None:
         pytest.skip(missing("bwrap"))
-    command = [sys.executable, "-m", "tests.deep.kills", scenario, backend, str(every)]
+    command = ["-m", "tests.deep.kills", scenario, backend, str(every)]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT / "src", ROOT)))}
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=600, check=False)
+    done = forked.run(
+        command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=600, preload=["tests.deep.kills"]
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert not found["broken"], "\n".join(found["broken"])

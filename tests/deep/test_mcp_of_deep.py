@@ -17,6 +17,7 @@ import pytest
 from keyturn import App, Approval, MCPServerStdio, MCPServerStreamableHttp, UserError
 from keyturn.deep import DeepAgent, create_deep_agent
 from keyturn.testing import function_call
+from tests import forked
 from tests.deep.playing_deep import Play, answered, asked, delegates, model, told
 
 SHOP = Path(__file__).parents[1] / "mcp" / "servers" / "shop.py"
@@ -41,7 +42,8 @@ def over_http(shop: Path) -> Iterator[MCPServerStreamableHttp]:
 @contextmanager
 def over_stdio(shop: Path) -> Iterator[MCPServerStdio]:
     """The shop as a program that the server object starts."""
-    command: Any = {"command": sys.executable, "args": [str(SHOP), "stdio"], "env": {"SHOP": str(shop)}}
+    program, *words = forked.launcher(str(SHOP), "stdio")
+    command: Any = {"command": program, "args": words, "env": {"SHOP": str(shop)}}
     yield MCPServerStdio(command, name="shop", client_session_timeout_seconds=20)
 
 

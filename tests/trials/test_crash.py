@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from keyturn.testing.postgres import DEBIAN
+from tests import forked
 from tests.needs import missing
 from trials.attempt import KINDS, Trial
 
@@ -26,8 +25,8 @@ SOME = "approvals,sessions,people,time,limits"
 
 def tried(out: Path, *arguments: str) -> Any:
     """What `python -m trials.crash` wrote down; it fails where a promise was broken."""
-    command = [sys.executable, "-m", "trials.crash", "--json", str(out), *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=170, check=False)
+    command = ["-m", "trials.crash", "--json", str(out), *arguments]
+    done = forked.run(command, cwd=ROOT, capture_output=True, text=True, timeout=170, preload=["trials.crash"])
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(out.read_text())
 

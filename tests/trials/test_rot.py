@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from keyturn.testing.postgres import DEBIAN
+from tests import forked
 from trials.forge_kinds import FORGED
 from trials.forge_words import WORDS
 from trials.rot_kinds import FILES, KINDS
@@ -20,8 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def tried(module: str, out: Path, *arguments: str) -> Any:
     """What a trial wrote down; it fails where a promise was broken."""
-    command = [sys.executable, "-m", module, "--seed", "7", "--json", str(out), *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=55, check=False)
+    command = ["-m", module, "--seed", "7", "--json", str(out), *arguments]
+    done = forked.run(command, cwd=ROOT, capture_output=True, text=True, timeout=55, preload=[module])
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(out.read_text())["rows"]
 
