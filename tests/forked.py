@@ -40,7 +40,8 @@ PIPE, DEVNULL, STDOUT = subprocess.PIPE, subprocess.DEVNULL, subprocess.STDOUT
 #: What most programs import sooner or later.
 PRELOADED = (
     "keyturn.cli.main", "keyturn.testing", "keyturn.journal.sqlite", "keyturn.mcp.server", "keyturn.inbox.desk",
-    "keyturn.audit.checker", "pydantic", "mcp.server",
+    "keyturn.audit.checker", "keyturn.realtime", "keyturn.server.running", "pydantic", "mcp.server", "uvicorn", "apsw",
+    "websockets.asyncio.client", "websockets.asyncio.server",
 )  # fmt: skip
 _LONGEST = 200_000
 
@@ -353,6 +354,7 @@ def _play(job: dict[str, Any]) -> None:
     importlib.invalidate_caches()
     if kind == "-m":
         sys.argv = rest
+        sys.modules.pop(rest[0], None)  # runpy warns of a module that was imported before it is run
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
         return
     text, path = (rest[0], "<string>") if kind == "-c" else (Path(kind).read_text(encoding="utf-8"), kind)

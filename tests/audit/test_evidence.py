@@ -29,6 +29,7 @@ from keyturn.core.errors import LogDamaged
 from keyturn.engine.run.open_run import chain_of
 from keyturn.journal.retention import erase_ended
 from tests.audit.records import Desk, a_call, desk, paid, replaced, rows_of
+from tests.effort import some
 from tests.scenarios import CATALOGUE
 from tests.table import each
 from trials.audit import located, made, tried
@@ -162,7 +163,7 @@ def test_what_may_quote_a_secret_is_withheld_as_well() -> None:
 # Attacks ------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150)
+@settings(max_examples=some(150))
 @given(seed=st.integers(0, 10**9), kind=st.integers(0, len(KINDS) - 1))
 def test_any_alteration_of_an_export_is_located(seed: int, kind: int) -> None:
     """H1, H2, H3: bytes, lines, blocks, runs, hashes and statements made anew, older and other people's exports."""
