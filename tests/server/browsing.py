@@ -1,6 +1,6 @@
 """A chromium of this machine, for tests and pictures of pages. No test is here.
 
-Nothing is downloaded: the browser is the one that Debian's package `chromium` installs.
+Nothing is downloaded: it is what Debian's packages install. The headless shell does the same for half the processor time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ ARGUMENTS = [
 
 def chromium() -> str | None:
     """Return the path of the browser, or None where there is none."""
-    return shutil.which("chromium") or shutil.which("chromium-browser")
+    names = ("chromium-headless-shell", "chromium", "chromium-browser")
+    return next(filter(None, map(shutil.which, names)), None)
 
 
 @contextlib.contextmanager
