@@ -10,8 +10,10 @@ import pty
 import re
 import select
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tests import forked
 
@@ -26,14 +28,12 @@ def played(*arguments: str, path: str = "", **environ: str) -> subprocess.Comple
     """The demo with nobody there and no key but those given; `path` is where Python looks first."""
     inherited = {name: value for name, value in os.environ.items() if name not in KEYS}
     found = os.pathsep.join(filter(None, [path, str(SOURCE)]))
+    environment = {**inherited, "PYTHONPATH": found, "KEYTURN_SECRET": SECRET, **environ}
+    options: dict[str, Any] = {"stdin": forked.DEVNULL, "capture_output": True, "text": True, "timeout": 50}
+    if path:  # what is there is looked at as an interpreter starts
+        return subprocess.run([sys.executable, *COMMAND, *arguments], env=environment, check=False, **options)
     return forked.run(
-        [*COMMAND, *arguments],
-        stdin=forked.DEVNULL,
-        capture_output=True,
-        text=True,
-        env={**inherited, "PYTHONPATH": found, "KEYTURN_SECRET": SECRET, **environ},
-        check=False,
-        timeout=50,
+        [*COMMAND, *arguments], env=environment, preload=["openai", "anthropic", "google.genai"], **options
     )
 
 

@@ -18,7 +18,7 @@ from tests.needs import missing
 
 ROOT = Path(__file__).resolve().parents[2]
 # Tries every nth point; a prime, so that it meets other points in each scenario.
-SOME = {"alone": 19, "at_once": 23, "delegated": 29}
+SOME = {"alone": 37, "at_once": 41, "delegated": 53}
 AT_LENGTH = 1000
 
 

@@ -1,6 +1,7 @@
 """A chromium of this machine, for tests and pictures of pages. No test is here.
 
-Nothing is downloaded: it is what Debian's packages install. The headless shell does the same for half the processor time.
+Nothing is downloaded: Debian's packages install it. The headless shell does the same for half the
+processor time.
 """
 
 from __future__ import annotations
