@@ -14,6 +14,9 @@ UV    := $(shell command -v uv 2>/dev/null)
 
 , := ,
 
+# Without bytecode each of the processes that the tests start compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 # What the set-up rules share; $(1) is the environment. An environment whose Python is gone or lacks pip is made anew.
 NEW_ENOUGH = $(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))"
 MAKE_VENV  = $(1)/bin/python $(if $(UV),-c "",-m pip --version) 2>/dev/null || { rm -rf $(1)/bin $(1)/lib* && $(PYTHON) -m venv $(1); }
