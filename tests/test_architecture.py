@@ -16,8 +16,12 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from tests.sources import nodes, parsed
 from tests.table import each
+
+pytestmark = pytest.mark.together("the source")  # each file is parsed once
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "keyturn"

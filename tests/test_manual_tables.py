@@ -10,8 +10,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import keyturn
 from tests.sources import nodes
+
+pytestmark = pytest.mark.together("the source")  # each file is parsed once
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

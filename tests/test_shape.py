@@ -20,6 +20,8 @@ import pytest
 
 from tests.sources import nodes, parsed
 
+pytestmark = pytest.mark.together("the source")  # each file is parsed once
+
 ROOT = Path(__file__).resolve().parents[1]
 
 FILE_LINES, FILE_LINES_AT_MOST = 400, 600

@@ -21,6 +21,8 @@ import pytest
 
 from tests.sources import nodes
 
+pytestmark = pytest.mark.together("the source")  # each file is parsed once
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "keyturn"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
