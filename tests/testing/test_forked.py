@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,14 +24,14 @@ sys.exit(3)
 
 
 def test_words_streams_folder_environment_and_exit_code_are_its_own(tmp_path: Path) -> None:
-    options = {"cwd": tmp_path, "env": {**os.environ, "WHERE": "here"}, "capture_output": True, "text": True}
+    options: Any = {"cwd": tmp_path, "env": {**os.environ, "WHERE": "here"}, "capture_output": True, "text": True}
     done = forked.run(["-c", SAYS, "a", "b"], input="given", **options)
     assert done.stdout == f"['a', 'b'] {tmp_path} here given __main__\n"
     assert (done.stderr, done.returncode) == ("wrong\n", 3)
     script = tmp_path / "says.py"
     script.write_text(SAYS)
     assert forked.run([str(script), "a", "b"], input="given", **options).stdout == done.stdout
-    launched = subprocess.run(forked.launcher("-c", SAYS, "a", "b"), input="given", **options)  # type: ignore[call-overload]
+    launched = subprocess.run(forked.launcher("-c", SAYS, "a", "b"), input="given", **options)
     assert (launched.stdout, launched.stderr, launched.returncode) == (done.stdout, done.stderr, 3)
 
 
