@@ -116,6 +116,17 @@ def is_saved(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw nothing for a terminal that is not there: half of what a screen costs. What a test reads is still drawn."""
+    from textual._compositor import Compositor
+
+    def nothing(compositor: Compositor, *_how: object, **_more: object) -> None:
+        compositor._dirty_regions.clear()
+
+    monkeypatch.setattr(Compositor, "render_update", nothing)
+
+
+@pytest.fixture
 def effects() -> Effects:
     """What the tools of this test did, in order."""
     return Effects()

@@ -373,6 +373,8 @@ def main() -> None:
     job = _Template(listening, alive).serve()
     if job is None:
         shutil.rmtree(folder, ignore_errors=True)
+        if "KEYTURN_COSTS" in os.environ:
+            importlib.import_module("tests.costs").note("@ programs that were forked")
     else:
         _become(job)
         _play(job)

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from tests.forked import template
 from trials.forks import ends_with
 
 Tests = list[int]
@@ -84,6 +85,7 @@ class _Parent:
         self.children: list[_Child] = []
 
     def run(self, count: int) -> None:
+        template()  # one for all: it imports nothing until a test asks for a program
         try:
             for _ in range(min(count, len(self.todo))):
                 self.fork()

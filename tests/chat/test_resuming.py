@@ -19,6 +19,8 @@ from tests.chat.playing_chat import Chat, chat, runs, told, writes
 from tests.playing import KEY
 from tests.waiting import until
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SOURCE = Path(__file__).resolve().parents[2]
 
 
