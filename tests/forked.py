@@ -8,6 +8,7 @@ how it starts uses `subprocess`. No test is here.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import gc
@@ -27,6 +28,7 @@ import tempfile
 import termios
 import threading
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -377,7 +379,38 @@ def main() -> None:
             importlib.import_module("tests.costs").note("@ programs that were forked")
     else:
         _become(job)
+        _end(_code(job))
+
+
+def _code(job: dict[str, Any]) -> int:
+    """Play a program to its end, and return its exit code."""
+    try:
         _play(job)
+    except SystemExit as ended:
+        if ended.code is None or isinstance(ended.code, int):
+            return (ended.code or 0) & 0xFF
+        print(ended.code, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        traceback.print_exc()
+        return -signal.SIGINT
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _end(code: int) -> None:
+    """End as an interpreter does, but for taking apart all that the template had imported."""
+    threading._shutdown()  # waits for threads that are no daemons
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -121,18 +121,16 @@ class _Parent:
     def listen(self) -> None:
         ready = wait([child.pipe for child in self.children])
         for child in [child for child in self.children if child.pipe in ready]:
-            try:
-                what, said = child.pipe.recv()
-            except (EOFError, ConnectionResetError):
-                self.ended(child)
-            else:
-                getattr(self, what)(child, said)
+            what, said = _heard(child.pipe)
+            getattr(self, what)(child, said)
             if self.session.shouldfail:
                 raise self.session.Failed(self.session.shouldfail)
             if self.session.shouldstop:
                 raise self.session.Interrupted(self.session.shouldstop)
 
-    def ended(self, child: _Child) -> None:
+    # What a child says.
+
+    def gone(self, child: _Child, _said: None) -> None:
         self.children.remove(child)
         child.pipe.close()
         code = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
@@ -144,8 +142,6 @@ class _Parent:
             self.todo[:0] = [child.left[1:]] if child.left[1:] else []
         if self.todo:
             self.fork()
-
-    # What a child says.
 
     def more(self, child: _Child, _said: None) -> None:
         self.give(child)
@@ -167,6 +163,14 @@ class _Parent:
     def finish(self, child: _Child, said: tuple[int, str, Any]) -> None:
         child.left.remove(said[0])
         self.config.hook.pytest_runtest_logfinish(nodeid=said[1], location=said[2])
+
+
+def _heard(pipe: Connection) -> tuple[str, Any]:
+    """Read what a child says; who acts on it is outside of any `except`, since a fork inherits the error at hand."""
+    try:
+        return pipe.recv()
+    except (EOFError, ConnectionResetError):
+        return "gone", None
 
 
 # -------------------------------------------------------------------------------------------------------- the child
@@ -194,7 +198,7 @@ def _live(session: pytest.Session, pipe: Connection) -> None:
     """Run what the parent gives until it gives nothing more. It never returns."""
     code = 1
     try:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         random.seed()
         manager = session.config.pluginmanager
         for reporter in ("terminalreporter", "lfplugin", "nfplugin", "stepwiseplugin", "junitxml"):
@@ -206,7 +210,7 @@ def _live(session: pytest.Session, pipe: Connection) -> None:
         manager.register(_Teller(session.config, pipe), "teller")
         _go_through(session, pipe)
         code = 0
-    except (EOFError, BrokenPipeError):  # the parent is gone
+    except (EOFError, BrokenPipeError, KeyboardInterrupt):  # the parent is gone, or about to go
         code = 2
     except BaseException:
         traceback.print_exc()

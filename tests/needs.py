@@ -20,6 +20,7 @@ PACKAGES = {
     "ssh-keygen": "openssh-client",
     "openssl": "openssl",
     "chromium": "chromium-headless-shell",
+    "notifications": "chromium",
 }
 
 

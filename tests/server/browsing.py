@@ -23,9 +23,9 @@ ARGUMENTS = [
 ]
 
 
-def chromium() -> str | None:
-    """Return the path of the browser, or None where there is none."""
-    names = ("chromium-headless-shell", "chromium", "chromium-browser")
+def chromium(*, whole: bool = False) -> str | None:
+    """Return the path of the browser, or None where there is none; the headless shell shows no notifications."""
+    names = ("chromium", "chromium-browser") if whole else ("chromium-headless-shell", "chromium", "chromium-browser")
     return next(filter(None, map(shutil.which, names)), None)
 
 
