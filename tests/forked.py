@@ -356,7 +356,8 @@ def _play(job: dict[str, Any]) -> None:
     importlib.invalidate_caches()
     if kind == "-m":
         sys.argv = rest
-        sys.modules.pop(rest[0], None)  # runpy warns of a module that was imported before it is run
+        if not hasattr(sys.modules.get(rest[0]), "__path__"):
+            sys.modules.pop(rest[0], None)  # runpy warns of a module that was imported before it is run
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
         return
     text, path = (rest[0], "<string>") if kind == "-c" else (Path(kind).read_text(encoding="utf-8"), kind)
