@@ -229,6 +229,9 @@ def run(
     with Program(words, **options) as program:
         try:
             out, err = program.communicate(input, timeout)
+        except subprocess.TimeoutExpired:
+            program.kill()
+            raise subprocess.TimeoutExpired(program.args, timeout or 0) from None
         except BaseException:
             program.kill()
             raise

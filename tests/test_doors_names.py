@@ -20,7 +20,8 @@ from keyturn import _absent
 from tests.sources import nodes, parsed
 from tests.table import each
 
-pytestmark = pytest.mark.together("the source")  # each file is parsed once
+# Each file is parsed once, by whichever of them comes first.
+pytestmark = [pytest.mark.together("the source"), pytest.mark.timeout(180)]
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "keyturn"

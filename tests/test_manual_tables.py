@@ -15,7 +15,8 @@ import pytest
 import keyturn
 from tests.sources import nodes
 
-pytestmark = pytest.mark.together("the source")  # each file is parsed once
+# Each file is parsed once, by whichever of them comes first.
+pytestmark = [pytest.mark.together("the source"), pytest.mark.timeout(180)]
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

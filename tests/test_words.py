@@ -15,7 +15,8 @@ import pytest
 
 from tests.sources import parsed
 
-pytestmark = pytest.mark.together("the source")  # each file is parsed once
+# Each file is parsed once, by whichever of them comes first.
+pytestmark = [pytest.mark.together("the source"), pytest.mark.timeout(180)]
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "keyturn"
