@@ -139,12 +139,12 @@ async def reader_of(people: People, arguments: argparse.Namespace) -> By:
 
 
 @contextmanager
-def hinting(login: Login | None, more: LiteralString = "") -> Generator[None]:
+def hinting(known: bool, more: LiteralString = "") -> Generator[None]:
     """Add to a refusal of somebody who only gave a name how they say who they are."""
     try:
         yield
     except NotAllowed as error:
-        if login is not None:
+        if known:
             raise
         raise NotAllowed(f"{error}; log in with {TOKEN} or --token-file{more}") from None
 

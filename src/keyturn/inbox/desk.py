@@ -28,6 +28,7 @@ from ..policies.grants import Grant
 from .beside import Beside
 from .naming import By as By
 from .naming import Naming, Outcome, Shown, named, shown_of
+from .own import OwnInbox
 from .signed_words import Said, challenge_of
 
 _PAGE = 500
@@ -47,6 +48,10 @@ class Inbox(Beside):
     >>> asyncio.run(Inbox(MemoryJournal()).list())
     []
     """
+
+    def as_person(self, by: By) -> OwnInbox:
+        """Return this inbox as one person has it, who then decides everything that is decided with it."""
+        return OwnInbox(self, by)
 
     async def approve(
         self,
