@@ -11,7 +11,7 @@ from textual.widgets import Input
 
 from keyturn.core.errors import NotAllowed, StorageError
 from keyturn.directory.login import Login
-from keyturn.inbox_screen.journal_seat import JournalSeat
+from keyturn.inbox_screen.reading import Seat
 from keyturn.inbox_screen.screen import _ended_by
 from keyturn.journal.rows import RequestRow
 from tests.inbox_screen.playing_inbox import desk
@@ -213,7 +213,7 @@ async def test_whoever_is_let_in_no_more_is_shown_nothing(monkeypatch: Any) -> N
         async def refused(*_given: Any, **_more: Any) -> Any:
             raise NotAllowed("this login was revoked")
 
-        monkeypatch.setattr(at.screen.seat.inbox, "list", refused)
+        monkeypatch.setattr(at.screen.seat, "lists", refused)
         await at.press("n")
         await at.says("this login was revoked")
         await at.until(lambda: at.screen.view.detail is None)
@@ -223,7 +223,7 @@ async def test_whoever_is_let_in_no_more_is_shown_nothing(monkeypatch: Any) -> N
 
 async def test_leaving_while_it_looks_is_no_error(monkeypatch: Any) -> None:
     asked, answered = asyncio.Event(), asyncio.Event()
-    lists = JournalSeat.lists
+    lists = Seat.lists
 
     async def slow(*given: Any) -> Any:
         asked.set()
@@ -231,7 +231,7 @@ async def test_leaving_while_it_looks_is_no_error(monkeypatch: Any) -> None:
         return await lists(*given)
 
     async with desk("notices") as at:
-        monkeypatch.setattr(JournalSeat, "lists", slow)
+        monkeypatch.setattr(Seat, "lists", slow)
         looking = asyncio.ensure_future(at.screen.look(renew=True))
         await asked.wait()
     answered.set()
