@@ -191,7 +191,7 @@ async def test_a_word_whose_answer_was_lost_is_the_same_word_when_it_is_pressed_
         await at.says("Not recorded", "does not answer")
         at.line.deaf = ""
         await at.until(lambda: not at.screen.away)
-        sent: Any = at.screen.seat._inbox
+        sent: Any = at.screen.seat.inbox
         assert set(sent._names.values()) == set(at.line.keys)
         await at.press("a")
         await at.says("1 of 2")
@@ -243,7 +243,7 @@ async def test_one_word_for_several_whose_answer_was_lost_is_the_same_word_when_
         with pytest.raises(ServerError):
             await at.screen.seat.decide_all("reject", rows, "no")
         at.line.deaf = ""
-        sent: Any = at.screen.seat._inbox
+        sent: Any = at.screen.seat.inbox
         assert set(sent._names.values()) == set(at.line.keys)
         [outcome] = await at.screen.seat.decide_all("reject", rows, "no")
         assert (outcome.ok, sent._names) == (True, {})

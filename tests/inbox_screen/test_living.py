@@ -178,7 +178,7 @@ async def test_a_letter_after_the_cursor_moved_never_decides_the_request_before(
         await at.until(lambda: at.screen.view.request is not None)
         await at.seen()
         before = at.screen.list.at
-        reads = at.screen.seat.inbox.get
+        reads = at.screen.seat.inbox.facts
 
         async def slow(name: str, **more: Any) -> RequestRow:
             if name != before:
@@ -194,16 +194,16 @@ async def test_a_letter_after_the_cursor_moved_never_decides_the_request_before(
 
 async def test_a_store_that_is_away_while_the_list_is_renewed_ends_nothing(monkeypatch: Any) -> None:
     async with desk("notices") as at:
-        lists = at.screen.seat.inbox.list
+        lists = at.screen.seat.inbox.page
 
         async def away(*_given: Any, **_more: Any) -> Any:
             raise StorageError("the disk is gone")
 
-        monkeypatch.setattr(at.screen.seat.inbox, "list", away)
+        monkeypatch.setattr(at.screen.seat.inbox, "page", away)
         for key in ("n", "m"):
             await at.press(key)
             await at.says("The journal is away", "the disk is gone")
-        monkeypatch.setattr(at.screen.seat.inbox, "list", lists)
+        monkeypatch.setattr(at.screen.seat.inbox, "page", lists)
         assert at.screen.is_running
 
 

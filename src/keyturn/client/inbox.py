@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from datetime import datetime
 from typing import Any, Literal, TypeVar, Unpack
 
-from ..core.errors import Conflict, NotAllowed, UserError
+from ..core.errors import Conflict, NotAllowed, NotPending, UserError
 from ..core.preview import Preview
 from ..core.records import Word
 from ..core.request import Request
@@ -123,6 +123,13 @@ class AsyncInbox:
                 if broken > patience:
                     raise
             await _pause(broken)
+
+    async def row(self, request: str) -> RequestRow | None:
+        """Return the row of a request, whatever became of it; None where there is none."""
+        try:
+            return await self.get(request)
+        except NotPending:
+            return None
 
     async def get(self, request: str) -> RequestRow:
         """Return one request, whatever became of it, or raise `NotPending`."""

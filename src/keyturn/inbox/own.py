@@ -60,6 +60,10 @@ class OwnInbox:
         reader = self._by if shown else None
         return await self._inbox.list(query, for_=self._by if mine else None, unclaimed=unclaimed, by=reader)
 
+    async def row(self, request: str) -> RequestRow | None:
+        """Return the row of a request as lists have it; None where there is none."""
+        return next(iter(await self._inbox.list(Query(id=request))), None)
+
     async def get(self, request: str) -> RequestRow:
         """Return one request, whatever became of it, or raise `NotPending`."""
         return await self._inbox.get(request, by=self._by)

@@ -121,6 +121,10 @@ class PersonalInbox(Protocol):
         """
         ...
 
+    async def row(self, request: str) -> RequestRow | None:
+        """Return the row of a request as lists have it; None where there is none."""
+        ...
+
     async def get(self, request: str) -> RequestRow:
         """Return one request, whatever became of it, or raise `NotPending`."""
         ...

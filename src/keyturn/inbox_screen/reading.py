@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, LiteralString, NamedTuple, Unpack, cast
 
-from ..core.errors import Conflict, KeyturnError, NotPending
+from ..core.errors import Conflict, KeyturnError
 from ..core.preview import Preview
 from ..core.strict import parse
 from ..inbox.listing import Filters, Listed, narrowed, wanted_of
@@ -96,73 +96,70 @@ class Seat:
     """Lists, reads and decides in the inbox of one person; `keyfile` is what signs, "" for the key in ~/.ssh."""
 
     def __init__(self, inbox: PersonalInbox, person: str, keyfile: str = "") -> None:
-        self._inbox = inbox
+        self.inbox = inbox
         self.person = person
         self._keyfile = keyfile
 
     @property
     def place(self) -> LiteralString:
         """Return what is away when nothing can be read."""
-        return "journal" if self._inbox.server is None else "server"
+        return "journal" if self.inbox.server is None else "server"
 
     async def now(self) -> int:
         """Return the time there, in milliseconds."""
-        return await self._inbox.now()
+        return await self.inbox.now()
 
     def changes(self) -> AsyncGenerator[object]:
         """Yield at once, and whenever something else may be listed."""
-        return self._inbox.changes()
+        return self.inbox.changes()
 
     async def lists(self, chosen: Filters) -> Listed:
         """Return the list, as far as it is shown."""
-        return narrowed(await self._inbox.page(Query(**wanted_of(chosen)), mine=chosen.mine), chosen)
+        return narrowed(await self.inbox.page(Query(state="open", **wanted_of(chosen)), mine=chosen.mine), chosen)
 
     async def row(self, name: str) -> RequestRow | None:
         """Return the row of a request, whatever became of it; None where there is none."""
-        try:
-            return await self._inbox.get(name)
-        except NotPending:
-            return None
+        return await self.inbox.row(name)
 
     async def reads(self, name: str, before: Detail | None = None) -> Detail:
         """Return all of one request; what was seen and changed of it stays if it is still the one that was shown."""
-        found = await self._inbox.facts(name)
+        found = await self.inbox.facts(name)
         row = found.row
         kept = before is not None and before.asking == (row.id, row.digest, row.revision)
         request = before.request if before is not None and kept else await self._request(row)
         return Detail(row, request, found.standing, found.context, found.trail, found.lines, found.ran)
 
     async def _request(self, row: RequestRow) -> ShownRequest:
-        if self._inbox.server is not None:
+        if self.inbox.server is not None:
             return RemoteRequest(bare_item(row))
         if row.state == "open":
             try:
-                return ShownRequest(await self._inbox.item(row.id) or bare_item(row))
+                return ShownRequest(await self.inbox.item(row.id) or bare_item(row))
             except KeyturnError:  # its tool is not at hand: it can be shown, and not edited
                 pass
         return ShownRequest(bare_item(row))
 
     async def looked(self, row: RequestRow) -> None:
         """Record that a request is on the screen."""
-        await self._inbox.looked(row)
+        await self.inbox.looked(row)
 
     async def decide(self, request: ShownRequest, verdict: Verdict, **details: Unpack[Details]) -> RequestRow:
         """Record a verdict on exactly what was shown."""
-        return await self._inbox.decide(request.item.request_id, verdict, **{**named(request), **details})
+        return await self.inbox.decide(request.item.request_id, verdict, **{**named(request), **details})
 
     async def marks(self, request: ShownRequest, mark: Marking, lasts: str | None = None) -> RequestRow:
         """Claim what was shown or let it go, or snooze it."""
-        return await self._inbox.mark(request.item.request_id, mark, lasts=lasts, **named(request))
+        return await self.inbox.mark(request.item.request_id, mark, lasts=lasts, **named(request))
 
     async def alike(self, request: ShownRequest) -> Sequence[RequestRow]:
         """Return the open requests of the same tool with the same arguments."""
-        return await self._inbox.alike(request.item.request)
+        return await self.inbox.alike(request.item.request)
 
     async def decide_all(
         self, verdict: Literal["approve", "reject"], rows: Sequence[RequestRow], note: str | None
     ) -> Sequence[Outcome]:
         """Record one verdict on several requests, on each as it was shown."""
-        return await self._inbox.decide_all(rows, verdict, note=note)
+        return await self.inbox.decide_all(rows, verdict, note=note)
 
     async def edits(self, request: ShownRequest, typed: Mapping[str, str]) -> None:
         """Change arguments as they were typed, or raise what the tool has against it."""
@@ -171,19 +168,19 @@ class Seat:
             request.preview()
             return
         wanted = request.wanted_of(typed)
-        request.checked(wanted, await self._inbox.preview_edit(request.item.request_id, wanted, **named(request)))
+        request.checked(wanted, await self.inbox.preview_edit(request.item.request_id, wanted, **named(request)))
 
     async def challenge(self, request: ShownRequest, verdict: Verdict, details: Details) -> bytes:
         """Return the bytes that this person signs to say that of exactly what was shown."""
-        return await self._inbox.challenge(request.item.request, verdict, **details)
+        return await self.inbox.challenge(request.item.request, verdict, **details)
 
     async def key(self) -> Path:
         """Return the file of the ssh key that this person signs with, or raise `UserError` with the remedy."""
-        return own_key(self.person, await self._inbox.keys(), self._keyfile)
+        return own_key(self.person, await self.inbox.keys(), self._keyfile)
 
     def signing(self, row: RequestRow) -> str:
         """Return the command that approves a request with a signature."""
-        server = "" if self._inbox.server is None else f" --server {self._inbox.server}"
+        server = "" if self.inbox.server is None else f" --server {self.inbox.server}"
         return f"keyturn approve {row.id[:12]} --digest {row.digest[:16]}{server} --sign"
 
 
