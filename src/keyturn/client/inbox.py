@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypeVar, Unpack
+from typing import Any, Literal, Unpack
 
 from ..core.errors import Conflict, NotAllowed, NotPending, UserError
 from ..core.preview import Preview
@@ -24,19 +23,13 @@ from ..wire import said
 from ..wire.detail import RequestDetail
 from ..wire.people import KeySeen, KeysSeen, Me
 from ..wire.seen import Decided, Done, Form, GrantPage, GrantSeen, Outcomes, RequestPage, RequestSeen, ToSign
+from .naming import Names, Sent, body_of, length_of
 from .sending import Sender, ServerError, after_of, read, told_error
 
-T = TypeVar("T")
 _PATIENCE = 5
 _MOST = 500  # rows of the page that is followed
 _EVERY = 10.0  # seconds after which it is looked at once more, whatever the server sent
 _SIGNED = ("output", "message", "note", "break_glass", "asks_back")
-
-
-class Sent(Naming, total=False):
-    """Holds what goes with any decision, as `Inbox` has it; `once` names the word, so that it is said once."""
-
-    once: str | None
 
 
 class AsyncInbox:
@@ -48,7 +41,7 @@ class AsyncInbox:
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
         self._me: Me | None = None
-        self._names = dict[str, str]()  # under which name a verdict is sent, until it was answered
+        self._names = Names()
 
     @property
     def server(self) -> str:
@@ -169,12 +162,12 @@ class AsyncInbox:
 
     async def looked(self, request: Shown, **words: Unpack[Naming]) -> None:
         """Note that you have a request on the screen, as it was shown."""
-        name, body = _body(request, said.Shown, words, {})
+        name, body = body_of(request, said.Shown, words, {})
         await self._sender.post(f"/requests/{name}/look", Done, body)
 
     async def review(self, request: Shown, verdict: Literal["right", "wrong"], **words: Unpack[Sent]) -> RequestRow:
         """Say whether a call was right or wrong to let run."""
-        name, body = _body(request, said.Review, words, {"verdict": verdict})
+        name, body = body_of(request, said.Review, words, {"verdict": verdict})
         return (await self._sender.post(f"/requests/{name}/review", RequestSeen, body)).row
 
     async def decide(self, request: Shown, verdict: Verdict, **details: Unpack[Details]) -> RequestRow:
@@ -185,20 +178,7 @@ class AsyncInbox:
         async def recorded(once: str) -> RequestRow:
             return await getattr(self, method)(request, **{"once": once} | given)
 
-        return await self._once(repr((shown, verdict, sorted(details.items()))), recorded)
-
-    async def _once(self, what: str, recorded: Callable[[str], Awaitable[T]]) -> T:
-        """Send a verdict under a name that it keeps until the server has answered."""
-        name = self._names.setdefault(what, secrets.token_hex(16))
-        try:
-            made = await recorded(name)
-        except ServerError:
-            raise  # whether it was recorded is not known: the name stays
-        except Exception:
-            self._names.pop(what, None)
-            raise
-        self._names.pop(what, None)
-        return made
+        return await self._names.once(repr((shown, verdict, sorted(details.items()))), recorded)
 
     async def decide_all(
         self,
@@ -215,7 +195,7 @@ class AsyncInbox:
         async def recorded(once: str) -> Sequence[Outcome]:
             return await recording(requests, once=details.get("once") or once, **given)
 
-        return await self._once(repr((verdict, [(row.id, row.digest) for row in requests], given)), recorded)
+        return await self._names.once(repr((verdict, [(row.id, row.digest) for row in requests], given)), recorded)
 
     async def mark(
         self,
@@ -254,7 +234,7 @@ class AsyncInbox:
 
         Secrets are marks; one that is left as it is keeps its value. Approve it with `edit=` and `seen=made.would`.
         """
-        name, body = _body(request, said.PreviewEdit, words, {"edit": dict(edit)})
+        name, body = body_of(request, said.PreviewEdit, words, {"edit": dict(edit)})
         return await self._sender.post(f"/requests/{name}/preview_edit", EditPreview, body)
 
     async def approve(
@@ -270,7 +250,7 @@ class AsyncInbox:
         """Approve exactly this call, or with other arguments, or from now on what a grant covers."""
         given = None
         if grant is not None:
-            expires = None if grant.expires is None else _length(grant.expires)
+            expires = None if grant.expires is None else length_of(grant.expires)
             where = None if grant.where is None else dict(grant.where)
             given = said.GrantSaid(where=where, expires=expires, uses=grant.uses, scope=grant.scope)
         more: dict[str, Any] = {"edit": edit, "grant": given, "seen": seen, "break_glass": break_glass}
@@ -296,7 +276,7 @@ class AsyncInbox:
 
     async def withdraw(self, request: Shown, *, run: str | None = None, **words: Unpack[Naming]) -> RequestRow:
         """Take an approval back before it is executed; the call asks anew."""
-        name, body = _body(request, said.Withdraw, words, {"run": run})
+        name, body = body_of(request, said.Withdraw, words, {"run": run})
         return (await self._sender.post(f"/requests/{name}/withdraw", RequestSeen, body)).row
 
     async def challenge(self, request: Shown, verdict: Verdict, **details: Unpack[Details]) -> bytes:
@@ -319,7 +299,7 @@ class AsyncInbox:
         tenant = (await self._own()).tenant
         said_so: dict[str, Any] = {name: words[name] for name in _SIGNED if name in words}
         own = challenge_of(tenant, asked, verdict, **said_so)
-        name, body = _body(asked, said.Signing, {}, words | {"verdict": verdict, "digest": asked.digest})
+        name, body = body_of(asked, said.Signing, {}, words | {"verdict": verdict, "digest": asked.digest})
         told = await self._sender.post(f"/requests/{name}/to_sign", ToSign, body)
         check_shown(asked, told.tool or {})
         if told.challenge != own:
@@ -382,25 +362,13 @@ class AsyncInbox:
     ) -> RequestRow:
         timed = word in ("take", "snooze")
         kind = said.Until if timed else said.Shown
-        name, body = _body(request, kind, words, {"until": until, "lasts": lasts} if timed else {})
+        name, body = body_of(request, kind, words, {"until": until, "lasts": lasts} if timed else {})
         return (await self._sender.post(f"/requests/{name}/{word}", RequestSeen, body)).row
 
     async def _decided(self, request: Shown, word: str, kind: Any, words: Sent, more: dict[str, Any]) -> RequestRow:
-        name, body = _body(request, kind, words, more)
+        name, body = body_of(request, kind, words, more)
         await self._sender.post(f"/requests/{name}/{word}", Decided, body, words.get("once"))
         return await self.get(name)
-
-
-def _body(request: Shown, kind: Any, words: Naming | Sent, more: dict[str, Any]) -> tuple[str, Any]:
-    """Return the id of a request, and the body that names it as it was shown."""
-    digest, revision = more.pop("digest", words.get("digest")), more.pop("revision", words.get("revision"))
-    shown = shown_of(request, {"digest": digest, "revision": revision})
-    rest = {name: value for name, value in words.items() if name in ("note", "proof")}
-    return shown.id, kind(digest=shown.digest, revision=shown.revision, **rest, **more)
-
-
-def _length(expires: str | float) -> str:
-    return expires if isinstance(expires, str) else f"{expires:f}s"
 
 
 async def _next_page(pages: AsyncGenerator[Any], coming: asyncio.Future[Any]) -> asyncio.Future[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import Any, Literal, Unpack
 
 from ..core.errors import NotAllowed
 from ..core.people import Decider
@@ -18,11 +18,9 @@ from ..journal.rows import GrantRow, Query, RequestRow
 from ..presenting.asking import Standing, standing
 from ..presenting.edit_preview import EditPreview
 from ..presenting.facts import RequestFacts
+from .decisions import Decisions
 from .naming import By, Naming, Outcome, Shown, person_of
 from .personal import Details, Marking, Person, Verdict, method_of, signed_of
-
-if TYPE_CHECKING:
-    from .desk import Inbox
 
 
 class OwnInbox:
@@ -30,7 +28,7 @@ class OwnInbox:
 
     server: None = None
 
-    def __init__(self, inbox: Inbox, by: By) -> None:
+    def __init__(self, inbox: Decisions, by: By) -> None:
         self._inbox = inbox
         self._by = by
 

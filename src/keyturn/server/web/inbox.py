@@ -182,7 +182,8 @@ def words_of(form: dict[str, str]) -> dict[str, Any]:
 
 async def _say(at: Here, name: str, form: dict[str, str]) -> None:
     """Deliver one word; a decision names the digest and revision that stood on the page."""
-    inbox, verdict, words = at.inbox, form.get("verdict", ""), words_of(form)
+    inbox = at.inbox
+    verdict, words = form.get("verdict", ""), words_of(form)
     if verdict in MARKINGS:
         await inbox.mark(name, verdict, lasts="1h" if verdict == "snooze" else None, **words)
     elif verdict == "withdraw":
