@@ -250,13 +250,17 @@ class StartCall(RunCommand, frozen=True):
 
 
 class VoidCall(RunCommand, frozen=True):
-    """Propose a call anew because what was shown is not what would run, or its tool takes other `terms` now."""
+    """Propose a call anew because what was shown is not what would run, or its tool takes other `terms` now.
+
+    One that was started before stays in doubt; `preview` is what a retry would do now.
+    """
 
     call: str
     proposal: Proposal
     why: str
     tools: dict[str, Any] = {}
     terms: Approval | None = None
+    preview: Preview | None = None
 
 
 class NeedInput(RunCommand, frozen=True):

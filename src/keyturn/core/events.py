@@ -244,12 +244,16 @@ class CallFinished(Event, frozen=True):
 
 
 class CallLost(Event, frozen=True):
-    """A started call was lost and will never report; `again` says that it may simply be started anew."""
+    """A started call was lost and will never report; `again` says that it may simply be started anew.
+
+    `preview` is what a retry would do, where that is no longer what was shown before.
+    """
 
     call: str
     why: str
     again: bool = False
     nonce: str = ""
+    preview: Preview | None = None
 
 
 class GrantGiven(Event, frozen=True):

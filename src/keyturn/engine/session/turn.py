@@ -7,7 +7,7 @@ it, and nobody is asked to decide for it any more.
 from __future__ import annotations
 
 from ...core import commands as cm
-from ...core.errors import Conflict, LogDamaged, StorageError
+from ...core.errors import Conflict, LogDamaged
 from ...core.events import ROOT
 from ...journal.base import Journal, Sessions
 from ...journal.rows import ENDED
