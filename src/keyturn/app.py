@@ -256,12 +256,12 @@ class App(AppSettings):
         """Add a message that the model reads at its next turn."""
         await self.inbox.send(run_id, message)
 
-    async def resume(self, run_id: str, max_turns: int | None = None, *, by: By = "app") -> None:
-        """Resume a run that failed or was set aside, with another limit of turns if one is given."""
+    async def resume(self, run_id: str, max_turns: int | None = None, *, by: By | None = None) -> None:
+        """Resume a run that failed, with another limit of turns if one is given; a set-aside run requires a person."""
         await self.inbox.resume(run_id, by=by, max_turns=max_turns)
         await self.at_work()
 
-    async def cancel(self, run_id: str, *, by: By = "app", why: str = "") -> None:
+    async def cancel(self, run_id: str, *, by: By | None = None, why: str = "") -> None:
         """Cancel a run, wherever it is being moved; the outcome of a tool at work is unknown."""
         await self.inbox.cancel(run_id, by=by, why=why)
 

@@ -116,7 +116,7 @@ class Execution:
         if told or self.live.journal is None:
             self.drive.leave()
             return (await self.finish()).run_id
-        with tracing(self.live, self.scope.config) as self.drive.traces:
+        with contained, tracing(self.live, self.scope.config) as self.drive.traces:
             self._check_terms(inbox=True)
             self.live.clock = await journal_clock(self.live.journal)
             await self._start()
@@ -124,6 +124,10 @@ class Execution:
 
     async def finish(self) -> RunResult:
         """Drive the run until it is finished or only people can move it."""
+        with contained:
+            return await self._finished()
+
+    async def _finished(self) -> RunResult:
         run_id = self.state.run_id
         ended = None if self._hand_over is None else await self._hand_over()
         if ended is not None:

@@ -16,6 +16,7 @@ from ..journal import opened
 from ..journal.base import Journal
 from ..policies.base import PolicyLike
 from ..sessions.base import Session
+from ..user_code import contained
 from .execution import Execution, TurnLimit
 from .result import RunResult
 from .run.agents import AgentGraph
@@ -139,6 +140,11 @@ async def _finish(given: dict[str, Any]) -> RunResult:
 
 def play_of(starting_agent: Agent[Any], input: Any, **options: Any) -> Execution:
     """Make the execution of an input or a state; the options are those of `Runner.run`, and have its defaults."""
+    with contained:  # what is given is looked at, and may be of any class
+        return _play_of(starting_agent, input, **options)
+
+
+def _play_of(starting_agent: Agent[Any], input: Any, **options: Any) -> Execution:
     given = _DEFAULTS | options
     if isinstance(input, RunResult | RunResultStreaming):
         input = input.to_state()
