@@ -14,7 +14,8 @@ import pytest
 
 from keyturn import Agent, MemoryJournal, Runner, ToolContext, function_tool
 from keyturn.audit.checker import check
-from keyturn.audit.log import LogAutomaton
+from keyturn.audit.log import read_step
+from keyturn.audit.run import AuditedRun
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.codec import Log
@@ -161,10 +162,10 @@ class Pen:
 
     def faults(self) -> set[str]:
         """What the automaton finds in the log."""
-        automaton = LogAutomaton(self.log.run.id or "run")
+        automaton = AuditedRun(self.log.run.id or "run")
         try:
             for each in self.log.steps:
-                automaton.read(each)
+                read_step(automaton, each)
         except Exception as broken:
             return {getattr(broken, "invariant", "I8")}
         return set()

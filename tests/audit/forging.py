@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from keyturn.audit.calls import Broken
-from keyturn.audit.log import LogAutomaton
+from keyturn.audit.log import read_step
 from keyturn.audit.rows import DerivedRows
+from keyturn.audit.run import AuditedRun
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.people import Decider
@@ -22,11 +23,11 @@ Table = Mapping[str, tuple[str, Callable[[], Steps]]]
 
 def broken(steps: Steps) -> Broken | None:
     """The first promise that a log breaks."""
-    automaton = LogAutomaton("run")
+    automaton = AuditedRun("run")
     rows = DerivedRows(automaton)
     for step in steps:
         try:
-            automaton.read(step)
+            read_step(automaton, step)
         except Broken as found:
             return found
         rows.feed(step)

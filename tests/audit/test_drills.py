@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from keyturn.audit.calls import Broken
-from keyturn.audit.log import LogAutomaton
+from keyturn.audit.log import read_step
+from keyturn.audit.run import AuditedRun
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.policy import Approval
@@ -28,9 +29,9 @@ def drilled(verdict: str = "") -> list[ev.Step]:
 
 
 def read(steps: list[ev.Step]) -> None:
-    automaton = LogAutomaton("run")
+    automaton = AuditedRun("run")
     for step in steps:
-        automaton.read(step)
+        read_step(automaton, step)
 
 
 @pytest.mark.parametrize("verdict", ["", "approve", "reject"])

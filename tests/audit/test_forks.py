@@ -8,7 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from keyturn.audit.calls import Broken
-from keyturn.audit.log import LogAutomaton
+from keyturn.audit.log import end_log, read_step
+from keyturn.audit.run import AuditedRun
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.codec import Log
@@ -25,11 +26,11 @@ Change = Callable[[list[ev.AnyEvent]], Iterable[ev.AnyEvent]]
 
 def fault(steps: Steps, name: str) -> str:
     """The promise that a log breaks; "" where it keeps them all."""
-    automaton = LogAutomaton(name)
+    automaton = AuditedRun(name)
     try:
         for step in steps:
-            automaton.read(step)
-        automaton.whole()
+            read_step(automaton, step)
+        end_log(automaton)
     except Broken as broken:
         return broken.invariant
     return ""

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from keyturn.audit.calls import canonical_text
-from keyturn.audit.log import LogAutomaton
+from keyturn.audit.log import read_step
+from keyturn.audit.run import AuditedRun
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.codec import Log
@@ -413,7 +414,7 @@ def test_h3_an_edit_is_bound_to_the_run_that_a_fork_makes() -> None:
     pen = started(verdict="edit", args='{"n":2}')
     pen.end()
     copy = forked(pen.log, None, pen.now)
-    automaton = LogAutomaton(copy.run.id)
+    automaton = AuditedRun(copy.run.id)
     for made in copy.steps:
-        automaton.read(made)
+        read_step(automaton, made)
     assert automaton.starts == {CALL: 1}

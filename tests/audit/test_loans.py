@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from keyturn import App, Grant, Inbox, MemoryJournal, RunState
 from keyturn.audit.checker import check
 from keyturn.audit.loans import Loans
-from keyturn.audit.log import LogAutomaton
+from keyturn.audit.log import read_step
 from keyturn.audit.report import CheckReport
+from keyturn.audit.run import AuditedRun
 from keyturn.core import events as ev
 from keyturn.engine.run.log_cache import log_in
 from keyturn.inbox.restored import settle
@@ -127,10 +128,10 @@ async def test_a_store_that_was_restored_is_not_accused_of_what_was_used_up_befo
 # ------------------------------------------------------------------------------------------------------------ forgeries
 
 
-def audited(steps: list[ev.Step], run: str) -> LogAutomaton:
-    automaton = LogAutomaton(run)
+def audited(steps: list[ev.Step], run: str) -> AuditedRun:
+    automaton = AuditedRun(run)
     for step in steps:
-        automaton.read(step)
+        read_step(automaton, step)
     return automaton
 
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from keyturn.audit.log import LogAutomaton
+from keyturn.audit.log import read_step
 from keyturn.audit.rows import DerivedRows, Fault
+from keyturn.audit.run import AuditedRun
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.policy import Approval, Verdict
@@ -27,10 +28,10 @@ NAMES = ("auth.token", "list.key")
 
 
 def derived(steps: list[ev.Step]) -> DerivedRows:
-    automaton = LogAutomaton("run")
+    automaton = AuditedRun("run")
     rows = DerivedRows(automaton)
     for step in steps:
-        automaton.read(step)
+        read_step(automaton, step)
         rows.feed(step)
     return rows
 

@@ -10,9 +10,9 @@ from keyturn import Agent, App, MemoryJournal, Runner, function_tool
 from keyturn.cli.deciding.drawing import draw_request
 from keyturn.console import decide
 from keyturn.console.screen import Terminal
-from keyturn.inbox.words_before import ADVICE
 from keyturn.inbox_screen.drawing import known_rows
 from keyturn.inbox_screen.journal_seat import JournalSeat
+from keyturn.presenting.words_before import ADVICE
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from tests.server.office import opened, peopled
 from tests.server.web.visiting import Visiting

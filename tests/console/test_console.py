@@ -25,8 +25,8 @@ from keyturn import (
     function_tool,
 )
 from keyturn.console import Undecided, decide, decisions, screen
-from keyturn.inbox import shown_request
 from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
+from keyturn.presenting import shown_request
 from keyturn.tools.base import Prepared
 from tests.playing import read
 from tests.table import each

@@ -26,8 +26,8 @@ from keyturn import (
 )
 from keyturn.console import Undecided, decide, editor, given, screen
 from keyturn.core.predicate import holds
-from keyturn.inbox import proposed_grants as grants
-from keyturn.inbox.proposed_grants import proposed_grants
+from keyturn.presenting import proposed_grants as grants
+from keyturn.presenting.proposed_grants import proposed_grants
 from keyturn.render import one_row
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from tests.console.test_console import Keyboard

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from keyturn.audit.log import LogAutomaton
+from keyturn.audit.log import read_step
+from keyturn.audit.run import AuditedRun
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.errors import BadJson, Conflict, NotPending
@@ -32,9 +33,9 @@ def needing(gate: str = "allow", **more: Any) -> Pen:
 def audited(pen: Pen) -> None:
     """Read the log as the reference does, and as `keyturn check` does: neither finds a fault."""
     Auditor().read(pen.log.steps)
-    audit = LogAutomaton(pen.run.id)
+    audit = AuditedRun(pen.run.id)
     for step in pen.log.steps:
-        audit.read(step)
+        read_step(audit, step)
 
 
 def again(pen: Pen, output: Any = "this") -> None:

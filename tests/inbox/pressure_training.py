@@ -14,8 +14,8 @@ import random
 from collections import Counter
 from pathlib import Path
 
-from keyturn.inbox import pressure
-from keyturn.inbox.pressure import marks_of, plain_words
+from keyturn.presenting import pressure
+from keyturn.presenting.pressure import marks_of, plain_words
 
 FOLDER = Path(__file__).parent / "pressure"
 WEIGHTS = Path(pressure.__file__).with_name("pressure_weights.json")

@@ -35,9 +35,9 @@ from keyturn.audit.decisions.search import Wanted, search
 from keyturn.core import commands as cm
 from keyturn.engine.run.log_cache import log_in
 from keyturn.inbox.drills import DrillService
-from keyturn.inbox.trail import trail_of
 from keyturn.journal.rows import Query
 from keyturn.models.scripted.model import ScriptedModel, function_call
+from keyturn.presenting.trail import trail_of
 from keyturn.server.api.run_lines import shown_line
 from tests.waiting import until
 

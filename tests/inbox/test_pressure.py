@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from keyturn.inbox import pressure
-from keyturn.inbox.pressure import KINDS, MOST, Sign, plain_words, pressure_in
+from keyturn.presenting import pressure
+from keyturn.presenting.pressure import KINDS, MOST, Sign, plain_words, pressure_in
 from tests.inbox.pressure_training import WEIGHTS, learned, texts, written
 
 FOLDER = Path(__file__).parent / "pressure"

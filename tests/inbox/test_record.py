@@ -17,9 +17,9 @@ from keyturn.core.codec import Log
 from keyturn.core.evolve import fold
 from keyturn.core.run import new_run
 from keyturn.engine.run.log_cache import log_in
-from keyturn.inbox.event_words import Teller
 from keyturn.journal.rows import Delivery
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
+from keyturn.presenting.event_words import Teller
 from keyturn.server.api.run_lines import shown_line
 from tests.inbox.paying import ANN, BOB
 

@@ -12,7 +12,8 @@ from array import array
 from dataclasses import dataclass, field
 
 from keyturn.audit.calls import Broken as Unaudited
-from keyturn.audit.log import LogAutomaton
+from keyturn.audit.log import read_step
+from keyturn.audit.run import AuditedRun
 from keyturn.core.codec import decode, encode
 from keyturn.core.evolve import fold
 from keyturn.core.run import Run, new_run
@@ -141,10 +142,10 @@ class Walk:
         if not replays(after):
             self._broke(state, words, Broken("I5", "the log read back is another run"))
         for run, log in zip(after.runs, after.logs, strict=True):
-            audit = LogAutomaton(run.id)
+            audit = AuditedRun(run.id)
             try:
                 for step in log:
-                    audit.read(step)
+                    read_step(audit, step)
             except Unaudited as fault:
                 self._broke(state, words, Broken("I8", f"keyturn check says of it: {fault}"))
 

@@ -26,12 +26,13 @@ from .calls import Broken
 from .directory import faults_of
 from .evidence.chain import head_of
 from .loans import Loans
-from .log import LogAutomaton
+from .log import end_log, read_step
 from .outside import Outside
 from .reads import faults_of_reads
 from .report import CheckReport, Head, Told, Violation
 from .roles import Roles
 from .rows import DerivedRows, compare_run
+from .run import AuditedRun
 from .tallies import Recount
 
 __all__ = ["CheckReport", "Head", "Told", "Violation", "check", "heads"]
@@ -114,8 +115,8 @@ def _check_state(state: RunState[Any], outside: Outside, report: CheckReport) ->
 
 
 def _check_log(taken: _Taken, outside: Outside, report: CheckReport) -> _Read | None:
-    """Read the lines of a run through the automaton; return the folded run, None where they break a promise."""
-    read = _Read(LogAutomaton(taken.run))
+    """Read the lines of a run through the audited; return the folded run, None where they break a promise."""
+    read = _Read(AuditedRun(taken.run))
     for position, line in enumerate(taken.lines):
         fault = read.line(line, outside)
         if fault is not None:
@@ -127,17 +128,17 @@ def _check_log(taken: _Taken, outside: Outside, report: CheckReport) -> _Read | 
         report.add(fault.invariant, taken.run, len(taken.lines), fault.what)
         outside.unread(taken.run)
         return None
-    outside.compare_effects(read.automaton, report)
+    outside.compare_effects(read.audited, report)
     if read.stuck():
         report.add("I6", taken.run, len(taken.lines) - 1, "the run is open, and there is nothing that could move it")
     return read
 
 
 class _Read:
-    """Holds a log as far as it was read: what the automaton knows, what the core folds, and the rows that it means."""
+    """Holds a log as far as it was read: what the audited knows, what the core folds, and the rows that it means."""
 
-    def __init__(self, automaton: LogAutomaton) -> None:
-        self.automaton, self.rows = automaton, DerivedRows(automaton)
+    def __init__(self, audited: AuditedRun) -> None:
+        self.audited, self.rows = audited, DerivedRows(audited)
         self.run: Run = new_run()
         self.started_at = 0
 
@@ -147,7 +148,7 @@ class _Read:
             step = decode(line)
             for event in step.events:
                 outside.check_deciders(event, step.at)
-            self.automaton.read(step)
+            read_step(self.audited, step)
             self.rows.feed(step)
             fold(self.run, [step])
         except Broken as broken:
@@ -158,13 +159,13 @@ class _Read:
             return Broken("I8", f"the line does not follow from those before it ({type(error).__name__})")
         self.started_at = step.at if self.run.seq == 1 else self.started_at
         for event in step.events:
-            outside.heard(self.automaton, event)
+            outside.heard(self.audited, event)
         return None
 
     def end(self) -> Broken | None:
         """Return what is wrong with a log that ends here."""
         try:
-            self.automaton.whole()
+            end_log(self.audited)
         except Broken as broken:
             return broken
         return None
@@ -235,7 +236,7 @@ async def _check_store(store: Store, outside: Outside, report: CheckReport) -> N
             loans.unread(run)
             recount.whole = False
         else:
-            loans.read(read.automaton)
+            loans.read(read.audited)
             recount.take(read.rows.tallies)
     await _check_loans(store, loans, report)
     await _check_orphans(store, report)
@@ -293,7 +294,7 @@ async def _check_loans(store: Store, loans: Loans, report: CheckReport) -> None:
         found = None if taken is None or taken.missing is not None else _check_log(taken, Outside(), CheckReport())
         erased = taken is not None and taken.row is not None and taken.row.status == "erased"
         if found is not None and not erased:
-            loans.read_again(found.automaton)
+            loans.read_again(found.audited)
         elif taken is None or taken.links:  # else it never was
             loans.unread(home)
     loans.left(report)

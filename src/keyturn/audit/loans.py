@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from ..core import events as ev
 from .calls import canonical_text
-from .log import LogAutomaton
 from .report import CheckReport
+from .run import AuditedRun
 
 
 class _Loan(NamedTuple):
@@ -54,25 +54,25 @@ class Loans:
         self._origins: dict[str, tuple[str, int]] = {}
         self._silent: set[str] = set()
 
-    def read(self, automaton: LogAutomaton) -> None:
+    def read(self, audited: AuditedRun) -> None:
         """Take over what a log that was read to its end lent and borrowed."""
-        run = automaton.run
-        self.read_again(automaton)
-        self._borrowed += [_Loan(run, home, grant, line) for grant, home, line in automaton.borrowed]
-        self._parts += [_Part(run, home, call, line) for home, call, line in automaton.counted_in]
-        self._told += [_Part(run, _prefix(watch), call, line) for watch, call, line in automaton.told_of]
-        names = [(name, automaton.about.get(name)) for name in ("session_id", "conversation_id")]
+        run = audited.run
+        self.read_again(audited)
+        self._borrowed += [_Loan(run, home, grant, line) for grant, home, line in audited.borrowed]
+        self._parts += [_Part(run, home, call, line) for home, call, line in audited.counted_in]
+        self._told += [_Part(run, _prefix(watch), call, line) for watch, call, line in audited.told_of]
+        names = [(name, audited.about.get(name)) for name in ("session_id", "conversation_id")]
         session = next((named for named in names if isinstance(named[1], str)), None)
-        self._whose[run] = {"requester": automaton.requester, "session": (session, automaton.requester)}
-        copied: Any = automaton.about.get("forked_from")
+        self._whose[run] = {"requester": audited.requester, "session": (session, audited.requester)}
+        copied: Any = audited.about.get("forked_from")
         if copied is not None:
             self._origins[run] = copied["run"], copied["at"]
 
-    def read_again(self, automaton: LogAutomaton) -> None:
+    def read_again(self, audited: AuditedRun) -> None:
         """Take over what a log lent by now."""
-        self._lent |= {(automaton.run, *place): grant for place, grant in automaton.lent.items()}
-        if automaton.ever_taken:
-            self._taken[automaton.run] = automaton.ever_taken
+        self._lent |= {(audited.run, *place): grant for place, grant in audited.lent.items()}
+        if audited.ever_taken:
+            self._taken[audited.run] = audited.ever_taken
 
     def unread(self, run: str) -> None:
         """Note a run whose log says nothing any more, or nothing that can be believed."""

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..core import events as ev
 from .calls import need, request_name
 from .evidence.chain import head_of
-from .log import LogAutomaton
 from .report import CheckReport, Head, Told
 from .roles import Roles, deciders_in
+from .run import AuditedRun
 
 
 class Outside:
@@ -57,24 +57,24 @@ class Outside:
         elif lines and (bad is None or bad >= lines) and head_of(self._tenant, run, links[:lines]) != hash_:
             report.add("I8", run, None, f"the first {lines} lines are not those that were seen")
 
-    def compare_effects(self, automaton: LogAutomaton, report: CheckReport) -> None:
+    def compare_effects(self, audited: AuditedRun, report: CheckReport) -> None:
         """Check that each effect the world saw was started, each time."""
         if not self._effects:
             return
-        for call, starts in automaton.starts.items():
-            key = request_name(automaton.salt, call)
+        for call, starts in audited.starts.items():
+            key = request_name(audited.salt, call)
             self._unmet.discard(key)
             if self._effects.get(key, 0) > starts:
                 what = f"the world saw the effect of call {call} {self._effects[key]} times, of {starts} starts"
-                report.add("I2", automaton.name, None, what)
+                report.add("I2", audited.name, None, what)
 
-    def heard(self, automaton: LogAutomaton, event: ev.AnyEvent) -> None:
+    def heard(self, audited: AuditedRun, event: ev.AnyEvent) -> None:
         """Check off a decision that somebody was told of."""
-        waiting = self._told.get(automaton.name)
+        waiting = self._told.get(audited.name)
         if waiting and isinstance(event, ev.CallDecided | ev.VoteCast | ev.DrillEnded):
             made = event.decision
-            names = (made.call, request_name(automaton.salt, made.call))
-            self._told[automaton.name] = [
+            names = (made.call, request_name(audited.salt, made.call))
+            self._told[audited.name] = [
                 told
                 for told in waiting
                 if told.call not in names or told.verdict != made.verdict or told.by not in (None, made.by)

@@ -20,7 +20,9 @@ from ..core.run import Run
 from ..journal.rows import GrantRow, RequestRow, RunRow
 from .calls import WAITING, AuditedCall, Broken, canonical_text, request_name, value_of
 from .deciders import two_steps
-from .log import LogAutomaton
+from .laws.beside import step_of
+from .laws.steps import confirmed
+from .run import AuditedRun
 from .shown import REVIEW, hidden_in, mark_of, preview_of, review_row, said_of
 from .tallies import Recount, drill_word
 
@@ -61,10 +63,10 @@ Fault = tuple[str, str]
 
 
 class DerivedRows:
-    """Derives the rows that a log means; `feed` takes each step after the automaton has."""
+    """Derives the rows that a log means; `feed` takes each step after the audited has."""
 
-    def __init__(self, automaton: LogAutomaton) -> None:
-        self._log = automaton
+    def __init__(self, audited: AuditedRun) -> None:
+        self._log = audited
         self.requests: dict[str, RequestRow] = {}
         self.grants: dict[str, GrantRow] = {}
         self._shown: dict[str, dict[str, Any]] = {}
@@ -172,7 +174,7 @@ class DerivedRows:
         made = call.proposal
         params = hidden_in(value_of(call.args), made.secrets)
         fixed = made.fixed or two_steps(call.terms)
-        first = two_steps(call.terms) and not self._log.confirmed(call)
+        first = two_steps(call.terms) and not confirmed(self._log, call)
         without = {"edit": fixed, "answer": made.elsewhere or first} if call.place == "asked" else {}
         sure = call.confirmed
         return {
@@ -183,7 +185,7 @@ class DerivedRows:
             "params": params,
             "preview": preview_of(call, params),
             "terms": None if call.terms is None else msgspec.to_builtins(call.terms),
-            "waits_for": self._log.step_of(call),
+            "waits_for": step_of(self._log, call),
             "confirmed": None if sure is None else said_of(sure.by or "", sure, made.secrets),
             "verdicts": [word for word in _VERDICTS[call.place] if not without.get(word, False)],
             "votes": [said_of(by, vote, made.secrets) for by, vote in call.votes.items()],

@@ -11,8 +11,7 @@ from ..core import events as ev
 from ..core.preview import REDACTED, Json, Preview
 from ..journal.rows import RequestRow
 from .calls import AuditedCall, canonical_text, request_name, value_of
-from .log import LogAutomaton
-from .reviews import AuditedReview
+from .run import AuditedReview, AuditedRun
 
 REVIEW = "review:"
 _REVIEWED = {
@@ -21,7 +20,7 @@ _REVIEWED = {
 }
 
 
-def review_row(log: LogAutomaton, review: AuditedReview) -> tuple[RequestRow, dict[str, Any]]:
+def review_row(log: AuditedRun, review: AuditedReview) -> tuple[RequestRow, dict[str, Any]]:
     """Return the row of what others are asked about a call that was let run, and what its body shows."""
     call, name = review.call, REVIEW + review.call.id
     made, let = call.proposal, call.decision

@@ -13,7 +13,7 @@ from textual.app import App
 
 from ..core.errors import BadJson, KeyturnError
 from ..inbox.desk import Inbox
-from ..inbox.shown_request import ShownRequest
+from ..presenting.shown_request import ShownRequest
 from ..screens.asking import LineDialog, TextDialog
 from ..screens.call_view import CallView
 from ..screens.drawing import Row, labelled

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import LiteralString
 
 from ..console.desk import KEYS, offered
-from ..inbox.shown_request import ShownRequest
+from ..presenting.shown_request import ShownRequest
 from ..screens.drawing import Row, labelled, ours
 
 _KEYS: tuple[tuple[LiteralString, LiteralString], ...] = (

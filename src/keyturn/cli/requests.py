@@ -9,10 +9,10 @@ from typing import Any, cast
 
 from ..core.encodable import in_milliseconds
 from ..directory.people import DECIDE
-from ..inbox.asking import approvals
 from ..inbox.desk import Inbox
-from ..inbox.trail import Mark
 from ..journal.rows import Query, RequestRow
+from ..presenting.asking import approvals
+from ..presenting.trail import Mark
 from ..render.escape import escape, quote
 from ..render.one_row import first_arguments
 from .deciding.drawing import STATES, request_data

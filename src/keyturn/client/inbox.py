@@ -12,11 +12,11 @@ from ..core.people import Proof
 from ..core.preview import Preview
 from ..core.records import Word
 from ..core.request import Request
-from ..inbox.edit_preview import EditPreview
 from ..inbox.naming import Outcome, Shown, shown_of
 from ..inbox.signed_words import challenge_of, check_shown
 from ..journal.rows import Query, RequestRow
 from ..policies.grants import Grant
+from ..presenting.edit_preview import EditPreview
 from ..wire import said
 from ..wire.detail import RequestDetail
 from ..wire.people import Me

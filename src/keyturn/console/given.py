@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ..core.predicate import holds
 from ..engine.views.items import ToolApprovalItem
-from ..inbox.shown_request import ShownRequest
+from ..presenting.shown_request import ShownRequest
 from ..tools.base import tool_digest
 
 

@@ -35,11 +35,11 @@ from ..engine.views.rows import rows_in
 from ..journal import opened
 from ..journal.base import Store
 from ..journal.rows import Query, RequestRow
-from .edit_preview import EditPreview
+from ..presenting.edit_preview import EditPreview
+from ..presenting.shown_request import ShownRequest
+from ..presenting.trail import Mark, trail_of
+from ..presenting.words_before import Context, context_of
 from .naming import By, Named, Naming, Shown, named, person_of, shown_of
-from .shown_request import ShownRequest
-from .trail import Mark, trail_of
-from .words_before import Context, context_of
 
 NO_SUCH = "there is no such request; list() says which there are"
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..journal.rows import Query, RequestRow
-from .asking import mark_of
+from ..presenting.asking import mark_of
 from .desk import Inbox
 from .naming import By
 

@@ -18,7 +18,7 @@ from ..directory.login import DECIDE, Login
 from ..directory.people import People
 from ..directory.recipients import reached_by
 from ..journal.rows import RequestRow
-from .asking import vote_of
+from ..presenting.asking import vote_of
 from .desk import Inbox
 
 _UNKNOWN = (

@@ -15,10 +15,10 @@ from ..core.errors import BadJson, KeyturnError
 from ..core.people import Proof
 from ..core.policy import Approval
 from ..core.records import Word
-from ..inbox.asking import STATES, vote_of, why_not
 from ..inbox.naming import Outcome
-from ..inbox.shown_request import ShownRequest
 from ..journal.rows import RequestRow
+from ..presenting.asking import STATES, vote_of, why_not
+from ..presenting.shown_request import ShownRequest
 from ..screens.asking import LineDialog, TextDialog
 from ..screens.call_view import CallView
 from ..screens.drawing import Row, labelled

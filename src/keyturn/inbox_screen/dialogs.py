@@ -8,8 +8,8 @@ from typing import ClassVar, Literal, LiteralString
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from ..inbox.asking import row_of
 from ..journal.rows import RequestRow
+from ..presenting.asking import row_of
 from ..screens.asking import Dialog, sentence
 from ..screens.drawing import Row, labelled, ours
 from ..screens.rows import Rows

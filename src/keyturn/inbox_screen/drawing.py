@@ -8,10 +8,10 @@ from typing import LiteralString, NamedTuple, cast
 
 from ..console.screen import Terminal, TooNarrow
 from ..core.preview import Diff, Preview
-from ..inbox.asking import MARKS, STATES, ListRow, facts_of, question_of, votes_of
-from ..inbox.clock import span, stamp
-from ..inbox.trail import Mark
-from ..inbox.words_before import ADVICE, Context
+from ..presenting.asking import MARKS, STATES, ListRow, facts_of, question_of, votes_of
+from ..presenting.clock import span, stamp
+from ..presenting.trail import Mark
+from ..presenting.words_before import ADVICE, Context
 from ..render.escape import escape
 from ..render.layout import LayoutLine
 from ..render.terminal import folded_words

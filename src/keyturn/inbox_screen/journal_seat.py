@@ -14,15 +14,15 @@ from ..core.policy import Approval
 from ..core.records import Word
 from ..directory.login import DECIDE, Login
 from ..engine.run.log_cache import log_in
-from ..inbox.asking import Standing, standing
 from ..inbox.desk import Inbox
 from ..inbox.listing import Filters, Listed, listed
 from ..inbox.naming import By, Naming, Outcome
-from ..inbox.shown_request import ShownRequest, bare_item
-from ..inbox.trail import trail_of, was_started
-from ..inbox.words_before import context_of
 from ..journal.base import Store
 from ..journal.rows import Query, RequestRow
+from ..presenting.asking import Standing, standing
+from ..presenting.shown_request import ShownRequest, bare_item
+from ..presenting.trail import trail_of, was_started
+from ..presenting.words_before import context_of
 from .reading import Detail
 from .signing import own_key
 

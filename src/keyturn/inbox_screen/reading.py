@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, LiteralString, NamedTuple, Protocol
 
 from ..core.records import Word
-from ..inbox.asking import Standing, mark_of
 from ..inbox.listing import Filters, Listed
 from ..inbox.naming import Outcome
-from ..inbox.shown_request import ShownRequest
-from ..inbox.trail import Mark
-from ..inbox.words_before import Context
 from ..journal.rows import RequestRow
+from ..presenting.asking import Standing, mark_of
+from ..presenting.shown_request import ShownRequest
+from ..presenting.trail import Mark
+from ..presenting.words_before import Context
 
 
 class Seat(Protocol):

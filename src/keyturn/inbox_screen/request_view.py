@@ -7,7 +7,7 @@ from typing import Any, LiteralString
 
 from textual.app import ComposeResult
 
-from ..inbox.shown_request import ShownRequest
+from ..presenting.shown_request import ShownRequest
 from ..screens.call_view import CallView, Letter
 from ..screens.drawing import Row, ours
 from ..screens.rows import Rows

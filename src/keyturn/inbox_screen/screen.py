@@ -19,10 +19,10 @@ from textual.events import Key
 from textual.widgets import Footer, Input
 
 from ..core.errors import KeyturnError, NotAllowed
-from ..inbox.asking import NOTHING_RAN, STATES, row_of
-from ..inbox.clock import span
 from ..inbox.listing import Filters, Listed
 from ..journal.rows import RequestRow
+from ..presenting.asking import NOTHING_RAN, STATES, row_of
+from ..presenting.clock import span
 from ..render.escape import escape
 from ..screens.drawing import Row, labelled, ours
 from ..screens.rows import Rows

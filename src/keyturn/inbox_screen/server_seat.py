@@ -18,11 +18,11 @@ from ..core.errors import Conflict, NotPending
 from ..core.preview import Preview
 from ..core.records import Word
 from ..core.strict import parse
-from ..inbox.edit_preview import EditPreview
 from ..inbox.listing import Filters, Listed, narrowed, wanted_of
 from ..inbox.naming import Outcome
-from ..inbox.shown_request import ShownRequest, bare_item
 from ..journal.rows import RequestRow
+from ..presenting.edit_preview import EditPreview
+from ..presenting.shown_request import ShownRequest, bare_item
 from .reading import Detail
 from .signing import own_key
 

@@ -22,7 +22,7 @@ from ..core.errors import KeyturnError, UserError
 from ..core.people import Proof
 from ..core.records import Word
 from ..directory.state import Key
-from ..inbox.shown_request import ShownRequest
+from ..presenting.shown_request import ShownRequest
 from ..proofs.ssh_signing import key_among, sign_with_ssh
 from ..screens.asking import Dialog, sentence
 from ..screens.drawing import Row, labelled, ours

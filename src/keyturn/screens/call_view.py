@@ -17,7 +17,7 @@ from textual.events import Key
 from textual.message import Message
 
 from ..console.screen import Terminal, TooNarrow
-from ..inbox.shown_request import ShownRequest
+from ..presenting.shown_request import ShownRequest
 from .drawing import Row, labelled, ours
 from .rows import Rows
 

@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import TextArea
 
 from ..core.errors import BadJson, KeyturnError
-from ..inbox.shown_request import ShownRequest
+from ..presenting.shown_request import ShownRequest
 from ..render.escape import escape, unescape
 from ..tools.base import InvalidArguments
 from .asking import Dialog, sentence

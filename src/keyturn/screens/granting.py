@@ -20,9 +20,9 @@ from textual.widgets.option_list import Option
 from ..core.errors import BadJson, KeyturnError
 from ..core.predicate import holds
 from ..core.strict import parse
-from ..inbox.proposed_grants import ANY, ProposedGrant, grant_for, how_long, proposed_grants
-from ..inbox.shown_request import ShownRequest
 from ..policies.grants import Grant
+from ..presenting.proposed_grants import ANY, ProposedGrant, grant_for, how_long, proposed_grants
+from ..presenting.shown_request import ShownRequest
 from .asking import Dialog, sentence
 from .drawing import labelled
 from .rows import Rows, content_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..app import App
 from ..core.errors import NotAllowed
-from ..inbox.asking import Standing, standing
 from ..journal.rows import RequestRow
+from ..presenting.asking import Standing, standing
 from .visitor import Visitor
 
 

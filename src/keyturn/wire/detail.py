@@ -8,10 +8,10 @@ from datetime import datetime
 import msgspec
 
 from ..core.encodable import in_milliseconds, moment
-from ..inbox.asking import Standing
-from ..inbox.pressure import KINDS, Sign
-from ..inbox.trail import Mark, was_started
-from ..inbox.words_before import Context
+from ..presenting.asking import Standing
+from ..presenting.pressure import KINDS, Sign
+from ..presenting.trail import Mark, was_started
+from ..presenting.words_before import Context
 from ..render.escape import Escaped, arrived, escape
 from .seen import RequestSeen
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from keyturn import Agent, App, Approval, MemoryJournal, function_tool
 from keyturn.core.preview import Command, Json, Preview, Text
-from keyturn.inbox.asking import facts_of
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
+from keyturn.presenting.asking import facts_of
 from keyturn.render.layout import text_lines
 from keyturn.server.web.blocks import blocks_of
 from keyturn.server.web.payload import drawn_payload

@@ -20,7 +20,7 @@ from ...core.call_ids import is_below
 from ...core.digest import canonical
 from ..calls import AuditedCall, Broken, request_name
 from ..deciders import agree, objection, quorum, takes_people
-from ..grants import GRANT
+from ..laws.grants import GRANT
 from ..voices import heard
 from .calls import CallBook
 

@@ -12,7 +12,7 @@ from ...console.desk import offered
 from ...console.introduction import introduce
 from ...console.screen import Terminal, TooNarrow
 from ...engine.views.items import ToolApprovalItem
-from ...inbox.shown_request import ShownRequest
+from ...presenting.shown_request import ShownRequest
 from ...screens.call_view import CallView, Letter
 from ...screens.drawing import Row, painted
 from ...screens.rows import Rows

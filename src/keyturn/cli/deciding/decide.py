@@ -16,10 +16,10 @@ from ...core.errors import Conflict, UserError
 from ...core.policy import Approval
 from ...core.records import Word
 from ...directory.people import DECIDE, Login
-from ...inbox.asking import vote_of
 from ...inbox.desk import Inbox
-from ...inbox.shown_request import ShownRequest, bare_item
 from ...journal.rows import GrantRow, Query, RequestRow
+from ...presenting.asking import vote_of
+from ...presenting.shown_request import ShownRequest, bare_item
 from ...render.escape import escape, quote
 from ..finding import SHORT, find_request
 from ..with_journal import Told, by_of, hinting, login_of

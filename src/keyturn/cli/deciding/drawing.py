@@ -13,10 +13,10 @@ from ...console.screen import Terminal
 from ...core.encodable import in_milliseconds, moment
 from ...core.policy import Approval, milliseconds
 from ...core.request import Request, Vote
-from ...inbox.shown_request import ShownRequest, bare_item
-from ...inbox.trail import Mark
-from ...inbox.words_before import NOTHING_SAID, Context
 from ...journal.rows import RequestRow
+from ...presenting.shown_request import ShownRequest, bare_item
+from ...presenting.trail import Mark
+from ...presenting.words_before import NOTHING_SAID, Context
 from ...render.layout import LayoutLine
 from ...render.verdicts import STATES as STATES
 from ..finding import SHORT

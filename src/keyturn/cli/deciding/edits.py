@@ -11,8 +11,8 @@ from ...console.editor import editor_of, in_editor, is_plain
 from ...console.screen import Terminal
 from ...core.errors import UserError
 from ...inbox.desk import Inbox
-from ...inbox.shown_request import ShownRequest, bare_item
 from ...journal.rows import RequestRow
+from ...presenting.shown_request import ShownRequest, bare_item
 from .asking import said_yes
 
 

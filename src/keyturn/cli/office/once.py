@@ -8,9 +8,9 @@ from typing import Any, LiteralString
 from ...app import App
 from ...core.errors import Conflict, NotAllowed
 from ...directory.login import Login
-from ...inbox.asking import MARKS, STATES, mark_of, telling_line
-from ...inbox.clock import span
 from ...journal.rows import RequestRow
+from ...presenting.asking import MARKS, STATES, mark_of, telling_line
+from ...presenting.clock import span
 from ..demo_voice import Voice
 from . import tools
 from .processes import WorkerProcess

@@ -13,9 +13,9 @@ from ...audit.decisions.entries import AuditEntry
 from ...core.people import Proof
 from ...directory.reads import Read
 from ...inbox.insights import InsightsReport
-from ...inbox.stopped import Story
 from ...inbox.suggestions import Suggestion
 from ...journal.rows import Query, RequestRow, RunRow
+from ...presenting.stopped import Story
 from ...proofs.base import PublicKey
 from ...wire.people import DelegationSeen, KeySeen, PersonSeen, TokenSeen
 from ...wire.records import ReplayReport

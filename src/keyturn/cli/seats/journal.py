@@ -24,13 +24,13 @@ from ...directory.reads import Read, Reads
 from ...engine.run.log_cache import log_in
 from ...engine.run.open_run import chain_of
 from ...inbox.desk import Inbox
-from ...inbox.event_words import Teller
 from ...inbox.insights import Insights
 from ...inbox.replay import Replayed, Unread, replay
-from ...inbox.stopped import Story, story_of
 from ...journal.base import Store
 from ...journal.rows import Query, RunRow
 from ...policies.rules import Policy
+from ...presenting.event_words import Teller
+from ...presenting.stopped import Story, story_of
 from ...proofs.base import PublicKey
 from ...render.escape import escape
 from ...wire.people import DelegationSeen, KeySeen, PersonSeen, TokenSeen

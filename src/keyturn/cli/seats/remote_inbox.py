@@ -10,9 +10,9 @@ from typing import Any
 
 from ...core.errors import Conflict, NotAllowed
 from ...directory.login import Login
-from ...inbox.trail import Mark
-from ...inbox.words_before import NOTHING_SAID, Context
 from ...journal.rows import ALL, GrantRow, Query, RequestRow
+from ...presenting.trail import Mark
+from ...presenting.words_before import NOTHING_SAID, Context
 from ...proofs import scheme as scheme_named
 from ...proofs.base import PublicKey
 from ..printing import print_labelled

@@ -17,8 +17,8 @@ from ...core.people import ProofRefused
 from ...directory.reads import Read
 from ...directory.signed import confirmation_challenge, enrolment_challenge
 from ...directory.state import Key
-from ...inbox.stopped import Story
 from ...journal.rows import Query, RequestRow, RunRow
+from ...presenting.stopped import Story
 from ...proofs.base import PublicKey
 from ...render.escape import arrived
 from ...wire.people import KeySeen, TokenSeen

@@ -17,10 +17,10 @@ from ...core.encodable import moment
 from ...core.errors import NotAllowed, NotPending, UserError
 from ...core.request import Request
 from ...engine.run.log_cache import log_in
-from ...inbox.edit_preview import EditPreview
 from ...inbox.naming import Outcome
 from ...journal.rows import RequestRow
 from ...policies.grants import Grant
+from ...presenting.edit_preview import EditPreview
 from ...wire import said
 from ...wire.seen import Decided, OneOutcome, Outcomes, RequestSeen, ToSign
 from .paging import IdPath

@@ -14,9 +14,9 @@ from fastapi import Query as Param
 
 from ...directory.settings import RECORD_READS
 from ...engine.run.log_cache import log_in
-from ...inbox.trail import trail_of
-from ...inbox.words_before import NOTHING_SAID, context_of
 from ...journal.rows import Query, RequestRow
+from ...presenting.trail import trail_of
+from ...presenting.words_before import NOTHING_SAID, context_of
 from ...wire import said
 from ...wire.detail import RequestDetail
 from ...wire.seen import Done, Form, RequestPage, RequestSeen

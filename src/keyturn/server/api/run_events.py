@@ -14,8 +14,8 @@ from ...core.codec import Log
 from ...core.errors import UserError
 from ...core.states import OVER
 from ...engine.run.open_run import chain_of
-from ...inbox.event_words import Teller
 from ...journal.base import Store
+from ...presenting.event_words import Teller
 from ...wire.seen import RunLine
 from .paging import IdPath
 from .routes import Here, Routes

@@ -11,8 +11,8 @@ from ...core.errors import NotAllowed
 from ...core.people import Decider
 from ...directory.state import ADMIN
 from ...engine.session.owner import own_session
-from ...inbox.stopped import story_of
 from ...journal.rows import Query
+from ...presenting.stopped import story_of
 from ...wire import said
 from ...wire.seen import Done, RunNamed, RunPage, RunResult, RunSeen, RunStory
 from ..visible_pages import visible_page

@@ -18,7 +18,7 @@ from ...core.records import Word
 from ...directory.signed import public_of
 from ...directory.state import Key
 from ...engine.views.items import ToolApprovalItem
-from ...inbox.shown_request import ShownRequest
+from ...presenting.shown_request import ShownRequest
 from ...proofs.base import Asked, PublicKey, Site
 from ...proofs.passkey import assertion_options, credential_of, proof_of, registration_options, site_of
 from ..forms import own_path

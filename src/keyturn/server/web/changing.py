@@ -20,12 +20,12 @@ from ...core.errors import BadJson, Conflict, KeyturnError, NotAllowed, NotPendi
 from ...core.predicate import holds, without_secrets
 from ...core.strict import parse
 from ...engine.facts.decisions import check_compared
-from ...inbox.asking import row_of, why_not
 from ...inbox.naming import Outcome
-from ...inbox.proposed_grants import ProposedGrant, grant_for, proposed_grants
-from ...inbox.shown_request import ShownRequest
 from ...journal.rows import Query, RequestRow
 from ...policies.grants import Scope
+from ...presenting.asking import row_of, why_not
+from ...presenting.proposed_grants import ProposedGrant, grant_for, proposed_grants
+from ...presenting.shown_request import ShownRequest
 from ..errors import refused
 from ..standing import standing_of
 from .blocks import Block, blocks_of

@@ -10,7 +10,9 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from ...core.errors import KeyturnError, UserError
 from ...engine.run.log_cache import log_in
-from ...inbox.asking import (
+from ...inbox.listing import Filters, Listed, listed
+from ...journal.rows import Query, RequestRow, RunRow
+from ...presenting.asking import (
     choices_of,
     facts_of,
     looking_of,
@@ -21,11 +23,9 @@ from ...inbox.asking import (
     votes_of,
     why_not,
 )
-from ...inbox.clock import in_ms
-from ...inbox.listing import Filters, Listed, listed
-from ...inbox.trail import trail_of
-from ...inbox.words_before import ADVICE, context_of
-from ...journal.rows import Query, RequestRow, RunRow
+from ...presenting.clock import in_ms
+from ...presenting.trail import trail_of
+from ...presenting.words_before import ADVICE, context_of
 from ..errors import refused
 from ..limits import MARKS
 from ..standing import standing_of

@@ -14,8 +14,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from ...app import App
 from ...core.errors import KeyturnError
-from ...inbox.asking import MARKS, STATES, seconds
-from ...inbox.clock import span, stamp
+from ...presenting.asking import MARKS, STATES, seconds
+from ...presenting.clock import span, stamp
 from ..errors import refused
 from ..live import Live
 from ..settings import ServerSettings

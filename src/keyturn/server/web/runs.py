@@ -15,8 +15,8 @@ from ...core.states import OVER
 from ...engine.driving.quota_logs import AGENT as COUNTS
 from ...engine.run.log_cache import log_in
 from ...engine.session.owner import AGENT as OWNERS
-from ...inbox.asking import ListRow, row_of
 from ...journal.rows import Query, RequestRow, RunRow
+from ...presenting.asking import ListRow, row_of
 from ...render.escape import clip
 from ..errors import Refused
 from ..visible_pages import visible_page

@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from ...core.errors import NotAllowed, UserError
 from ...core.policy import milliseconds
-from ...inbox.clock import span
 from ...inbox.insights import MIN_LOOK, floors_of
+from ...presenting.clock import span
 from ..errors import Refused
 from ..settings import ServerSettings
 from .form import Form, Reading, administers, change

@@ -15,7 +15,7 @@ from ...core.codec import Log
 from ...core.evolve import fold
 from ...core.records import BY_GRANT
 from ...core.run import Run, new_run, request_id
-from ...inbox.event_words import Teller
+from ...presenting.event_words import Teller
 from ...render.escape import escape, quote
 from .shown import Shown, ready
 

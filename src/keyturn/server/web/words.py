@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from ...core.policy import Approval, milliseconds
-from ...inbox.clock import span
 from ...policies.breaker import Breaker
 from ...policies.limits import Budget, Rejections
 from ...policies.rule import Limit
+from ...presenting.clock import span
 from ...render.escape import clip, quote
 from .shown import Shown, ready
 

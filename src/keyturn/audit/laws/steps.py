@@ -1,0 +1,67 @@
+"""Check the laws of decisions that take two steps, or are made in a way of their own: glass broken, a question back."""
+
+from __future__ import annotations
+
+from ...core import events as ev
+from ...core.policy import Approval
+from ..calls import AuditedCall, need
+from ..deciders import of_step, two_steps
+from ..run import AuditedRun
+from ..voices import one_voice
+
+
+def check_steps(audited: AuditedRun, call: AuditedCall, made: ev.Decision) -> None:
+    """Check that others decide after the requester confirmed, and nobody instead of them but in an emergency."""
+    second = made.verdict in ("reject", "expire") or made.broke_glass or confirmed(audited, call)
+    need(second or not two_steps(call.terms), "I1", f"call {call.id} was decided before its requester confirmed it")
+    need(not made.confirms, "I1", f"call {call.id} was decided by a confirmation")
+
+
+def check_way(audited: AuditedRun, call: AuditedCall, made: ev.Decision) -> None:
+    """Check what is said in a way of its own: glass that is broken, and a question back to the agent."""
+    asked = call.place == "asked" and made.via == "person"
+    alone = asked and made.verdict == "approve" and made.note
+    need(alone or not made.broke_glass, "I1", f"the glass was broken for call {call.id} otherwise than it may be")
+    back = asked and made.verdict == "reject" and made.message
+    need(back or not made.asks_back, "I8", f"call {call.id} was asked back about and not rejected with a question")
+    sure = call.confirmed if two_steps(call.terms) and call.place == "asked" and confirmed(audited, call) else None
+    twice = sure is not None and one_voice(sure.decider, made.decider)
+    need(not twice, "I1", f"call {call.id} was decided by the one who had confirmed it")
+    edited = made.verdict == "edit" and two_steps(call.terms)
+    need(not edited, "I4", f"call {call.id} was edited, and what its requester confirms is what runs")
+
+
+def confirmed(audited: AuditedRun, call: AuditedCall) -> bool:
+    """Return whether the requester's word is there, or matters no more."""
+    if call.place != "asked":
+        return True
+    within = call.terms.execute_by_ms if call.terms is not None else None
+    return call.confirmed is not None and (within is None or audited.now <= call.confirmed.at + within)
+
+
+def asked_now(audited: AuditedRun, call: AuditedCall) -> Approval | None:
+    """Return the terms of the step that is due."""
+    return of_step(call.terms, confirmed=confirmed(audited, call))
+
+
+def ran_out(audited: AuditedRun, call: AuditedCall) -> bool:
+    """Return whether the time of a request is over."""
+    return call.expires_at is not None and audited.now > call.expires_at
+
+
+def check_expiry(audited: AuditedRun, call: AuditedCall) -> None:
+    """Check that a request runs out in its time, and only where nobody is to be asked once more."""
+    need(ran_out(audited, call), "I6", f"call {call.id} expired before its time")
+    terms = call.terms or Approval()
+    more = terms.on_expiry == "escalate" or (terms.on_expiry == "ask_again" and call.asks + 1 < terms.max_asks)
+    need(not more, "I6", f"call {call.id} expired where its terms say that somebody is asked once more")
+
+
+def warned(audited: AuditedRun, event: ev.ExpiryNear) -> None:
+    """Check a warning that a request will expire."""
+    call = audited.at(event.call)
+    due = call.warns_at if call.place == "asked" else None
+    need(not call.warned, "I8", f"call {call.id} was said to run out soon a second time")
+    in_time = due is not None and audited.now >= due and not ran_out(audited, call)
+    need(in_time, "I8", f"call {call.id} was said to run out soon at the wrong time")
+    call.warned = True
