@@ -244,10 +244,7 @@ class CallFinished(Event, frozen=True):
 
 
 class CallLost(Event, frozen=True):
-    """A started call was lost and will never report; `again` says that it may simply be started anew.
-
-    `preview` is what a retry would do, where that is no longer what was shown before.
-    """
+    """A call was lost: it may be started anew (`again`), or is in doubt; `preview` is what a retry would do now."""
 
     call: str
     why: str
