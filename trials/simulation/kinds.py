@@ -86,5 +86,5 @@ def kinds_of(seed: int, specs: Sequence[Spec], knobs: Knobs) -> Kinds:
     if knobs.queues and (dice := Random(f"{seed}/queued")).random() < 0.2:
         made.queued = dice.randint(2, 4)
     if knobs.late and free and (dice := Random(f"{seed}/late")).random() < 0.25:
-        made.late = dice.choice(free)
+        made.late, made.late_policy = dice.choice(free), dice.random() < 0.5
     return made
