@@ -269,9 +269,10 @@ def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
 
     It may have been said before it was delivered, and goes stale the earlier.
     """
-    decision = replace(decision, at=said_at(run, decision), runs=None, confirms=False)
+    decision = replace(decision, at=said_at(run, decision), runs=None, confirms=False, key="")
     if decision.args is not None:
-        decision = replace(decision, runs=edit_digest(run, call, decision.args, decision.basis))
+        runs = edit_digest(run, call, decision.args, decision.basis)
+        decision = replace(decision, runs=runs, key=call.proposal.key)
     terms = terms_now(run, call)
     if in_two_steps(call) and not confirmed(run, call) and decision.verdict == "approve" and not decision.broke_glass:
         yield ev.VoteCast(replace(decision, confirms=True))
