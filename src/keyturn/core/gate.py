@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from . import commands as cm
 from . import events as ev
+from .combined_terms import escalated_from
 from .digest import canonical, same
 from .errors import Conflict, Expired, NotAllowed, NotPending, UserError
 from .looking import said_at, unlooked
@@ -299,7 +300,7 @@ def meets(run: Run, call: Call, terms: Approval | None) -> bool:
     decision = let_by(call)
     if decision is None:  # it was allowed, and a check of its tool found that it did not run: nobody was ever asked
         return False
-    if terms is None or terms == call.terms:
+    if terms is None or terms == call.terms or escalated_from(terms, call.terms):
         return True
     if decision.broke_glass:
         glass = terms.behind_glass()

@@ -6,6 +6,7 @@ in order, at a pause and at the end; a write whose outcome is unknown is found a
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from ...agents.guardrail import OutputGuardrailBlockedMessageArgs
@@ -15,7 +16,7 @@ from ...core.events import ROOT
 from ...core.items import Item, own_copy, plain_item
 from ...core.run import Frame, Run
 from ...sessions.base import SessionSettings, called
-from ...sessions.history import drop_leading_orphans, history_address, orphan_calls, superseded_output
+from ...sessions.history import drop_leading_orphans, history_address, orphan_calls, orphan_outputs, superseded_output
 from ...user_code import answer_of, run_callback
 from ..driving.drive import Drive
 from ..logger import error_words, logger
@@ -26,7 +27,7 @@ from .matching import overlaps
 from .owner import own_given
 from .segments import places
 
-MOVED_ON = "not executed: the user moved on"
+MOVED_ON = "no result: the user moved on. If the call still waited for approval, it is not executed."
 _WENT_ON = "the session went on without this run: its pause was superseded by a newer message"
 # A limit that no conversation reaches, and that a database takes as a number of rows.
 _EVERYTHING = 2**31 - 1
@@ -91,7 +92,10 @@ async def _stored(scope: FrameSettings) -> list[Item]:
 
 
 async def _supersede(scope: FrameSettings, history: list[Item], *, in_turn: bool = False) -> list[Item]:
-    """Settle calls that a paused run left open in the session: the user moved on."""
+    """Settle calls that a paused run left open in the session: the user moved on.
+
+    What became of them is not in the session: one may be in doubt, or approved and running right now.
+    """
     orphans = orphan_calls(history)
     if not orphans:
         return []
@@ -213,12 +217,32 @@ async def save_session(drive: Drive, frame_id: str, *, stopped: bool = False) ->
     if frame_id in drive.uncertain:
         stored = await _stored(scope)
         start = _found(stored, frame, _ways(stored, frame), None)[0]
-    fresh = tape[start:]
+    fresh = await _in_time(frame, scope, tape[start:])
     drive.uncertain.add(frame_id)
     if fresh:
         await _write(scope, fresh)
     await drive.commit(cm.WroteSession(frame_id, start + len(fresh)))
     drive.uncertain.discard(frame_id)
+
+
+async def _in_time(frame: Frame, scope: FrameSettings, fresh: list[Item]) -> list[Item]:
+    """Return what a run adds to its session; results of calls that were settled there meanwhile are told in words.
+
+    A conversation with two results of one call is refused by providers, and the first one says that there is none.
+    """
+    late = orphan_outputs(fresh)
+    if not late or list(overlaps(await _stored(scope), frame.tape, frame.written)):
+        return fresh
+    return [_told_late(item) if any(item is one for one in late) else item for item in fresh]
+
+
+def _told_late(item: Item) -> Item:
+    output = item.get("output", item)
+    text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+    return {
+        "role": "assistant",
+        "content": f"The result of call {item.get('call_id')} came after the user moved on: {text}",
+    }
 
 
 def _tellable(drive: Drive, frame: Frame, scope: FrameSettings, stopped: bool) -> list[Item]:
