@@ -21,6 +21,8 @@ from keyturn.wire.detail import ContextSeen, MarkSeen, SignSeen
 from tests.inbox_screen.playing_inbox import Desk
 from tests.server.office import HOSTILE, Clock, Served, office, opened, peopled
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 class Line(httpx2.AsyncBaseTransport):
     """Carries what is said to a server, unless it is cut; `deaf` answers are lost on the way back."""

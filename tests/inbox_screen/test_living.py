@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import msgspec
+import pytest
 from textual.widgets import Input
 
 from keyturn.core.errors import NotAllowed, StorageError
@@ -17,6 +18,8 @@ from keyturn.journal.rows import RequestRow
 from tests.inbox_screen.playing_inbox import desk
 from tests.server.office import HOSTILE
 from tests.table import each
+
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 async def test_what_is_new_is_announced_and_moves_nothing() -> None:
