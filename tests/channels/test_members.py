@@ -22,7 +22,7 @@ from standardwebhooks.webhooks import Webhook
 from keyturn import UserError
 from keyturn.channels.apprise import (
     AppriseChannel,
-    _tame,  # pyright: ignore[reportPrivateUsage]
+    _tame,  # pyright: ignore[reportPrivateUsage]  # no service that draws links is here
 )
 from keyturn.channels.base import Channel, ChannelRefused, Recipient
 from keyturn.channels.slack import SlackChannel

@@ -79,7 +79,7 @@ async def test_what_streams_looked_up_is_not_kept_for_those_that_have_gone() -> 
 
         for number in range(500):
             await live.once(("requests", number), look)
-        kept = cast("dict[Any, Any]", live._looked)  # pyright: ignore[reportPrivateUsage]
+        kept = cast("dict[Any, Any]", live._looked)  # pyright: ignore[reportPrivateUsage]  # what is kept is the promise
         assert len(kept) <= 20
     assert not kept
 
@@ -162,14 +162,16 @@ async def test_a_forged_place_of_the_audit_is_refused_before_a_store_is_asked(ke
         assert (await at.ask("GET", f"/audit?after={key}")).status_code == 422
 
 
-async def test_a_stream_sends_nothing_more_to_a_reader_who_may_not_read_it_any_more() -> None:
+async def test_a_stream_sends_nothing_more_to_a_reader_who_may_not_read_it_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("keyturn.server.api.streams._AT_ONCE", 0)
     allowed, first = True, asyncio.Event()
     got = list[bytes]()
 
     async def events() -> AsyncGenerator[bytes]:
         yield b"first"
         await first.wait()
-        await asyncio.sleep(0.15)
         yield b"second"
 
     async def still() -> None:

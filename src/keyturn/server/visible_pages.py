@@ -36,7 +36,8 @@ async def visible_page(
     """
     found: list[Row] = []
     weighs = weight is not _weightless
-    looked, most, room = 0, _PAGES * max(query.limit + 1, _LEAST), PAGE_SIZE
+    looked, room = 0, PAGE_SIZE
+    most = _PAGES * max(query.limit + 1, _LEAST)
     asked = msgspec.structs.replace(query, limit=min(query.limit + 1, _FIRST) if weighs else query.limit + 1)
     while looked < most:
         page = await read(asked)

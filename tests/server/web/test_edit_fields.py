@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from keyturn.server.web.changing import _field  # pyright: ignore[reportPrivateUsage]
+from keyturn.server.web.changing import _field  # pyright: ignore[reportPrivateUsage]  # what a browser sends of it is told by its kind
 
 
 @pytest.mark.parametrize("schema", [{"enum": ["slow", "fast"]}, {"type": "boolean"}, {"type": "integer"}, {}])
