@@ -158,7 +158,11 @@ async def test_a_toy_call_that_waits_is_superseded_by_the_next_message() -> None
     done = await Runner.run(agent, "never mind", session=session)
     assert done.final_output == "done: c1"
     items = await session.get_items()
-    assert items[2] == {"type": "toy_call_output", "call_id": "c1", "output": "not executed: the user moved on"}
+    assert items[2] == {
+        "type": "toy_call_output",
+        "call_id": "c1",
+        "output": "no result: the user moved on. If the call still waited for approval, it is not executed.",
+    }
     assert effects.done == []
 
 

@@ -58,7 +58,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "digest without the arguments",
         "I4 a decision is bound to the arguments",
-        Edit(call_digest, "canonical_of(text),", "'{}',"),
+        Edit(call_digest, "canonical_of(call.text),", "'{}',"),
     ),
     mutant(
         "start not recorded before the effect",

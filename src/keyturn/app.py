@@ -16,7 +16,7 @@ from .agents.agent import Agent, AgentDeclaration
 from .agents.context_type import declared_type
 from .agents.hooks import RunHooks
 from .agents.settings import RunConfig
-from .app_settings import AppSettings
+from .app_settings import AppSettings, check_heard
 from .audit.service import Audit
 from .channels.service import Channels, ChannelService
 from .core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
@@ -389,4 +389,5 @@ class App(AppSettings):
         agent = self.agents.get(name)
         if agent is None:
             raise AgentMissing(name, f"this app has no agent {name!r}; it has: {', '.join(self.agents) or 'none'}")
+        check_heard(name, self._declared.get(name, agent))  # it may have been given such a setting since
         return agent

@@ -22,12 +22,14 @@ from keyturn import (
     function_tool,
 )
 from keyturn.audit.checker import check
+from keyturn.core.errors import StorageError
 from keyturn.core.policy import BY_BREAKER
 from keyturn.engine.driving.quota_logs import QuotaCount
 from keyturn.engine.run.log_cache import forget
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.models.scripted.model import ScriptedModel, function_call
-from tests.playing import play
+from tests.playing import go_on, play
+from tests.waiting import until
 
 ANN = Decider("ann", strength="authenticated")
 
@@ -146,6 +148,32 @@ async def test_each_failure_of_many_runs_is_counted_once(store: Any) -> None:
     await shut.run(store, policy)
     assert shut.paid == []
     assert (await check(store)).ok
+
+
+async def test_a_run_whose_breaker_could_not_be_told_as_it_ended_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by the simulator: the store failed in that moment, the run was over, and nobody looked at it again."""
+    now = [1_700_000_000_000]
+    store, desk, tell = MemoryJournal(lambda: now[0]), Desk(13), QuotaCount.tell
+    desk.agent.tool_use_behavior = "stop_on_first_tool"
+
+    async def over() -> bool:
+        return any((row.agent, row.status) == ("desk", "finished") for row in await store.runs())
+
+    async def fails(*_given: Any) -> None:
+        await until(over)
+        raise StorageError("the connection broke")
+
+    monkeypatch.setattr(QuotaCount, "tell", fails)
+    with pytest.raises(StorageError):
+        await desk.run(store, breaking(1, of="tenant"))
+    monkeypatch.setattr(QuotaCount, "tell", tell)
+    [run] = [row.run for row in await store.runs() if row.agent == "desk"]
+    now[0] += 60_000
+    assert run in await store.due()
+    await go_on(store, run, desk.agent)
+    other = Desk(5)
+    await other.run(store, breaking(1, of="tenant"))
+    assert other.paid == []
 
 
 async def test_the_checker_sees_a_breaker_that_was_not_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, App, Conflict, MemorySession, RunConfig, Runner, UserError, function_tool
+from keyturn import Agent, App, Conflict, MemorySession, RunConfig, Runner, RunState, UserError, function_tool
 from keyturn.audit.checker import check
 from keyturn.core import commands as cm
 from keyturn.engine.run.log_cache import forget
@@ -252,6 +252,37 @@ async def test_a_session_that_was_emptied_by_hand_is_not_blocked_for_ever(shop: 
     assert (await run(agent, "m2", **with_all)).final_output == "heard m2"
     [row] = await store.runs(Query(run=paused.run_id))
     assert row.status == "cancelled"
+
+
+@pytest.mark.parametrize("before", [[], ["m0"]], ids=["an empty session", "a conversation"])
+async def test_a_run_that_failed_before_it_wrote_is_superseded_by_the_next_one(
+    shop: Shop, store: Any, before: list[str]
+) -> None:
+    """Found by the simulator: its worker died, the next one had its turn, and its own calls were approved."""
+    session: Any = shop.session("ann")
+    agent, add_items = shop.agent(), session.add_items
+    with_all: dict[str, Any] = {"session": session, "journal": store, "run_config": QUEUE}
+    for text in before:
+        await Runner.run(agent, text, **with_all)
+
+    async def fails(*_args: Any, **_options: Any) -> None:
+        raise OSError("the disk is gone")
+
+    session.add_items = fails
+    with pytest.raises(OSError, match="gone") as failed:
+        await Runner.run(agent, "pay ada", **with_all)
+    session.add_items = add_items
+    error: Any = failed.value
+    state: Any = error.run_data.to_state()
+    await Runner.run(agent, "m2", **with_all)
+    forget()
+    late = await RunState.load(store, state.run_id, agent)
+    late.approve(late.get_interruptions()[0])
+    with pytest.raises(Conflict, match="went on without this run"):
+        await Runner.run(agent, late, **with_all)
+    [row] = await store.runs(Query(run=state.run_id))
+    assert (row.status, row.error, shop.paid) == ("cancelled", WHY, [])
+    assert inputs(await shop.told()) == [*before, "m2"]
 
 
 async def test_a_session_that_fails_as_a_run_begins_fails_that_run_and_no_other(shop: Shop, store: Any) -> None:

@@ -44,7 +44,7 @@ from tests.playing import (
 )
 from tests.waiting import turns_of_the_loop, until
 
-MOVED_ON = "not executed: the user moved on"
+MOVED_ON = "no result: the user moved on. If the call still waited for approval, it is not executed."
 
 
 class Own:

@@ -58,7 +58,7 @@ class Reference(Time):
         before = pickle.dumps(vars(self))
         try:
             self.now = now
-            need(self.status != "new" or isinstance(command, cm.Start))
+            need(self.status != "new" or isinstance(command, (cm.Start, cm.Queue)))
             getattr(self, _WORDS.sub("_", type(command).__name__).lower())(command)
         except Refused:
             vars(self).update(pickle.loads(before))
@@ -73,21 +73,15 @@ class Reference(Time):
     def start(self, c: cm.Start) -> None:
         need(self.status == "new")
         self.status, self.id, self.requester, self.salt = "running", c.run, c.requester, c.salt
-        self.begin("r", c)
+        self.open_agent("r", c)
         self.frames["r"]["barrier"] = c.barrier
 
-    def begin(self, name: str, c: Any) -> None:
+    def open_agent(self, name: str, c: Any) -> None:
         self.frames[name] = {
             "agent": c.agent, "items": list(c.items), "limit": c.max_turns, "guard": c.guarded, "tripped": False,
             "turn": 0, "then": "model", "calls": [], "queued": [], "called": False, "unread": False,
             "barrier": True,
         }  # fmt: skip
-
-    def resume(self, c: cm.Resume) -> None:
-        self.alive()
-        self.status, self.told = "running", None
-        if c.unlimited or c.max_turns is not None:
-            self.frames["r"]["limit"] = None if c.unlimited else c.max_turns
 
     def fail(self, c: cm.Fail) -> None:
         if self.status == "running":
@@ -143,7 +137,7 @@ class Reference(Time):
         self.alive()
         self.call(c.call, "started")
         need(c.call not in self.frames)
-        self.begin(c.call, c)
+        self.open_agent(c.call, c)
 
     def refuse_reply(self, c: cm.RefuseReply) -> None:
         self.alive()
@@ -220,6 +214,7 @@ class Reference(Time):
 
     def close_run(self, c: cm.CloseRun) -> None:
         self.alive()
+        need("r" in self.frames)
         root = self.frames["r"]
         need(not self.open("r") and not root["guard"] and not root["tripped"])
         if any(report.tripped for report in c.reports):

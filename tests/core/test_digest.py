@@ -15,11 +15,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from keyturn.core import commands as cm
 from keyturn.core import digest as module
 from keyturn.core.digest import canonical, digest, same
 from keyturn.core.errors import BadJson
+from keyturn.core.run import call_digest, call_shape
 from keyturn.core.strict import parse
+from tests.core.samples import asked, tool
 from tests.table import each
 
 VALUES = st.recursive(
@@ -174,3 +178,20 @@ def test_values_that_python_or_people_confuse_are_not_the_same(a: Any, b: Any) -
 def test_same_ignores_the_order_of_keys_only() -> None:
     assert same({"a": 1, "b": [1, 2]}, {"b": [1, 2], "a": 1})
     assert not same([1, 2], [2, 1])
+
+
+def test_equal_calls_with_secrets_have_one_shape_in_a_run_and_another_in_every_other_run() -> None:
+    def shapes(*keys: str) -> list[str]:
+        pen = asked(*(tool(f"c{place}", "ask", secrets=("n",), key=key) for place, key in enumerate(keys)))
+        return [call_shape(call) for call in pen.run.calls.values()]
+
+    one, same = shapes("k1", "k2")
+    [other] = shapes("k3")
+    assert one == same != other
+
+
+def test_a_call_that_an_earlier_version_recorded_keeps_its_digest_without_a_key() -> None:
+    pen = asked(tool("c0", "ask", secrets=("n",)))
+    assert call_digest(pen.run, pen.call()) == digest("run", "r/1.0", "a", "t1", '{"n":1}')
+    pen(cm.VoidCall("r/1.0", replace(pen.call().proposal, key="k"), "its tool changed"))
+    assert pen.copy().run.key == "k"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from msgspec.structs import replace
@@ -21,13 +21,14 @@ from keyturn import (
     ProofRefused,
     Rule,
     Runner,
+    Secret,
     UserError,
 )
 from keyturn import function_tool as tool_of
 from keyturn.audit.checker import check
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
-from keyturn.core.challenge import decision_challenge
+from keyturn.core.challenge import decision_challenge, decision_text
 from keyturn.core.people import Decider
 from keyturn.core.policy import Verdict
 from keyturn.core.run import call_digest, request_id
@@ -125,6 +126,36 @@ async def test_an_edit_and_a_rejection_are_signed_as_they_are(journal: Any) -> N
         await desk.app.inbox.reject(second, by=Login("cyd"), message="No.", proof=proof)
         assert (await desk.run.result(10)).final_output == "Done."
     assert desk.paid == [2]
+
+
+async def test_a_signed_edit_of_a_call_with_a_secret_verifies_and_its_challenge_is_keyed(journal: Any) -> None:
+    ran: list[tuple[str, str]] = []
+
+    @tool_of(needs_approval=True, approval=SIGNED)
+    def login(user: str, pin: Annotated[str, Secret]) -> str:
+        """Log in."""
+        ran.append((user, pin))
+        return "in"
+
+    desk = Desk(journal)
+    calls = [function_call("login", {"user": "ann", "pin": "4711"})]
+    desk.app = App([Agent("desk", model=ScriptedModel([calls, "Done."]), tools=[login])], journal)
+    async with desk.app:
+        await desk.people()
+        request, edit = await desk.waiting(), {"user": "bob", "pin": "[redacted]"}
+        proof = await desk.signed("bob", request, "edit", edit=edit)
+        with pytest.raises(ProofRefused):
+            await desk.app.inbox.approve(request, by=Login("bob"), edit=edit | {"user": "eve"}, proof=proof)
+        await desk.app.inbox.approve(request, by=Login("bob"), edit=edit, proof=proof)
+        assert (await desk.run.result(10)).final_output == "Done."
+    assert ran == [("bob", "4711")]
+    assert (await check(journal)).ok
+    run = (await log_in(journal, request.run)).run
+    made = run.decided[request.call]
+    text = decision_text("default", request.id, 1, made)
+    assert text.startswith('["keyturn decision 2"')
+    assert "4711" not in text
+    assert decision_text("default", request.id, 1, replace(made, key="other")) != text
 
 
 async def test_nobody_decides_without_their_own_signature(journal: Any) -> None:

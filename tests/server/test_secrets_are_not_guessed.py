@@ -9,13 +9,20 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
+import msgspec
 import pytest
 
 from keyturn import Agent, App, Approval, Grant, MemoryJournal, Policy, Secret, UserError, function_tool
+from keyturn.core.challenge import decision_challenge
+from keyturn.core.digest import canonical
+from keyturn.core.records import Decision
+from keyturn.core.run import call_digest, call_shape, edit_digest
+from keyturn.engine.run.log_cache import log_in
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
 from keyturn.server.api.v1 import table
@@ -89,7 +96,10 @@ BODIES: dict[str, list[Body]] = {
     "POST /requests/{request}/resolve": [lambda guess: {"digest": "f" * 64, "outcome": "ran", "output": guess}],
     "POST /requests/{request}/withdraw": [lambda guess: {"digest": guess}],
     "POST /requests/{request}/preview_edit": [lambda guess: {"revision": 1, "edit": _edit(guess)}],
-    "POST /requests/{request}/to_sign": [lambda guess: {"digest": "f" * 64, "verdict": "edit", "edit": _edit(guess)}],
+    "POST /requests/{request}/to_sign": [
+        lambda guess: {"digest": "f" * 64, "verdict": "edit", "edit": _edit(guess)},
+        lambda guess: {"revision": 1, "verdict": "edit", "edit": _edit(guess)},
+    ],
     "POST /approve_all": [lambda guess: {"requests": [{"id": guess, "digest": guess}]}],
     "POST /reject_all": [lambda guess: {"requests": [{"id": guess, "digest": guess}], "message": guess}],
     "POST /runs/{run}/grants/{grant}/revoke": NOTHING,
@@ -201,6 +211,50 @@ def _filled(path: str, row: Any) -> str:
     for name, value in given.items():
         path = path.replace(name, value)
     return path
+
+
+async def test_a_four_digit_secret_is_not_found_offline_by_all_that_a_reader_fetches() -> None:
+    pin = "4711"
+    says = [[function_call("login", {"user": "ann", "password": pin}, call_id=name) for name in ("a", "b")], "Done."]
+    app = App([Agent("desk", model=ScriptedModel(says), tools=[login])], MemoryJournal(lambda: 1_795_000_000_000))
+    async with app:
+        await app.people.start("ada")
+        await app.people.add("ben", roles=["ops"], by="ada")
+        tokens = {who: await app.people.issue_token(who, ["read", "decide"], by="ada") for who in ("ada", "ben")}
+        await app.start("desk", "Log in.", requester="cyd")
+        await app.wait((await app.runs())[0].run, 20)
+        row, other = await app.inbox.list()
+        visit, ben = (Visiting(app, token, program=True) for token in tokens.values())
+        paths = ["/v1" + _filled(each.path, row) for each in table() if each.method == "GET"]
+        paths = [path for path in paths if not path.endswith((*STREAMS, "/metrics"))]
+        told = [(await visit.client.get(path)).text for path in paths]
+        edit = {"user": "bob", "password": MARK}
+        for word, body in {"preview_edit": {}, "to_sign": {"verdict": "edit"}}.items():
+            made = await ben.client.post(f"/v1/requests/{row.id}/{word}", json={"revision": 1, "edit": edit, **body})
+            assert made.status_code == 200, made.text
+            told.append(made.text)
+        fetched = "\n".join(told)
+        run = (await log_in(app.journal, row.run)).run
+    call = run.calls[row.call]
+    assert row.digest in fetched
+    assert row.shape in fetched
+    assert row.shape == other.shape, "equal calls of one run are alike"
+    assert len(run.key) == 32
+    assert [key for key in (run.key, run.salt) if key in fetched] == []
+    bare = msgspec.structs.replace(
+        call, proposal=msgspec.structs.replace(call.proposal, key="")
+    )  # all but the key is fetched
+    changed = canonical({"user": "bob", "password": pin})
+    said = decision_challenge("default", row.id, 1, Decision(call.id, "edit", row.digest, args=changed))
+    marks = [call_digest(run, bare), call_shape(bare), edit_digest(run, bare, changed, None), b64encode(said).decode()]
+    assert [mark for mark in marks if mark in fetched] == [], "one of 10,000 guesses would be confirmed"
+
+
+async def test_an_edit_that_writes_a_secret_is_signed_by_no_one() -> None:
+    async with office() as (app, _tokens, row):
+        for password in (TRUE, GUESS):
+            with pytest.raises(UserError, match=r"signed with \[redacted\] in the place of each secret"):
+                await app.inbox.to_sign(row, "edit", edit=_edit(password))
 
 
 @pytest.mark.parametrize("who", ["eve", "ben", "ada"])

@@ -453,7 +453,10 @@ async def test_a_new_message_supersedes_the_pause(world: World, run: Run, client
         await run(agent, await approved(first, agent, saved=True), session=session)
     await run(agent, await approved(second, agent, saved=True), session=session)
     assert world.done == ["ask(2)"]
-    assert outputs(await session.get_items()) == {"c1": "not executed: the user moved on", "c2": "ask(2)"}
+    assert outputs(await session.get_items()) == {
+        "c1": "no result: the user moved on. If the call still waited for approval, it is not executed.",
+        "c2": "ask(2)",
+    }
 
 
 @pytest.mark.parametrize("how", [Fault(status=500, headers=NOW), Fault(events=0)], ids=["refused", "lost"])

@@ -36,7 +36,7 @@ KINDS = (
     "computer_call",
     "mcp_approval_request",
 )
-MOVED_ON = "not executed: the user moved on"
+MOVED_ON = "no result: the user moved on. If the call still waited for approval, it is not executed."
 
 
 def call(kind: str, label: str) -> Item:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from examples.json_file_session import JsonFileSession
-from keyturn import Agent, Conflict, MemorySession, RunResult, SQLiteSession
+from keyturn import Agent, Conflict, MemorySession, Runner, RunResult, SQLiteSession
 from keyturn.core.items import Item
 from keyturn.models.scripted.model import ModelStep, ScriptedModel
 from keyturn.sessions.history import orphan_calls, orphan_outputs
@@ -83,6 +83,18 @@ async def test_a_pause_that_came_last_is_gone_on_with(world: World, run: Run, sa
     result = await run(one.agent, state, session=session)
     assert (result.final_output, world.done) == ("done", ["ask(0)"])
     assert await said(session) == ["user", "assistant", "user", "call c1", "output c1", "assistant"]
+
+
+async def test_a_pause_that_came_last_finds_its_history_before_the_other_run(world: World) -> None:
+    session, run = MemorySession("s"), Runner.run
+    await run(Agent("a", model=ScriptedModel(["hi"])), "hello", session=session)
+    one, other = Timed(world, [call("ask", "c1")]), Timed(world, "hello")
+    first, second = await one.begin(run, "one", session), await other.begin(run, "two", session)
+    await other.end(second)
+    state = await approved(await one.end(first), one.agent, saved=True)
+    assert (await run(one.agent, state, session=session)).final_output == "done"
+    asked = one.agent.model.calls[-1].input
+    assert [item["content"] for item in asked if item.get("role") == "user"] == ["hello", "one"]
 
 
 @members

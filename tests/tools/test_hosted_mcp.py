@@ -323,7 +323,9 @@ async def test_a_new_message_supersedes_a_request(streamed: bool) -> None:
         assert paused.interruptions
         result = await play(agent, "never mind", streamed, session=session)
         assert result.final_output == "never mind"
-        assert bodies(server)[1]["input"][2] == response("mcpr_1", False, "not executed: the user moved on")
+        assert bodies(server)[1]["input"][2] == response(
+            "mcpr_1", False, "no result: the user moved on. If the call still waited for approval, it is not executed."
+        )
         state = paused.to_state()
         state.approve(state.get_interruptions()[0])
         with pytest.raises(Conflict):

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import count
+from pathlib import Path
 
+import pytest
+
+from trials.explore import canon
+from trials.explore import walk as walking
+from trials.explore.__main__ import ended, row, write
 from trials.explore.broken import SHOWN
 from trials.explore.canon import of_world
 from trials.explore.casts import CASTS
@@ -13,7 +18,7 @@ from trials.explore.series import caught, trace
 from trials.explore.walk import Walk, Walked
 from trials.explore.world import World
 
-STATES = 600
+STATES = 400
 # Of the rules that only the walk tries, those that show within a few hundred states.
 SHORT = (
     "the requester's vote counts",
@@ -22,6 +27,9 @@ SHORT = (
     "a standing rejection is passed over",
     "a look of any length is enough",
     "a drill is decided like any run",
+    "a queued run begins twice",
+    "a question back is a rejection",
+    "anybody marks",
     "one of two is enough",
     "who acts for somebody is another",
     "in doubt, run again",
@@ -77,7 +85,34 @@ def test_orders_that_come_to_the_same_are_one_state() -> None:
 
 def test_a_set_of_digests_holds_what_was_added() -> None:
     seen, made = Seen(2), [number.to_bytes(16, "little") for number in range(1, 2_000)]
-    assert all(map(seen.add, made))
-    assert not any(map(seen.add, made))
+    assert [seen.place(digest) for digest in made] == list(range(len(made)))
+    assert [seen.place(digest) for digest in made] == list(range(len(made)))
     assert len(seen) == len(made)
-    assert next(number for number in count(1) if seen.add(number.to_bytes(16, "big"))) == 1
+    assert seen.place((1).to_bytes(16, "big")) == len(made)
+
+
+def ageless(*_: object) -> int:
+    return 0
+
+
+def test_states_that_are_taken_for_one_have_one_future(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walking, "FOLDS", 1)
+    assert not told(Walk(CASTS["confirm"]()).go(60, 99))
+    monkeypatch.setattr(canon, "_asked", ageless)
+    broken = Walk(CASTS["confirm"]()).go(60, 99)
+    assert broken.broke.startswith("fold: taken for what comes of: the model replies"), told(broken)
+    assert broken.trace[-1].endswith(": here it leads elsewhere")
+
+
+def test_the_table_replaces_the_one_in_the_manual(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- explored -->\nold\n<!-- -->\nafter\n")
+    write(page, "new")
+    assert page.read_text() == "before\n<!-- explored -->\nnew\n<!-- -->\nafter\n"
+
+
+def test_a_world_that_has_no_more_states_says_at_which_depth_it_closed() -> None:
+    whole = Walk(CASTS["queue"]()).go(200, 3)
+    assert ended(whole) == f"queue: cut after depth 3, 21 states, {whole.seconds:,.0f} s"
+    whole.closed = True
+    assert row(whole)[4] == "at depth 3"

@@ -17,16 +17,18 @@ import pytest
 
 from keyturn import user_code
 from keyturn.channels import lane
-from keyturn.core import beside, crossing, decide, drills, gate
+from keyturn.core import beside, crossing, decide, drills, gate, reviews
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.directory.book import Book
 from keyturn.engine import starting
 from keyturn.engine.driving import lease
+from keyturn.engine.driving.quota_logs import QuotaCount
 from keyturn.engine.driving.writer import Written
 from keyturn.engine.effects import before_start, quotas, run_tool
 from keyturn.engine.run.open_run import journal_clock
 from keyturn.inbox.desk import Inbox
+from keyturn.inbox.drills import DrillService
 from keyturn.journal.memory import MemoryJournal
 from keyturn.journal.rows import Dispatch
 from keyturn.policies.breaker import Breaker
@@ -59,7 +61,13 @@ def test_seeds_keep_every_promise_and_see_everything_happen() -> None:
     kinds = ("deaths", "deaths inside a tool", "doubts decided", "effects", "asked to stop", "lost replies", "restores")
     kinds += ("told", "marks", "glass broken", "approvals taken back", "in somebody's place", "counted for all runs")
     kinds += ("runs forked", "runs queued", "gates set late", "drills answered", "reviews given", "poison: hook")
-    kinds += ("starts beside a breaker", "reviews asked: glass", "reviews asked: sample", "poison: model")
+    kinds += (
+        "troubles told to all runs",
+        "starts beside a breaker",
+        "reviews asked: glass",
+        "reviews asked: sample",
+        "poison: model",
+    )
     kinds += ("sessions", "decided in a session", "line: broken", "line: sent, and lost", "line: said twice")
     lost = sum(count for what, count in counts.items() if "reply lost" in what)
     assert not [kind for kind in kinds if not (lost if kind == "lost replies" else counts[kind])]
@@ -262,6 +270,26 @@ def _drilled(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(drills, "decider", lambda _run, _command, usual: usual)
 
 
+def _untold(patch: pytest.MonkeyPatch) -> None:
+    """A breaker of several runs is told of nothing."""
+
+    async def silent(*_told: Any) -> None:
+        return None
+
+    patch.setattr(QuotaCount, "tell", silent)
+
+
+def _unsampled(patch: pytest.MonkeyPatch) -> None:
+    """No call is of the sample that others review."""
+    patch.setattr(reviews, "drawn", lambda *_call: False)
+
+
+def _many_drills(patch: pytest.MonkeyPatch) -> None:
+    """Each process opens a drill of its own in each period."""
+    named = DrillService._name
+    patch.setattr(DrillService, "_name", lambda made, *what: named(made, *what)[:-8] + f"{id(made):08x}"[-8:])
+
+
 BROKEN: list[Callable[[pytest.MonkeyPatch], None]] = [
     _crossing,
     _unreviewed,
@@ -270,6 +298,9 @@ BROKEN: list[Callable[[pytest.MonkeyPatch], None]] = [
     _old_terms,
     _leaking,
     _drilled,
+    _untold,
+    _unsampled,
+    _many_drills,
     _silent_retry,
     _effect_first,
     _deaf_to_time,

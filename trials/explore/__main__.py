@@ -6,6 +6,7 @@ import argparse
 import resource
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from trials.table import grid
 
@@ -14,29 +15,49 @@ from .casts import CASTS
 from .series import caught, trace, walks
 from .walk import Walked
 
+_HEAD = ["world", "states", "transitions", "refused", "closed", "states/s", "violations"]
+_BEGIN, _END = "<!-- explored -->\n", "<!-- -->"
+
 
 def explore(args: argparse.Namespace) -> int:
     """Walk the worlds, one process each; print the table, and a trace for each promise that was broken."""
     names = [name for name in CASTS if args.only is None or args.only in name]
     found: list[Walked] = []
-    for each in walks(names, args.states, args.depth, args.seed, args.jobs):
+    for each in walks(names, args.states, args.depth, args.seed, args.jobs, args.asks):
         found.append(each)
-        print("  ".join(_row(each)), file=sys.stderr, flush=True)
-    head = ["world", "states", "transitions", "refused", "depth", "closed", "states/s", "violations"]
-    print(grid(head, [_row(each) for each in [*found, _sum(found)]]))
+        print(ended(each), file=sys.stderr, flush=True)
+    table = grid(_HEAD, [row(each) for each in [*found, _sum(found)]])
+    print(table)
+    if args.into is not None:
+        write(args.into, table)
     for each in found:
         if each.broke:
             print(f"\n{each.name}, of {CASTS[each.name]().what}:\n{trace(each)}")
     most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
-    print(f"\n{sum(each.seconds for each in found):,.0f} s of processor time, {most:,} MB in the largest process.")
+    seconds = sum(each.seconds for each in found)
+    print(f"\n{seconds:,.0f} s of processor time, {most:,} MB in the largest process.")
     return int(any(each.broke for each in found))
 
 
-def _row(each: Walked) -> list[str]:
-    closed = "yes" if each.closed else "no"
+def row(each: Walked) -> list[str]:
+    """Return a world's row of the table."""
+    closed = f"at depth {each.depth}" if each.closed else "no"
     rate = f"{each.states / max(each.seconds, 0.001):,.0f}"
-    counts = [f"{number:,}" for number in (each.states, each.transitions, each.refused, each.depth)]
+    counts = [f"{number:,}" for number in (each.states, each.transitions, each.refused)]
     return [each.name, *counts, closed, rate, str(len(each.broke.splitlines()))]
+
+
+def ended(each: Walked) -> str:
+    """Say how a walk ended."""
+    how = f"closed at depth {each.depth}" if each.closed else f"cut after depth {each.depth}"
+    return f"{each.name}: {how}, {each.states:,} states, {each.seconds:,.0f} s"
+
+
+def write(path: Path, table: str) -> None:
+    """Write the table into the page that publishes it, in place of the one that stands there."""
+    before, begin, rest = path.read_text().partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    path.write_text(f"{before}{begin}{table}\n{end}{after}")
 
 
 def _sum(found: Sequence[Walked]) -> Walked:
@@ -71,6 +92,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes (default %(default)s)")
     parser.add_argument("--seed", type=int, help="try the acts in another order")
     parser.add_argument("--only", metavar="NAME", help="only worlds, or mutants, whose name holds this")
+    parser.add_argument("--asks", type=int, default=0, help="how many more times a call may be asked anew")
+    parser.add_argument("--into", type=Path, metavar="PAGE", help="write the table into a page of the manual")
     parser.add_argument("--mutants", action="store_true", help="break the core, law by law, and see it caught")
     args = parser.parse_args(argv)
     return mutants(args) if args.mutants else explore(args)

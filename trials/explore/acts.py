@@ -6,7 +6,9 @@ before; the core refuses what must be refused.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -21,7 +23,7 @@ from keyturn.core.usage import NOTHING
 from .book import Word
 from .oracle import Done
 from .people import WHO
-from .world import UNIT, World
+from .world import UNIT, Shown, World
 
 CALL = "r/1.0"
 _VERBS = {
@@ -66,55 +68,66 @@ class Say(NamedTuple):
     grants: str = ""  # the name of a standing decision that comes along
     uses: int | None = None
     lasts: int | None = None
+    where: str = ""  # the only arguments for which it is given
+    review: float = 0.0  # the share of its uses that is reviewed
+    mute: bool = False  # no reason is given
 
 
 def say(who: Decider, verdict: str, call: str = CALL, run: int = 0, how: Say = Say()) -> Act:  # noqa: B008
     """Somebody gives their word on a call as it was shown to them."""
 
-    def command(world: World) -> Try | None:
-        source = run if how.source is None else how.source
-        shown = world.now_shown(source, call, how.back) if run < len(world.runs) else None
-        made = None if shown is None else _decision(world, who, verdict, how, shown.digest)
-        if shown is None or made is None or call not in world.books[run].calls:
-            return None
-        made = replace(made, call=call)
-        name = world.runs[source].id
+    source = run if how.source is None else how.source
+
+    @lru_cache(maxsize=1_024)
+    def said(clock: int, shown: Shown, name: str, of: tuple[str, str] | None) -> Try:
+        made = _decision(clock, who, verdict, how, call, shown.digest)
         word = Word(who.id, verdict, name, shown.call, shown.asking, made.at, made.args or "", how.glass)
-        grants = _grants(world, who, verdict, call, run, how)
+        grants = [] if of is None else [_grant(clock, who, verdict, *of, how)]
         until = grants[0].expires_at if grants else None
         gives = grants[0].verdict if grants else ""
-        return Try(run, cm.Deliver([made], grants), Done(world.clock, word, gives=gives, uses=how.uses, until=until))
+        done = Done(clock, word, "", None, gives, how.uses, until, how.where, bool(how.review))
+        return Try(run, cm.Deliver([made], grants), done)
+
+    def command(world: World) -> Try | None:
+        if run >= len(world.runs) or call not in world.books[run].calls:
+            return None
+        shown = world.now_shown(source, call, how.back)
+        if shown is None:
+            return None
+        found = world.runs[run].calls.get(call) if how.grants else None
+        of = None if found is None else (found.agent, found.proposal.tool)
+        return said(world.clock, shown, world.runs[source].id, of)
 
     return Act(f"{WHO[who.id]} {_VERBS[verdict]}{_manner(how)}{_named(call, run)}", command)
 
 
 def _manner(how: Say) -> str:
     words = ", breaking the glass" if how.glass else ""
+    words += " without a reason" if how.mute else ""
     words += " and asks back" if how.asks_back else ""
+    words += f" where it is {how.where}" if how.where else ""
     words += f", always{f', {how.uses} times' if how.uses else ''}" if how.grants else ""
     words += " what was shown before" if how.back else ""
     words += " what the other run shows," if how.source is not None else ""
     return words + (", said a second ago" if how.late else "")
 
 
-def _decision(world: World, who: Decider, verdict: Any, how: Say, digest: str) -> ev.Decision | None:
-    at = world.clock - how.late * UNIT
+def _decision(clock: int, who: Decider, verdict: Any, how: Say, call: str, digest: str) -> ev.Decision:
+    at = clock - how.late * UNIT
     args = '{"amount":7}' if verdict == "edit" else None
     message = "what for?" if how.asks_back else None
     output = "paid by hand" if verdict == "answer" else None
-    note = "an emergency" if how.glass else None
+    note = "an emergency" if how.glass and not how.mute else None
     more: dict[str, Any] = {"broke_glass": how.glass, "asks_back": how.asks_back, "message": message, "note": note}
-    return ev.Decision("", verdict, digest, at, who, args=args, output=output, **more)
+    return ev.Decision(call, verdict, digest, at, who, args=args, output=output, **more)
 
 
-def _grants(world: World, who: Decider, verdict: str, call: str, run: int, how: Say) -> list[ev.GrantTerms]:
-    found = world.runs[run].calls.get(call)
-    if not how.grants or found is None:
-        return []
-    until = None if how.lasts is None else world.clock + how.lasts * UNIT
+def _grant(clock: int, who: Decider, verdict: str, agent: str, tool: str, how: Say) -> ev.GrantTerms:
+    until = None if how.lasts is None else clock + how.lasts * UNIT
     kind: Any = "reject" if verdict == "reject" else "approve"
-    made = ev.GrantTerms(how.grants, found.agent, found.proposal.tool, kind, expires_at=until, uses=how.uses)
-    return [replace(made, decider=who)]
+    where = json.loads(how.where) if how.where else None
+    made = ev.GrantTerms(how.grants, agent, tool, kind, where, until, how.uses, decider=who)
+    return replace(made, review=how.review)
 
 
 def probe(call: str = CALL, found: str = "retry") -> Act:
@@ -155,17 +168,64 @@ def revoke(who: Decider, grant: str) -> Act:
     return Act(f"{WHO[who.id]} revokes the standing decision", command)
 
 
-def review(who: Decider, call: str = CALL) -> Act:
-    """Somebody reviews what ran."""
+def review(who: Decider, call: str = CALL, back: int = 0) -> Act:
+    """Somebody reviews what ran, or what ran before that."""
 
     def command(world: World) -> Try | None:
         asked = world.runs[0].reviews.get(call)
-        if asked is None:
+        if asked is None or asked.revision <= back:
             return None
-        made = cm.GiveReview(call, review_digest(world.runs[0], asked), "right", who)
-        return Try(0, made, Done(world.clock))
+        number = asked.revision - back
+        made = cm.GiveReview(call, review_digest(world.runs[0], replace(asked, revision=number)), "right", who)
+        return Try(0, made, Done(world.clock, review=number))
 
-    return Act(f"{WHO[who.id]} reviews it", command)
+    return Act(f"{WHO[who.id]} reviews it{_named(call, 0)}{' as it ran before' if back else ''}", command)
+
+
+def both(who: Decider, call: str = CALL) -> Act:
+    """Somebody approves and rejects a call in one delivery, which says nothing."""
+
+    def command(world: World) -> Try | None:
+        shown = world.now_shown(0, call)
+        if shown is None:
+            return None
+        said = [_decision(world.clock, who, verdict, Say(), call, shown.digest) for verdict in ("approve", "reject")]
+        return Try(0, cm.Deliver(said), Done(world.clock))
+
+    return Act(f"{WHO[who.id]} approves and rejects{_named(call, 0)} in one delivery", command)
+
+
+def forged(call: str = CALL) -> Act:
+    """A decision comes in the name of the clock."""
+
+    def command(world: World) -> Try | None:
+        shown = world.now_shown(0, call)
+        made = None if shown is None else ev.Decision(call, "approve", shown.digest, world.clock, via="clock")
+        return None if made is None else Try(0, cm.Deliver([made]), Done(world.clock))
+
+    return Act("an approval comes in the name of the clock", command)
+
+
+def mark(who: Decider, call: str = CALL) -> Act:
+    """Somebody is on a request."""
+
+    def command(world: World) -> Try | None:
+        shown = world.now_shown(0, call)
+        made = None if shown is None else cm.MarkCall(call, shown.digest, "claim", who, world.clock + UNIT)
+        return None if made is None else Try(0, made, Done(world.clock))
+
+    return Act(f"{WHO[who.id]} claims it{_named(call, 0)}", command)
+
+
+def tell() -> Act:
+    """The counts of several runs are told what became of a call."""
+
+    def command(world: World) -> Try | None:
+        run = world.runs[0]
+        owed = next(iter(run.owed.values()), None)
+        return None if owed is None else Try(0, cm.ReturnQuota(run.id, owed.call, owed.of), Done(world.clock))
+
+    return Act("the shared count is told", command)
 
 
 def _worker(words: str, make: Callable[[], cm.RunCommand], call: str, run: int = 0) -> Act:
@@ -232,10 +292,27 @@ def screen(policies: tuple[Verdict, ...], call: str = CALL, run: int = 0, *, old
             return None
         verdict = policies[world.policy - old]
         made = cm.Screen(call, verdict, on_decision=found.recheck)
-        return Try(run, made, Done(world.clock, action=verdict.action, terms=verdict.terms))
+        sampled = bool(verdict.review) and not found.recheck
+        return Try(run, made, Done(world.clock, action=verdict.action, terms=verdict.terms, sampled=sampled))
 
     which = "the policy before the newest" if old else "the policy"
     return Act(f"{which} is asked{_named(call, run)}", command)
+
+
+def screen_counting(usual: Verdict, per: int, most: int, call: str) -> Act:
+    """The worker asks a policy with a breaker, which counts what did not go well with this run's calls."""
+    watched = (ev.Watch("count", per, ("rejected", "failed")),)
+
+    def command(world: World) -> Try | None:
+        found, troubles = world.runs[0].calls.get(call), world.books[0].troubles or ()
+        if found is None or found.state not in _JUDGED:
+            return None
+        opened = sum(world.clock - at < per for _call, _kind, at in troubles) >= most and not found.recheck
+        verdict = Verdict("deny", by="policy:pay:breaker") if opened else usual
+        made = cm.Screen(call, verdict, on_decision=found.recheck, watched=watched)
+        return Try(0, made, Done(world.clock, action=verdict.action, terms=verdict.terms))
+
+    return Act(f"the policy is asked, which has a breaker,{_named(call, 0)}", command)
 
 
 _JUDGED = ("proposed", "allowed", "approved", "edited", "supplied")
@@ -271,6 +348,11 @@ def judge(run: int = 0) -> Act:
     return Act(f"the answer is final{_named(CALL, run)}", command)
 
 
+def begin() -> Act:
+    """The run's turn on its session has come."""
+    return simple("the run has its turn", cm.Begin([{"role": "user", "content": "Pay."}]))
+
+
 def simple(words: str, made: cm.RunCommand, run: int = 0) -> Act:
     """A command that depends on nothing: a tick, a cancellation."""
 
@@ -284,4 +366,6 @@ def simple(words: str, made: cm.RunCommand, run: int = 0) -> Act:
 def pays(label: str, terms: Approval | None = None, **more: Any) -> ev.Proposal:
     """A call of the tool "pay", which asks on these terms."""
     gate: Any = more.pop("gate", "ask" if terms is not None else "")
-    return ev.Proposal("function", "pay", label, more.pop("item", 0), tool="t1", gate=gate, terms=terms, **more)
+    return ev.Proposal(
+        "function", "pay", label, more.pop("item", 0), tool=more.pop("tool", "t1"), gate=gate, terms=terms, **more
+    )

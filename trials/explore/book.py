@@ -68,6 +68,16 @@ class Told(msgspec.Struct, frozen=True):
     free: bool = False  # it may be started although it may have had an effect
     elsewhere: bool = False  # what it waits for is its result, made elsewhere
     results: int = 0
+    giver: str = ""  # who gave the standing decision that lets it run
+
+
+class Review(msgspec.Struct, frozen=True):
+    """A review that is asked for: the how manyth of its call, on whose word it ran and on which terms, who gave it."""
+
+    number: int
+    deciders: tuple[str, ...]
+    terms: Approval | None
+    given: str = ""
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -79,8 +89,9 @@ class Standing(msgspec.Struct, frozen=True):
     terms: Approval | None
     uses: int | None
     until: int | None
-    where: str = ""
+    where: str = ""  # the only arguments for which it is given
     used: int = 0
+    sampled: bool = False  # each of its uses is reviewed
 
 
 class Book(msgspec.Struct, frozen=True):
@@ -89,9 +100,12 @@ class Book(msgspec.Struct, frozen=True):
     run: str
     calls: dict[str, Told] = {}
     grants: dict[str, Standing] = {}
-    reviews: dict[str, tuple[str, ...]] = {}
+    reviews: dict[str, Review] = {}
     over: bool = False
     drill: bool = False
+    queued: bool = False
+    troubles: tuple[tuple[str, str, int], ...] | None = None  # what did not go well, and when; None where none counts
+    owed: tuple[str, ...] = ()  # the calls of which a count is to be told
 
     def put(self, call: str, told: Told) -> Book:
         """Return the book with a call as it is now."""

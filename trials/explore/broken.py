@@ -8,12 +8,28 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from keyturn.core import crossing, decide, drills, evolve, gate, lending, looking, moves, noting, people, reviews, run
+from keyturn.core import (
+    crossing,
+    decide,
+    drills,
+    evolve,
+    gate,
+    lending,
+    looking,
+    moves,
+    noting,
+    people,
+    queueing,
+    quota,
+    reviews,
+    run,
+)
 from trials.alteration import Edit, Mutant, mutant
 from trials.broken import BROKEN
 from trials.broken_people import OF_PEOPLE
 
 _REQUESTER = "if terms.not_requester and (who.requester or is_one_of(requester, who.id, who.acting_for)):"
+_REVIEWER = "if who.requester or is_one_of(requester, who.id, who.acting_for):"
 _OWN = " if vote.digest == decision.digest"
 _ANEW = 'yield from _asked_anew(run, "forked")'
 _NO_RUN = 'raise Conflict("nothing of this run is ever executed")'
@@ -48,6 +64,30 @@ _BY_NAME = {
     "what a copy lets run is run": "restore",
     "a probe speaks after a restore": "restore",
     "a word survives the copy it was said to": "restore",
+    "digest without the run": "fork",
+    "two words in one delivery": "denial",
+    "grant covers every tool": "denial",
+    "grant ignores its predicate": "grant",
+    "a role is ignored": "quorum",
+    "users are ignored": "expiry",
+    "the requester decides": "quorum",
+    "a name is enough": "quorum",
+    "one person is two": "quorum",
+    "a forged via": "denial",
+    "a probe speaks for every tool": "denial",
+    "a grant covers what its giver could not decide": "reviews",
+    "anybody confirms": "confirm",
+    "others need no confirmation": "steps",
+    "anybody breaks the glass": "steps",
+    "an approval is taken back and stands": "grant",
+    "anybody takes an approval back": "denial",
+    "a grant in place of a quorum": "policy",
+    "the asking not compared": "quorum",
+    "what is open crosses into a fork": "fork_steps",
+    "never again ends at a fork": "fork",
+    "one denies for two": "denial",
+    "anybody marks": "denial",
+    "the glass is broken without a word": "steps",
 }
 
 
@@ -95,6 +135,30 @@ SHOWN: list[Shows] = [
          Edit(reviews.glass_broken, "if decision.broke_glass:", "if False:")),
     _new("steps", "who decided reviews it", "I1",
          Edit(reviews.kept_from_review, "any(is_one_of(name, who.id, who.principal) for name in deciders)", "False")),
+    _new("steps", "a review of an earlier start counts", "I4",
+         Edit(reviews.give_review, "if c.digest != review_digest(run, review):", "if False:")),
+    _new("reviews", "a sample is reviewed by nobody", "I8", Edit(reviews.sampled, "if share and", "if False and")),
+    _new("reviews", "who is stood in for reviews it", "I1",
+         Edit(reviews._named, "for name in (who.id, who.acting_for)", "for name in (who.id,)")),
+    _new("reviews", "the requester reviews", "I1",
+         Edit(reviews.kept_from_review, _REVIEWER, "if False:")),
+    _new("reviews", "a name alone reviews", "I1",
+         Edit(reviews.kept_from_review, 'if who.strength == "claimed":', "if False:")),
+    _new("reviews", "whoever may not decide it reviews it", "I1",
+         Edit(reviews.kept_from_review, "if terms.role is None and not users:", "if True:")),
+    _new("reviews", "a call is reviewed twice", "I3", Edit(reviews.give_review, "if said is None:", "if True:"),
+         Edit(reviews.give_review, "if said is not None and", "if False and")),
+    _new("breaker", "a question back is a rejection", "I8",
+         Edit(evolve._call_decided, '"reject" and not decision.asks_back:', '"reject":')),
+    _new("breaker", "what a breaker denies keeps it open", "I8",
+         Edit(evolve._call_screened, " and BY_BREAKER not in event.by", "")),
+    _new("breaker", "a failure is not counted", "I8",
+         Edit(evolve._call_finished, 'if event.failed and call.state == "started":', "if False:")),
+    _new("breaker", "a shared count is told of nothing", "I6", Edit(quota.tell_of, "if told:", "if False:")),
+    _new("breaker", "a shared count is told again and again", "I6",
+         Edit(quota.returned, "run.owed.pop(owed_as(event.call, event.of), None)", "pass")),
+    _new("queue", "a queued run begins twice", "I2", Edit(queueing.begin, "if not run.queued:", "if False:")),
+    _new("queue", "a cancelled run has its turn", "I2", Edit(queueing.begin, "open_run(run)", "pass")),
     _new("several", "the model goes on before a call has its result", "I6",
          Edit(moves._settled, "if frame.open == 0:", "if frame.open <= 1:")),
     _new("drill", "a drill is decided like any run", "I7",

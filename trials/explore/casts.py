@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from keyturn.core import commands as cm
-from keyturn.core.decide import step
-from keyturn.core.events import Step
 from keyturn.core.policy import ALLOW, Approval, Verdict
-from keyturn.core.run import new_run
 
 from .acts import (
     CALL,
@@ -32,36 +27,12 @@ from .acts import (
     void,
     withdraw,
 )
-from .book import Book
+from .casts_beside import breaker, confirm, denial, queue, reviews
 from .changes import copy_store, fork_run, go_on, policy_changes, restore_store, settle_store, time_passes
 from .moves import Cast
-from .people import ANN, BOB, DEE, EVE, MAL, NED, REQUESTER, ZOE
-from .world import UNIT, Copy, World
-
-BEGUN = 1_000_000
-NONE = (0, 0, 0, 0)
-TICK = cm.Tick()
-CANCEL = cm.Cancel()
-
-
-def beginning(left: tuple[int, ...] = NONE, drill: int | None = None) -> World:
-    """Return a run that has just started."""
-    run = new_run()
-    made = cm.Start(
-        "run-1", "salt", "Pay.", {}, "desk", [{"role": "user", "content": "Pay."}], None, requester=REQUESTER,
-        drill=drill,
-    )  # fmt: skip
-    log = (Step(BEGUN, step(run, made, BEGUN)),)
-    book = Book(run.id, drill=drill is not None)
-    return World((run,), (book,), (log,), BEGUN, 0, left, still=(Copy(run, book, log),))
-
-
-def worker(policies: tuple[Verdict, ...], script: tuple[Any, ...], calls: tuple[str, ...] = (CALL,)) -> tuple[Act, ...]:
-    """Return what a worker does with any run: its model, its policy, its tools, its clock."""
-    acts = [reply(script), judge(), simple("the worker looks at the clock", TICK)]
-    for call in calls:
-        acts += [screen(policies, call), start(call), finish(call)]
-    return tuple(acts)
+from .people import ANN, BOB, DEE, EVE, MAL, NED, ZOE
+from .start import BEGUN, CANCEL, beginning, worker
+from .world import UNIT
 
 
 def quorum() -> Cast:
@@ -123,6 +94,7 @@ def grant() -> Cast:
             say(BOB, "reject", call, how=Say(grants="g2")),
             say(BOB, "approve", call, how=Say(grants="g3")),
         ]
+    acts += [say(BOB, "approve", how=Say(grants="g5", where='{"amount":7}'))]
     for call in calls:
         acts += [say(ANN, "approve", call), say(ANN, "reject", call), withdraw(MAL, call), withdraw(ANN, call)]
     return Cast("grant", "standing decisions over three calls", beginning(), tuple(acts), 3 * UNIT, asks=1)
@@ -187,7 +159,8 @@ def steps() -> Cast:
     acts += [say(who, "approve") for who in (ANN, BOB, EVE, ZOE)]
     acts += [say(ANN, "approve", how=Say(back=1)), say(EVE, "approve", how=Say(back=1))]
     acts += [say(ANN, "approve", how=Say(late=1)), say(EVE, "reject"), say(ANN, "reject"), say(ANN, "edit")]
-    acts += [say(ZOE, "approve", how=Say(glass=True)), say(BOB, "approve", how=Say(glass=True)), withdraw(BOB)]
+    acts += [say(ZOE, "approve", how=Say(glass=True)), say(ANN, "approve", how=Say(glass=True)), withdraw(BOB)]
+    acts += [say(ZOE, "approve", how=Say(glass=True, mute=True)), review(BOB, back=1)]
     acts += [review(who) for who in (ANN, BOB, ZOE)]
     return Cast("steps", "confirmed, looked at, or behind the glass", beginning(), tuple(acts), 4 * UNIT, asks=1)
 
@@ -245,5 +218,8 @@ def _forked(name: str, what: str, terms: Approval, more: tuple[Act, ...]) -> Cas
 
 CASTS: dict[str, Callable[[], Cast]] = {
     made.__name__: made
-    for made in (quorum, expiry, grant, doubt, several, question, policy, steps, restore, drill, fork, fork_steps)
-}
+    for made in (
+        quorum, expiry, grant, doubt, several, question, policy, steps, restore, drill, fork, fork_steps,
+        confirm, denial, reviews, breaker, queue,
+    )
+}  # fmt: skip

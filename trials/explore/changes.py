@@ -15,10 +15,7 @@ from keyturn.engine.states import fork
 from .acts import Act, Try
 from .book import Book, Told, changed
 from .oracle import Done
-from .world import PLACES, UNIT, Copy, World, shown_after
-
-# What a world has left of each: which policy is next, forks, copies and restores.
-POLICIES, FORKS, COPIES, RESTORES = range(4)
+from .world import COPIES, FORKS, PLACES, POLICIES, RESTORES, UNIT, Copy, World, shown_after
 
 
 def spend(world: World, what: int) -> tuple[int, ...] | None:

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from keyturn.core import events as ev
 from keyturn.core.policy import Approval
 
-from .book import WAITS, Book, Place, Standing, Told, Word, changed, need
+from .book import WAITS, Book, Place, Review, Standing, Told, Word, changed, need
 from .law import ends_at, enough, fresh, glassed, judge, may, restricts, sure
+from .people import FACTS
 
 _AFTER: dict[tuple[str, str], Place] = {
     ("asked", "approve"): "ready", ("asked", "edit"): "ready", ("asked", "reject"): "dead",
@@ -45,6 +46,9 @@ class Done(NamedTuple):
     gives: str = ""  # the verdict of a standing decision that came along
     uses: int | None = None
     until: int | None = None
+    where: str = ""
+    sampled: bool = False  # what is let run without a person is reviewed, each time
+    review: int = 0  # the how manyth review somebody gave
 
 
 def heard(book: Book, events: list[ev.AnyEvent], done: Done) -> Book:
@@ -59,7 +63,17 @@ def heard(book: Book, events: list[ev.AnyEvent], done: Done) -> Book:
             need(not stands, "I1", f"{event.call} could run still after its approval was taken back")
         if isinstance(event, ev.CallDecided) and event.decision.broke_glass:
             need(ev.ReviewAsked in names, "I8", "the glass was broken, and nobody is asked to review it")
+        if _sampled(book, event, done):
+            need(ev.ReviewAsked in names, "I8", "a call of the sample was let run, and nobody is asked to review it")
     return book
+
+
+def _sampled(book: Book, event: ev.AnyEvent, done: Done) -> bool:
+    if isinstance(event, ev.GrantUsed):
+        held = book.grants.get(event.grant)
+        return held is not None and held.sampled and held.verdict == "approve"
+    lets = isinstance(event, ev.CallScreened) and event.action == "allow" and book.calls[event.call].let == "unasked"
+    return lets and done.sampled
 
 
 def _granted(event: ev.AnyEvent) -> bool:
@@ -71,6 +85,7 @@ def _granted(event: ev.AnyEvent) -> bool:
 def _replied(book: Book, event: ev.ReplyRecorded, done: Done) -> Book:
     left = [name for name, told in book.calls.items() if told.place != "done"]
     need(not left, "I6", f"the model went on before {', '.join(left)} had a result")
+    need(not book.queued, "I6", "the model was asked before the run had its turn on the session")
     turn = 1 + len({name.partition(".")[0] for name in book.calls})
     for index, made in enumerate(event.proposals):
         place: Place = "ready" if made.gate == "allow" else "new"
@@ -90,6 +105,8 @@ def _asked(told: Told, now: int, place: Place, **more: Any) -> Told:
 def _screened(book: Book, event: ev.CallScreened, done: Done) -> Book:
     told = book.calls[event.call]
     granted = event.by.startswith("grant:")
+    if event.action == "deny" and not event.by.endswith(":breaker"):
+        book = _trouble(book, event.call, "denied", done.now)
     if told.place == "ready":
         if event.action == "deny":
             need(not told.acted or told.let == "answer", "I2", f"{event.call} was denied as if it had never started")
@@ -109,6 +126,18 @@ def _screened(book: Book, event: ev.CallScreened, done: Done) -> Book:
         need(not never, "I1", f"{event.call} was let run, and a standing rejection is about it")
     told = changed(told, place="ready", let=let, let_at=done.now, judged=True, terms=event.terms)
     return book.put(event.call, told)
+
+
+def _trouble(book: Book, call: str, kind: str, now: int) -> Book:
+    """Count what did not go well with a call, where such things are counted."""
+    if book.troubles is None:
+        return book
+    owed = book.owed if kind == "denied" else tuple(sorted({*book.owed, call}))
+    return replace(book, troubles=(*book.troubles, (call, kind, now)), owed=owed)
+
+
+def _told_of(book: Book, event: ev.QuotaReturned, done: Done) -> Book:
+    return replace(book, owed=tuple(call for call in book.owed if call != event.call))
 
 
 def _voted(book: Book, event: ev.VoteCast, done: Done) -> Book:
@@ -148,6 +177,8 @@ def _decided(book: Book, event: ev.CallDecided, done: Done) -> Book:
     after = _AFTER.get((told.place, made.verdict))
     need(after is not None, "I3", f"{made.call} was decided with {made.verdict!r} while it was {told.place}")
     book, told, at = _BY[made.via](book, told, made, done)
+    if made.verdict == "reject" and not made.asks_back:
+        book = _trouble(book, made.call, "rejected", done.now)
     if told.place == "question" and told.elsewhere:
         after = "dead"  # its tool is not called again
     if after == "ready":
@@ -163,6 +194,7 @@ def _by_person(book: Book, told: Told, made: ev.Decision, done: Done) -> tuple[B
     word = _word_of(told, made, done)
     judge(told, word, book.run, made.call, done.now)
     lets = made.verdict in ("approve", "edit", "retry") and told.place != "question"
+    need(made.note or not made.broke_glass, "I8", f"the glass was broken for {made.call}, and no reason is on record")
     count = len({each.who for each in told.words if not each.confirms} | {word.who})
     if lets:
         all_said = enough(told, word, told.terms, done.now)
@@ -181,7 +213,7 @@ def _by_grant(book: Book, told: Told, made: ev.Decision, done: Done) -> tuple[Bo
     need(held is not None, "I1", f"{made.call} was decided by a standing decision that there is not")
     assert held is not None
     need(held.verdict == made.verdict, "I1", f"{made.call} was decided otherwise than the standing decision says")
-    return book, told, done.now
+    return book, changed(told, cleared=()), done.now
 
 
 def _by_clock(book: Book, told: Told, made: ev.Decision, done: Done) -> tuple[Book, Told, int]:
@@ -213,7 +245,8 @@ def _voided(book: Book, event: ev.CallVoided, done: Done) -> Book:
     need(told.place in ("new", "asked", "ready"), "I2", f"{event.call} was proposed anew while it was {told.place}")
     forgotten = told.place == "ready" and told.acted and told.let != "answer"
     need(not forgotten, "I2", f"{event.call} was proposed anew as if it had never started")
-    return book.put(event.call, changed(told, place="new", words=(), looks=(), must_ask=True, free=False))
+    told = changed(told, place="new", words=(), cleared=(), looks=(), must_ask=True, free=False)
+    return book.put(event.call, told)
 
 
 def _started(book: Book, event: ev.CallStarted, done: Done) -> Book:
@@ -264,6 +297,8 @@ def _finished(book: Book, event: ev.CallFinished, done: Done) -> Book:
     need(fits, "I6", f"{event.call} got a result while it was {told.place}")
     forgotten = told.place == "ready" and told.acted and told.let != "answer"
     need(not forgotten, "I2", f"{event.call} got a result as if it had never started")
+    if event.failed and told.place == "started":
+        book = _trouble(book, event.call, "failed", done.now)
     return book.put(event.call, changed(told, place="done", results=1))
 
 
@@ -284,8 +319,8 @@ def _given(book: Book, event: ev.GrantGiven, done: Done) -> Book:
     need(word is not None and done.gives and word.who == by, "I1", f"a standing decision of {by} is on record, alone")
     assert word is not None
     told = book.calls[word.call]
-    uses, until = done.uses, done.until
-    return book.grant(event.grant.id, Standing(word.who, done.gives, told.tool, told.terms, uses, until))
+    held = Standing(word.who, done.gives, told.tool, told.terms, done.uses, done.until, done.where)
+    return book.grant(event.grant.id, replace(held, sampled=done.sampled))
 
 
 def _used(book: Book, event: ev.GrantUsed, done: Done) -> Book:
@@ -294,6 +329,8 @@ def _used(book: Book, event: ev.GrantUsed, done: Done) -> Book:
     assert held is not None
     need(held.uses is None or held.used < held.uses, "I1", f"a standing decision was used once too often: {event.call}")
     need(held.until is None or done.now < held.until, "I1", f"{event.call} used a standing decision that had expired")
+    fits = not held.where or held.where == told.args
+    need(fits, "I1", f"{event.call} used a standing decision about other arguments")
     need(held.tool == told.tool, "I1", f"{event.call} used a standing decision about another tool")
     if held.verdict == "approve" and told.terms is not None:
         one = may(told.terms, held.giver) and told.terms.quorum == 1 and not told.terms.confirm
@@ -301,6 +338,7 @@ def _used(book: Book, event: ev.GrantUsed, done: Done) -> Book:
             one, "I1", f"{event.call} was let run by a standing decision of {held.giver}, who may not let it run alone"
         )
         need(told.terms.min_look is None, "I1", f"{event.call} takes a look, and a standing decision let it run")
+    book = book.put(event.call, changed(told, giver=held.giver))
     return book.grant(event.grant, replace(held, used=held.used + 1))
 
 
@@ -328,14 +366,35 @@ def _restored(book: Book, event: ev.RunRestored, done: Done) -> Book:
 
 
 def _review_asked(book: Book, event: ev.ReviewAsked, done: Done) -> Book:
-    last = book.calls[event.call].words
-    return replace(book, reviews={**book.reviews, event.call: tuple(word.who for word in last[-1:])})
+    told, before = book.calls[event.call], book.reviews.get(event.call)
+    by = (told.giver,) if told.let in ("grant", "granted") else tuple(word.who for word in told.words[-1:])
+    number = 1 if before is None else before.number + 1
+    return replace(book, reviews={**book.reviews, event.call: Review(number, by, told.terms)})
 
 
 def _review_given(book: Book, event: ev.ReviewGiven, done: Done) -> Book:
-    deciders = book.reviews.get(event.call, ())
-    need(event.decider.id not in deciders, "I1", f"{event.decider.id} reviewed what ran on their own word")
+    asked, who = book.reviews.get(event.call), event.decider.id
+    need(asked is not None, "I1", f"{event.call} was reviewed, and nobody was asked to")
+    assert asked is not None
+    facts, principals = FACTS[who], {FACTS[each].principal for each in asked.deciders}
+    need(facts.principal not in principals, "I1", f"{who} reviewed what ran on their own word")
+    need(facts.known and not facts.requester, "I1", f"{who} may not review it")
+    role = None if asked.terms is None else asked.terms.role
+    need(role is None or role in facts.roles, "I1", f"{who}, who may not decide the call, reviewed it")
+    need(not asked.given, "I3", f"{event.call} was reviewed twice")
+    need(done.review == asked.number, "I4", f"{who}'s review was of an earlier start of {event.call}")
+    return replace(book, reviews={**book.reviews, event.call: replace(asked, given=who)})
+
+
+def _marked(book: Book, event: ev.CallMarked, done: Done) -> Book:
+    told, who = book.calls[event.call], event.decider.id
+    need(told.place in WAITS and may(told.terms, who), "I1", f"{who} marked a request that they may not decide")
     return book
+
+
+def _began(book: Book, event: ev.FrameOpened, done: Done) -> Book:
+    need(book.queued and not book.over, "I2", "a run began that was over, or had begun")
+    return replace(book, queued=False)
 
 
 def _frame_closed(book: Book, event: ev.FrameClosed, done: Done) -> Book:
@@ -353,12 +412,13 @@ def _same(book: Book, event: Any, done: Done) -> Book:
 
 
 _HEARS: dict[type[Any], Callable[[Book, Any, Done], Book]] = {
-    **dict.fromkeys((ev.RunStarted, ev.FrameOpened, ev.RunResumed, ev.ExpiryNear, ev.ApprovalWithdrawn), _same),
-    **dict.fromkeys((ev.ToolsJudged, ev.InputAdded, ev.RunFailed, ev.CallMarked, ev.GuardrailReported), _same),
+    **dict.fromkeys((ev.RunStarted, ev.RunResumed, ev.ExpiryNear, ev.ApprovalWithdrawn), _same),
+    **dict.fromkeys((ev.ToolsJudged, ev.InputAdded, ev.RunFailed, ev.GuardrailReported), _same),
     **dict.fromkeys((ev.RunCancelled, ev.DrillEnded), _ended),
     ev.ReplyRecorded: _replied, ev.CallScreened: _screened, ev.VoteCast: _voted, ev.CallDecided: _decided,
     ev.CallAskedAgain: _asked_again, ev.CallVoided: _voided, ev.CallStarted: _started, ev.CallNeeds: _needs,
     ev.CallFinished: _finished, ev.CallLost: _lost, ev.GrantGiven: _given, ev.GrantUsed: _used,
     ev.GrantRevoked: _revoked, ev.CallLooked: _looked, ev.RunRestored: _restored, ev.ReviewAsked: _review_asked,
-    ev.ReviewGiven: _review_given, ev.FrameClosed: _frame_closed,
+    ev.ReviewGiven: _review_given, ev.FrameClosed: _frame_closed, ev.CallMarked: _marked, ev.FrameOpened: _began,
+    ev.QuotaReturned: _told_of,
 }  # fmt: skip

@@ -25,6 +25,7 @@ ANN = Decider("ann", ("pay",), "authenticated")
 BOB = Decider("bob", ("pay",), "authenticated")
 DEE = Decider("dee", ("pay",), "authenticated", acting_for="ann")
 EVE = Decider(REQUESTER, ("pay",), "authenticated")
+FAY = Decider("fay", ("pay",), "authenticated", acting_for=REQUESTER)
 MAL = Decider("mal", ("sales",), "authenticated")
 NED = Decider("ned", ("pay",))
 ZOE = Decider("zoe", ("chief", "pay"), "authenticated")
@@ -34,6 +35,7 @@ FACTS: dict[str, Facts] = {
     "bob": Facts(frozenset({"pay"}), "bob"),
     "dee": Facts(frozenset({"pay"}), "ann"),
     "eve": Facts(frozenset({"pay"}), "eve", requester=True),
+    "fay": Facts(frozenset({"pay"}), REQUESTER),
     "mal": Facts(frozenset({"sales"}), "mal"),
     "ned": Facts(frozenset(), "ned", known=False),
     "zoe": Facts(frozenset({"chief", "pay"}), "zoe"),
@@ -44,6 +46,7 @@ WHO: dict[str, str] = {
     "bob": "bob",
     "dee": "dee (for ann)",
     "eve": "eve, the requester,",
+    "fay": "fay (for eve)",
     "mal": "mal, of another role,",
     "ned": "ned, who did not log in,",
     "zoe": "zoe, the chief,",

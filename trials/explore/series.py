@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import faulthandler
-import gc
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
@@ -21,9 +20,13 @@ from .walk import Walk, Walked
 A_DAY = 86_400.0
 
 
-def walked(name: str, states: int, depth: int, seed: int | None = None) -> Walked:
-    """Walk one world; a seed shuffles the order in which acts are tried, and so what is seen where the walk is cut."""
+def walked(name: str, states: int, depth: int, seed: int | None = None, asks: int = 0) -> Walked:
+    """Walk one world; a seed shuffles the order in which acts are tried, and so what is seen where the walk is cut.
+
+    A call may be asked anew so many times more than the cast says.
+    """
     cast = CASTS[name]()
+    cast = cast._replace(asks=cast.asks + asks)
     if seed is not None:
         acts = list(cast.acts)
         Random(seed).shuffle(acts)
@@ -31,9 +34,11 @@ def walked(name: str, states: int, depth: int, seed: int | None = None) -> Walke
     return Walk(cast).go(states, depth)
 
 
-def walks(names: Iterable[str], states: int, depth: int, seed: int | None, jobs: int) -> Iterator[Walked]:
+def walks(
+    names: Iterable[str], states: int, depth: int, seed: int | None, jobs: int, asks: int = 0
+) -> Iterator[Walked]:
     """Walk worlds, so many at once."""
-    yield from _apart([partial(walked, name, states, depth, seed) for name in names], jobs)
+    yield from _apart([partial(walked, name, states, depth, seed, asks) for name in names], jobs)
 
 
 def caught(shown: Sequence[Shows], states: int, jobs: int = 1) -> Iterator[tuple[Shows, Walked]]:
@@ -61,7 +66,6 @@ def _apart(walks: Sequence[Callable[[], Walked]], jobs: int) -> Iterator[Walked]
 
 def _told(walk: Callable[[], Walked]) -> dict[str, Any]:
     faulthandler.cancel_dump_traceback_later()  # a walk may take longer than a child of another trial
-    gc.enable()
     return asdict(walk())
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from array import array
 from dataclasses import dataclass, field
+from random import Random
 
 from keyturn.audit.calls import Broken as Unaudited
 from keyturn.audit.log import read_step
@@ -19,12 +20,16 @@ from keyturn.core.evolve import fold
 from keyturn.core.run import Run, new_run
 
 from . import canon
+from .acts import Act
 from .book import Broken
 from .moves import Cast, Spares, happen
 from .seen import Seen
 from .world import World
 
 SAMPLE = 64  # one state in so many is read back from its log
+FOLDS = 512  # one in so many that were taken for a known state is walked beside it
+AHEAD = 8  # for so many acts
+KEPT = 250_000  # so many worlds that are still to be expanded are kept whole; others are made again
 FAR = 1 << 40
 
 
@@ -37,6 +42,7 @@ class Walked:
     transitions: int = 0
     refused: int = 0
     beyond: int = 0
+    folded: int = 0
     depth: int = 0
     closed: bool = False
     seconds: float = 0.0
@@ -83,8 +89,9 @@ class Walk:
         self.parents: array[int] = array("I", [0])
         self.acts: array[int] = array("B", [0])
         self.seen = Seen()
-        self.seen.add(canon.of_world(cast.start, cast.horizon))
-        self.path = Path(cast, self.parents, self.acts)
+        self.seen.place(canon.of_world(cast.start, cast.horizon))
+        self.kept: dict[int, World] = {}
+        self.path, self.aside = (Path(cast, self.parents, self.acts) for _ in range(2))
 
     def go(self, states: int, depth: int) -> Walked:
         """Walk to so many states and so deep at most, or until a promise is broken."""
@@ -105,7 +112,7 @@ class Walk:
     def _expand(self, state: int) -> None:
         """Try every act in a state."""
         cast, walked = self.cast, self.walked
-        world = self.path.world(state)
+        world = self.kept.pop(state, None) or self.path.world(state)
         spares = Spares(world)
         for place in range(len(cast.acts)):
             # Each begins elsewhere, so that every act is among those after which nothing may have changed.
@@ -130,11 +137,45 @@ class Walk:
         if any(call.asks > self.cast.asks for run in after.runs for call in run.calls.values()):
             walked.beyond += 1
             return
-        if self.seen.add(canon.of_world(after, self.cast.horizon)):
+        place = self.seen.place(canon.of_world(after, self.cast.horizon))
+        if place < len(self.parents):
+            walked.folded += 1
+            if walked.folded % FOLDS == 0:
+                self._alike(state, number, after, place)
+        else:
             self.parents.append(state)
             self.acts.append(number)
+            if len(self.kept) < KEPT:
+                self.kept[len(self.parents) - 1] = after
             if len(self.seen) % SAMPLE == 0:
                 self._read_back(state, number, after)
+
+    def _alike(self, state: int, number: int, after: World, place: int) -> None:
+        """Check that a world and the known state that it was taken for have the same future, for some acts on."""
+        cast, chance = self.cast, Random(state)
+        pair, way = (after, self.aside.world(place)), [cast.acts[number].words]
+        for _ in range(AHEAD):
+            outcomes = [[self._next(world, act) for act in cast.acts] for world in pair]
+            differ = [act.words for act, one, other in zip(cast.acts, *outcomes, strict=True) if one[1] != other[1]]
+            if differ:
+                known = [cast.acts[self.acts[each]].words for each in self.path.numbers(place)[1:]]
+                self._broke(state, way[0], Broken("fold", f"taken for what comes of: {', '.join(known)}"))
+                self.walked.trace += [*way[1:], f"{differ[0]}: here it leads elsewhere"]
+                return
+            both = zip(cast.acts, *outcomes, strict=True)
+            further = [(act.words, one[0], other[0]) for act, one, other in both if one[0] and other[0]]
+            if not further:
+                return
+            words, *pair = chance.choice(further)
+            way.append(words)
+
+    def _next(self, world: World, act: Act) -> tuple[World | None, bytes | str]:
+        """Return what comes of an act, and its digest, or what it breaks."""
+        try:
+            after = happen(self.cast, world, act, Spares(world))
+        except Broken as broken:
+            return None, broken.promise
+        return after, "" if after is None else canon.of_world(after, self.cast.horizon)
 
     def _read_back(self, state: int, number: int, after: World) -> None:
         """Read a state back from its log, and have the log audited."""

@@ -19,6 +19,9 @@ from .book import Book, Place, need
 
 UNIT = 1_000
 
+# What a world has left of each: which policy is next, forks, copies and restores.
+POLICIES, FORKS, COPIES, RESTORES = range(4)
+
 PLACES: dict[str, Place] = {
     "proposed": "new",
     "asked": "asked",
@@ -64,8 +67,12 @@ class World(msgspec.Struct, frozen=True):
 
     def now_shown(self, run: int, call: str, back: int = 0) -> Shown | None:
         """Return what is shown of a call, or what was shown of it before that."""
-        seen = [each for each in self.shown if (each.run, each.call) == (run, call)]
-        return seen[-1 - back] if len(seen) > back else None
+        for each in reversed(self.shown):
+            if each.call == call and each.run == run:
+                if not back:
+                    return each
+                back -= 1
+        return None
 
 
 def shown_after(shown: tuple[Shown, ...], place: int, run: Run, book: Book) -> tuple[Shown, ...]:
@@ -100,7 +107,17 @@ def check(run: Run, book: Book) -> None:
         need(book.over or place == told.place, "I6", f"{name} is {call.state} in its run, and was left {told.place}")
         if call.state in WAITING and run.status not in OVER:
             need(call.id in run.groups["wait"], "I6", f"{name} waits, and is in nobody's inbox")
+    if book.troubles is not None:
+        _counted(run, book)
     if run.status == "running" and run.drill is None:
         groups = run.groups
-        goes_on = groups["wait"] or groups["started"] or pending(run)
+        goes_on = groups["wait"] or groups["started"] or pending(run) or run.queued
         need(goes_on, "I6", "the run is open, and nothing is pending")
+
+
+def _counted(run: Run, book: Book) -> None:
+    kinds = (("rejected", run.rejected), ("denied", run.denied), ("failed", run.failed))
+    counted = sorted((each.call, kind, each.at) for kind, lets in kinds for each in lets)
+    need(counted == sorted(book.troubles or ()), "I8", "what breakers count is not what did not go well")
+    owed = sorted({each.call for each in run.owed.values() if each.watched})
+    need(owed == sorted(book.owed), "I6", "a count of several runs is not told what became of a call, or twice")

@@ -18,21 +18,27 @@ from .poison import doubts
 #: Gates whose terms a deployment may change while calls wait: who decides, and how many.
 TERMS = ("asks", "two", "led", "two_led", "glass")
 UNASKED = ("free", "asks_if")
+DRILLS_EVERY, DRILLS_AT_MOST = 90_000, 2
 POISONS = ("needs", "when", "guardrail", "tool guardrail", "hook", "check", "model")
 
 
 @dataclass(frozen=True)
 class Trips:
-    """A breaker on a tool that runs unasked: so many troubles within a time, and it asks or denies."""
+    """A breaker on a tool that runs unasked: so many troubles within a time, and it asks or denies.
+
+    One that is `shared` counts those of all runs.
+    """
 
     tool: str
     most: int
     seconds: int
     denies: bool
+    shared: bool = False
 
     def rule(self) -> Rule:
         """The rule that holds while it is open."""
-        over = Breaker(self.most, per=self.seconds, after=["rejected", "failed"])
+        of = "tenant" if self.shared else "run"
+        over = Breaker(self.most, per=self.seconds, after=["rejected", "failed"], of=of)
         return (deny if self.denies else ask)(tool=self.tool, over=over)
 
 
@@ -42,7 +48,8 @@ class Kinds:
 
     `poisoned` are the callbacks that raise what is no ordinary exception; `terms` has for a tool the gate of the next
     deployment; `late` names a tool that one process sets a gate on while it runs, `late_policy` whether by a policy of
-    the app; `doubted` the tool whose rule asks a condition. `queued` is how many runs wait for their turn on a
+    the app; `doubted` the tool whose rule asks a condition. Of what a rule lets run of the tool `sampled`, the
+    share `sample` is reviewed. `queued` is how many runs wait for their turn on a
     session.
     """
 
@@ -51,6 +58,7 @@ class Kinds:
     terms: dict[str, str] = field(default_factory=dict[str, str])
     drills: bool = False
     sampled: str = ""
+    sample: float = 0.5
     trips: Trips | None = None
     queued: int = 0
     late: str = ""
@@ -65,7 +73,10 @@ class Kinds:
         """The rules that these kinds put before all others."""
         made = [] if self.trips is None else [self.trips.rule()]
         made += [ask(tool=self.doubted, when=doubts)] if self.doubted else []
-        return [*made, *([allow(tool=self.sampled, where={"n": {"lt": 30}}, review=0.5)] if self.sampled else [])]
+        return [
+            *made,
+            *([allow(tool=self.sampled, where={"n": {"lt": 30}}, review=self.sample)] if self.sampled else []),
+        ]
 
 
 def kinds_of(seed: int, specs: Sequence[Spec], knobs: Knobs) -> Kinds:
@@ -81,10 +92,11 @@ def kinds_of(seed: int, specs: Sequence[Spec], knobs: Knobs) -> Kinds:
         made.terms = {spec.name: dice.choice([gate for gate in TERMS if gate != spec.gate]) for spec in asking}
     if knobs.reviews and (dice := Random(f"{seed}/reviews")).random() < 0.3:
         made.drills, made.sampled = dice.random() < 0.5, dice.choice([spec.name for spec in specs])
+        made.sample = dice.choice((0.5, 1.0))
     if knobs.limits and free and (dice := Random(f"{seed}/trips")).random() < 0.4:
-        made.trips = Trips(dice.choice(free), dice.choice((1, 1, 2)), 600, dice.random() < 0.5)
+        made.trips = Trips(dice.choice(free), dice.choice((1, 1, 2)), 600, dice.random() < 0.5, dice.random() < 0.5)
     if knobs.queues and (dice := Random(f"{seed}/queued")).random() < 0.2:
         made.queued = dice.randint(2, 4)
     if knobs.late and free and (dice := Random(f"{seed}/late")).random() < 0.25:
-        made.late = dice.choice(free)
+        made.late, made.late_policy = dice.choice(free), dice.random() < 0.5
     return made

@@ -6,11 +6,13 @@ As the witness it knows events and not the code that folds them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from keyturn.core import events as ev
+from keyturn.core.strict import parse
 
+from .kinds import DRILLS_EVERY
 from .knobs import Spec
 from .loop import PROCESS
 from .plan import Plan
@@ -27,7 +29,7 @@ class Onlooker:
         self.cleared: set[tuple[str, str, Any]] = set()
         self.sessions: dict[str, list[str]] = {}
         self.began: list[str] = []
-        self._owed: set[str] = set()
+        self._owed: dict[str, tuple[str, ...]] = {}
 
     # What a line says ------------------------------------------------------------------------------------------------
 
@@ -35,8 +37,10 @@ class Onlooker:
         """A run begins."""
         seen.salt, seen.drill, seen.copying = event.salt, event.drill is not None, bool(event.copied_from)
         seen.session = str(event.about.get("session", ""))
-        seen.input = str(event.input)
-        self.counts["drills opened"] += seen.drill
+        seen.input, seen.opened = str(event.input), seen.now
+        seen.counts = event.about.get("per_ms") is not None  # in this world breakers alone count within a time
+        if seen.drill and not seen.copying:
+            self._drill_opened(seen)
 
     def run_queued(self, seen: RunSeen, _event: ev.RunQueued) -> None:
         """A run waits for its turn on its session."""
@@ -59,6 +63,7 @@ class Onlooker:
     def run_forked(self, seen: RunSeen, _event: ev.RunForked) -> None:
         """A run goes on as a copy of another: nothing that was said or let run crosses."""
         seen.copying, seen.inputs, seen.withdrawn = False, 0, 0
+        seen.to_tell, seen.reviews = set(), set()
         for call in seen.calls.values():
             call.licence, call.decision, call.legitimate, call.permits = "", None, None, []
             call.unasked = call.restored = False
@@ -72,11 +77,29 @@ class Onlooker:
         if not seen.drill:
             self._wrong(f"run {seen.id[:4]} is no drill, and ended as one")
 
+    def _drill_opened(self, seen: RunSeen) -> None:
+        """A drill begins: one in each period, however many processes there are."""
+        self.counts["drills opened"] += 1
+        others = [run for run in self.runs.values() if run.drill and run is not seen and not run.copying]
+        if any(run.opened // DRILLS_EVERY == seen.now // DRILLS_EVERY for run in others):
+            self._wrong(f"run {seen.id[:4]} is the second drill of its period")
+
+    def let_by_rule(self, seen: RunSeen, call: Seen, event: ev.CallScreened) -> None:
+        """A rule lets a call run: of a share others are asked, and a breaker of all runs is told how it ends."""
+        kinds, number = self._kinds, parse(call.args or "{}").get("n", 99)
+        if kinds.sampled == call.name and kinds.sample == 1.0 and event.by.startswith("policy") and number < 30:
+            self._owed[f"{seen.id}/{event.call}"] = ()
+        shared = kinds.trips is not None and kinds.trips.shared and kinds.trips.tool == call.name
+        if shared and not event.watched:
+            self._wrong(f"{event.call} runs unasked, and its breaker would not be told of it")
+
     def review_asked(self, seen: RunSeen, event: ev.ReviewAsked) -> None:
-        """Others are asked of a call."""
+        """Others are asked of a call, those aside on whose word it runs."""
         call = seen.calls[event.call]
         call.review_without = event.deciders
-        self._owed.discard(f"{seen.id}/{event.call}")
+        call.review_role = (call.terms.role or "") if call.terms is not None and event.why == "glass" else ""
+        if not set(self._owed.pop(f"{seen.id}/{event.call}", ())) <= set(event.deciders):
+            self._wrong(f"those on whose word {event.call} runs are asked to review it")
         self.counts[f"reviews asked: {event.why}"] += 1
 
     def review_given(self, seen: RunSeen, event: ev.ReviewGiven) -> None:
@@ -86,13 +109,17 @@ class Onlooker:
             self._wrong(f"{event.call} was reviewed, and nobody was asked")
         elif {who.id, who.acting_for} & set(call.review_without):
             self._wrong(f"{event.call} was reviewed by {who.id}, on whose word it ran")
+        if who.strength == "claimed" or (call.review_role and call.review_role not in who.roles):
+            self._wrong(f"{event.call} was reviewed by {who}, and takes the role {call.review_role!r}")
         call.review_without = None
+        seen.reviews.add((event.call, event.verdict, who.id))
         self.counts["reviews given"] += 1
 
     def glass_broken(self, seen: RunSeen, made: ev.Decision) -> None:
         """Others are to be asked of it in the same line."""
-        if made.broke_glass:
-            self._owed.add(f"{seen.id}/{made.call}")
+        if made.broke_glass and made.decider is not None:
+            names = (made.decider.id, made.decider.acting_for)
+            self._owed[f"{seen.id}/{made.call}"] = tuple(filter(None, names))
 
     def set_aside(self, seen: RunSeen, event: ev.RunFailed) -> None:
         """A run stopped, perhaps because it ended those who took it up."""
@@ -108,7 +135,7 @@ class Onlooker:
     def line_ends(self) -> None:
         """Look at what one line has to hold as a whole."""
         for call in self._owed:
-            self._wrong(f"{call} was let run in an emergency, and nobody is asked to review it")
+            self._wrong(f"{call} was let run, others are to be asked about it, and nobody is")
         self._owed.clear()
 
     # Breakers --------------------------------------------------------------------------------------------------------
@@ -116,6 +143,34 @@ class Onlooker:
     def troubled(self, seen: RunSeen, call: Seen) -> None:
         """A call was rejected, or failed."""
         seen.troubles.setdefault(call.name, []).append(seen.now)
+        if call.watched:
+            seen.to_tell.add(call.id)
+
+    def on_record(self, seen: RunSeen, name: str) -> list[int]:
+        """When calls of a tool were in trouble, as far as whoever asks now can know."""
+        trips = self._kinds.trips
+        if trips is None or not trips.shared or trips.tool != name:
+            return [*seen.troubles.get(name, ())]
+        return [at for run in self.runs.values() if run.counts for at in run.told]
+
+    def counted(self, seen: RunSeen, event: ev.QuotaTaken) -> None:
+        """A call counts for a limit that runs share, or was in trouble."""
+        if not seen.counts:
+            self.counts["counted for all runs"] += 1
+            return
+        self.counts["troubles told to all runs"] += 1
+        if (event.run, event.call) in seen.told_of:
+            return  # it was in trouble with other arguments
+        seen.told_of.add((event.run, event.call))
+        seen.told.append(seen.now)
+
+    def not_told(self) -> Iterator[str]:
+        """Which troubles no breaker was told of, of runs that are over."""
+        told = {place for run in self.runs.values() for place in run.told_of}
+        for run in self.runs.values():
+            for call in sorted(run.to_tell) if run.over else ():
+                if (run.id, call) not in told:
+                    yield f"run {run.id[:4]}: {call} was in trouble, and its breaker was never told"
 
     def finished(self, seen: RunSeen, event: ev.CallFinished) -> None:
         """A call has a result."""

@@ -142,7 +142,9 @@ class Person:
     async def review(self, site: Site, row: RequestRow) -> None:
         """Say it of one."""
         verdict = self.dice.choice(("right", "wrong"))
-        await site.tried("review", lambda: site.app.inbox.review(row, verdict, by=Login(self.name), note="looked"))
+        said = f"review {row.call.removeprefix('review:')} {verdict} {self.name}"
+        if await site.tried("review", lambda: site.app.inbox.review(row, verdict, by=Login(self.name), note="looked")):
+            self.world.kept[said, row.run] += 1
 
     async def _shift(self, site: Site) -> None:
         """Take a role from somebody, or give it back."""

@@ -40,7 +40,8 @@ class Seen:
     """One call as its log tells it.
 
     `terms` are those on which it was last asked, `screened_by` is the process that recorded its first verdict,
-    `troubles` how many troubles of its tool were on record when it was proposed.
+    `troubles` when troubles of its tool were, of those on record when it was proposed; `watched` says that a breaker of
+    all runs is to be told of its own. `review_role` is the role that a review of it requires.
     """
 
     id: str
@@ -67,11 +68,17 @@ class Seen:
     troubles: list[int] = field(default_factory=list[int])
     started: bool = False
     review_without: tuple[str, ...] | None = None
+    review_role: str = ""
+    watched: bool = False
 
 
 @dataclass
 class RunSeen:
-    """One run as its log tells it. `copying` says that its lines so far are those of another run."""
+    """One run as its log tells it. `copying` says that its lines so far are those of another run.
+
+    A log that `counts` tells when calls of other runs were in trouble: `told_of` has which, `told` has when. `to_tell`
+    are calls of this run of which such a log is to be told, `reviews` what was said of calls that ran, and by whom.
+    """
 
     id: str = ""
     salt: str = ""
@@ -94,4 +101,10 @@ class RunSeen:
     aside: bool = False
     drill: bool = False
     copying: bool = False
+    opened: int = 0
+    counts: bool = False
+    told_of: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    told: list[int] = field(default_factory=list[int])
+    to_tell: set[str] = field(default_factory=set[str])
+    reviews: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
     troubles: dict[str, list[int]] = field(default_factory=dict[str, list[int]])

@@ -21,7 +21,7 @@ from keyturn.journal.rows import Query, RequestRow
 from keyturn.policies.rules import ask, deny
 
 from .cast import ProviderDown, RandomModel, cast_of, voice_of
-from .kinds import UNASKED
+from .kinds import DRILLS_AT_MOST, DRILLS_EVERY, UNASKED
 from .loop import Process
 from .poison import is_ordinary
 from .seen import Word
@@ -208,4 +208,4 @@ def _drills(world: World) -> Drills:
         for spec in world.plan.root.tools
         for by in ["policy:1" if spec.gate in UNASKED else "tool"]
     ]
-    return Drills(templates, every="90s", at_most=2)
+    return Drills(templates, every=DRILLS_EVERY / 1_000, at_most=DRILLS_AT_MOST)

@@ -307,7 +307,7 @@ async def check_all(world: World) -> None:
     report = await check(world.store, effects=effects, acknowledged=told)
     for violation in report.violations:
         world.wrong(str(violation))
-    for lost in world.witness.not_kept(world.kept):
+    for lost in [*world.witness.not_kept(world.kept), *world.witness.not_told()]:
         world.wrong(lost)
     for row in await world.store.runs():
         world.count(f"ended: {row.status}")

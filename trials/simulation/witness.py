@@ -97,6 +97,7 @@ class Witness(Onlooker):
             seen = self.runs.get(run, RunSeen())
             done = {"start": bool(seen.salt), "send": seen.inputs >= count, "cancel": seen.ended == "cancelled"}
             done["withdraw"] = seen.withdrawn >= count
+            done[what] = done.get(what, tuple(what.split()[1:]) in seen.reviews)
             if not done[what]:
                 yield f"run {run[:4]}: somebody was told that its {what} is kept, and it is not"
 
@@ -190,7 +191,7 @@ class Witness(Onlooker):
             call = Seen(name, seen.agents[event.frame], made.tool, args, made.recover)
             call.licence, call.name = "tool" if made.gate == "allow" else "", made.name
             call.screened_by = process_name() if made.gate else ""
-            call.label, call.troubles = str(raw.get("call_id", "")), [*seen.troubles.get(made.name, ())]
+            call.label, call.troubles = str(raw.get("call_id", "")), self.on_record(seen, made.name)
             seen.calls[name], seen.raws[name] = call, raw
             call.key = blake2b(name.encode(), key=seen.salt.encode(), digest_size=16).hexdigest()
             seen.by_key[call.key] = call
@@ -199,10 +200,11 @@ class Witness(Onlooker):
     def screened(self, seen: RunSeen, event: ev.CallScreened) -> None:
         """There is a verdict on a call."""
         call = seen.calls[event.call]
-        call.screened_by = call.screened_by or process_name()
+        call.screened_by, call.watched = call.screened_by or process_name(), call.watched or bool(event.watched)
         call.terms = event.terms if event.action == "ask" and not call.licence else call.terms
         if event.action == "allow" and not call.licence:
             call.licence = event.by or "tool"
+            self.let_by_rule(seen, call, event)
         elif event.action == "deny":
             call.licence = ""
         elif event.action == "ask" and not call.licence:
@@ -275,10 +277,6 @@ class Witness(Onlooker):
         """Somebody is on a request, or puts it off."""
         self.counts["marks"] += 1
 
-    def counted(self, _seen: RunSeen, _event: ev.QuotaTaken) -> None:
-        """A call counts for a limit that runs share."""
-        self.counts["counted for all runs"] += 1
-
     def voided(self, seen: RunSeen, event: ev.CallVoided) -> None:
         """A call asks anew."""
         call, raw = seen.calls[event.call], seen.raws[event.call]
@@ -320,7 +318,9 @@ class Witness(Onlooker):
             self._wrong(f"{call.id} may act, was lost, and is started again by itself")
 
     def grant_given(self, seen: RunSeen, event: ev.GrantGiven) -> None:
-        """There is a standing decision."""
+        """There is a standing decision, and never in a drill."""
+        if seen.drill:
+            self._wrong(f"run {seen.id[:4]} is a drill, and keeps a standing decision")
         seen.grants[event.grant.id] = event.grant
 
 

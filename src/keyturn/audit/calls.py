@@ -6,6 +6,7 @@ library alone, so that a fault there cannot hide itself here.
 
 from __future__ import annotations
 
+import hmac
 import json
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
@@ -164,7 +165,7 @@ class AuditedCall:
             parts.append(self._text(self.preview.basis))
         if self.question is not None:
             parts.append(self._text([self.question.requests, self.question.state]))
-        return sha256(self._text(parts).encode()).hexdigest()
+        return self._hash(parts)
 
     def ask_before_acting(self, event: ev.CallNeeds) -> None:
         """Reset the call, which has done nothing yet, to one that asks; what let it start counts no more."""
@@ -196,8 +197,12 @@ class AuditedCall:
         return self._sha(run, [self.asks, self._text(value_of(args)), basis])
 
     def _sha(self, run: str, parts: list[Any]) -> str:
-        text = self._text([run, self.id, self.agent, self.proposal.tool, *parts])
-        return sha256(text.encode()).hexdigest()
+        return self._hash([run, self.id, self.agent, self.proposal.tool, *parts])
+
+    def _hash(self, parts: list[Any]) -> str:
+        """Hash what is shown, with the key of the call where it has secrets."""
+        text, key = self._text(parts).encode(), self.proposal.key.encode()
+        return hmac.new(key, text, "sha256").hexdigest() if key else sha256(text).hexdigest()
 
     def _text(self, value: Any) -> str:
         try:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Literal, cast
 
-from .digest import canonical
+from .digest import canonical, keyed_digest
 from .errors import UserError
 from .people import plain_text
 from .records import Decision, GrantTerms
 
 DECISION_TAG = "keyturn decision 1"
+KEYED_TAG = "keyturn decision 2"  # an edit of a call with secrets: a keyed digest stands for the arguments
 KEY_TAG = "keyturn key 1"
 KeyVerdict = Literal["enrol", "confirm", "revoke"]
 
@@ -23,7 +24,7 @@ KeyVerdict = Literal["enrol", "confirm", "revoke"]
 SAID = ("digest", "verdict", "args", "basis", "output", "message", "note")
 # These are in the text where they are said: most decisions say nothing of the kind.
 SAID_ALSO = ("broke_glass", "asks_back", "metadata")
-NOT_SAID = ("call", "at", "decider", "via", "grant", "runs", "proof", "confirms")
+NOT_SAID = ("call", "at", "decider", "via", "grant", "runs", "proof", "confirms", "key")
 GRANT_SAID = ("agent", "tool", "verdict", "where", "expires_at", "uses", "message", "reach")
 GRANT_NOT_SAID = ("id", "decider", "call", "review")
 
@@ -43,7 +44,10 @@ def decision_text(tenant: str, request: str, revision: int, decision: Decision, 
     said = {name: getattr(decision, name) for name in SAID}
     said |= {name: getattr(decision, name) for name in SAID_ALSO if getattr(decision, name) not in (None, False)}
     about = {"tenant": tenant, "request": request, "revision": revision}
-    return canonical([DECISION_TAG, {**about, **said, "grant": _granted(grant)}])
+    keyed = decision.args is not None and decision.key
+    if keyed:  # else who is given the challenge could try which secret it is of
+        said["args"] = keyed_digest(decision.key, "args", decision.args)
+    return canonical([KEYED_TAG if keyed else DECISION_TAG, {**about, **said, "grant": _granted(grant)}])
 
 
 def decision_challenge(

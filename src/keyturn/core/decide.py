@@ -41,7 +41,7 @@ from .lending import borrow, lend
 from .moves import asked_on
 from .policy import Verdict
 from .records import WANTS
-from .reply import check_proposal, check_usage, record_reply, refuse_reply
+from .reply import check_proposal, check_usage, keyed, record_reply, refuse_reply
 from .reviews import give_review
 from .run import Frame, Run, stale, unknown_below
 from .states import MOVES, OVER, READY
@@ -150,7 +150,8 @@ def _void_call(run: Run, c: cm.VoidCall) -> Events:
         if c.terms is not None and c.terms != shown.terms:
             yield ev.CallAskedAgain(c.call, "terms", run.now, c.terms)
         return
-    yield ev.CallVoided(c.call, c.proposal, c.why, c.tools)
+    [made] = keyed(run, [c.proposal])
+    yield ev.CallVoided(c.call, made, c.why, c.tools)
     call = run.calls.get(c.call)
     if call is not None and call.state == "proposed" and call.proposal.gate in ("ask", "allow"):
         yield from screened(run, call, Verdict("ask", terms=call.proposal.terms, by="tool"))

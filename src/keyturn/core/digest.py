@@ -7,6 +7,7 @@ with new ones for years, so the text may never change. What is not exactly JSON 
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from math import isfinite
@@ -44,6 +45,17 @@ def digest(*parts: object) -> str:
     False
     """
     return sha256(canonical(list(parts)).encode()).hexdigest()
+
+
+def keyed_digest(key: str, *parts: object) -> str:
+    """Return `digest(*parts)`, or with a key the HMAC-SHA256 of the same text: without the key no part can be guessed.
+
+    >>> keyed_digest("", "ab") == digest("ab"), keyed_digest("k", "ab") == digest("ab")
+    (True, False)
+    """
+    if not key:
+        return digest(*parts)
+    return hmac.digest(key.encode(), canonical(list(parts)).encode(), "sha256").hex()
 
 
 def same(a: object, b: object) -> bool:

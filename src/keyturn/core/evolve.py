@@ -207,6 +207,7 @@ def _call_voided(run: Run, event: ev.CallVoided) -> None:
     call.asks += 1
     run.frames[call.frame].last += event.proposal.last - call.proposal.last
     call.proposal = event.proposal
+    run.key = run.key or event.proposal.key
     call.voided = event.why
     call.renewed = event.nonce or call.renewed
     call.decision = None

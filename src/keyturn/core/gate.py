@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from . import commands as cm
 from . import events as ev
+from .combined_terms import escalated_from
 from .digest import canonical, same
 from .errors import Conflict, Expired, NotAllowed, NotPending, UserError
 from .looking import said_at, unlooked
@@ -269,9 +270,10 @@ def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
 
     It may have been said before it was delivered, and goes stale the earlier.
     """
-    decision = replace(decision, at=said_at(run, decision), runs=None, confirms=False)
+    decision = replace(decision, at=said_at(run, decision), runs=None, confirms=False, key="")
     if decision.args is not None:
-        decision = replace(decision, runs=edit_digest(run, call, decision.args, decision.basis))
+        runs = edit_digest(run, call, decision.args, decision.basis)
+        decision = replace(decision, runs=runs, key=call.proposal.key)
     terms = terms_now(run, call)
     if in_two_steps(call) and not confirmed(run, call) and decision.verdict == "approve" and not decision.broke_glass:
         yield ev.VoteCast(replace(decision, confirms=True))
@@ -298,7 +300,7 @@ def meets(run: Run, call: Call, terms: Approval | None) -> bool:
     decision = let_by(call)
     if decision is None:  # it was allowed, and a check of its tool found that it did not run: nobody was ever asked
         return False
-    if terms is None or terms == call.terms:
+    if terms is None or terms == call.terms or escalated_from(terms, call.terms):
         return True
     if decision.broke_glass:
         glass = terms.behind_glass()

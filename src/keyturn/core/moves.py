@@ -130,6 +130,7 @@ def open_calls(run: Run, frame: Frame, event: ev.ReplyRecorded) -> None:
         # Its own: the conversation holds the item too, and sessions, filters and models are handed that one.
         raw = own_copy(event.output[proposal.item])
         call = Call(name, frame.id, frame.agent, raw, proposal)
+        run.key = run.key or proposal.key
         opened.append(call)
         if proposal.last:
             frame.last += 1

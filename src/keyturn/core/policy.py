@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Protocol, cast, get_args
 
 import msgspec
@@ -25,6 +26,7 @@ BY_BREAKER = ":breaker"
 STRICTNESS: dict[str, int] = {"allow": 0, "ask": 1, "deny": 2}
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DURATION = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?(ms|s|m|h|d|w)")
+_SHORT = 64
 _LONGEST = 2 * 10**14  # so that it ends before the last year there is
 _ROLE = "role:"
 
@@ -46,11 +48,16 @@ def milliseconds(duration: str | float) -> int:
 
 def _in_milliseconds(duration: object) -> float | None:
     if isinstance(duration, str):
-        match = _DURATION.fullmatch(duration.strip())
-        return None if match is None else float(match[1]) * _UNITS[match[2]]
+        return _read(duration) if len(duration) <= _SHORT else _read.__wrapped__(duration)
     if isinstance(duration, bool) or not isinstance(duration, int | float):
         return None
     return duration * 1_000
+
+
+@lru_cache(maxsize=256)
+def _read(text: str) -> float | None:
+    match = _DURATION.fullmatch(text.strip())
+    return None if match is None else float(match[1]) * _UNITS[match[2]]
 
 
 Reason = Literal["optional", "on_reject", "required"]

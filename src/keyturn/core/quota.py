@@ -79,9 +79,10 @@ def counted_for(run: Run, taker: str, call: str, of: str) -> Taken | None:
     return run.taken.get(_place(taker, call, of))
 
 
-def arguments_key(run: Run, text: str) -> str:
-    """Return a name for a call's arguments, by which it is counted once; without the run's salt it tells nothing."""
-    return blake2b(text.encode("utf-8", "surrogatepass"), key=run.salt.encode()[:64], digest_size=16).hexdigest()
+def arguments_key(run: Run, call: Call, text: str) -> str:
+    """Return a name for a call's arguments, by which it is counted once; without its key it tells nothing."""
+    key = (call.proposal.key or run.salt).encode()[:64]
+    return blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=16).hexdigest()
 
 
 def _place(run: str, call: str, of: str) -> str:
@@ -120,7 +121,7 @@ def owed_as(call: str, of: str) -> str:
 def owe(run: Run, call: Call, let: Let | None) -> None:
     """Owe back what a call took that does not run."""
     if call.quotas:
-        of = arguments_key(run, call.text if let is None else let.text)
+        of = arguments_key(run, call, call.text if let is None else let.text)
         _owe(run, Owed(call.id, of, quotas=call.quotas))
         call.quotas = ()
 
@@ -138,7 +139,7 @@ def tell_of(run: Run, call: Call, trouble: Trouble) -> None:
     """Owe it to the counts that watch a call to tell them what became of it."""
     told = tuple(watch for watch in call.watched if trouble in watch.after)
     if told:
-        _owe(run, Owed(call.id, arguments_key(run, call.text), watched=told))
+        _owe(run, Owed(call.id, arguments_key(run, call, call.text), watched=told))
 
 
 def owe_unless_let(run: Run, call: Call) -> None:

@@ -38,9 +38,10 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     Facts of the tool, as it was when the call was proposed: `gate` is what its own setting says where that needs no
     question, `terms` on which terms it asks, `recover` what an interrupted start means, `last` that it runs after its
     siblings, `risk` what it states of itself, `reads` that it changes nothing,
-    `secrets` which arguments are shown to nobody, `fixed` that nobody may
-    edit the arguments and `elsewhere` that nobody may answer in the tool's place. `edited` says that `args` is what a
-    person made of the call before its tool changed. `preview` is what people are shown where that is not the arguments.
+    `secrets` which arguments are shown to nobody, `key` keys the digests of a call with secrets (those of earlier
+    versions have none), `fixed` that nobody may edit the arguments and `elsewhere` that nobody may answer in the tool's
+    place. `edited` says that `args` is what a person made of the call before its tool changed. `preview` is what people
+    are shown where that is not the arguments.
     """
 
     kind: str
@@ -61,6 +62,7 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     elsewhere: bool = False
     preview: Preview | None = None
     reads: bool = False
+    key: str = ""
 
 
 class Watch(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -85,11 +87,12 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
     `decider` is the person, `via` what decided where that was no person: a grant (`grant` is its id), the clock, the
     tool's own probe or its `on_approval`. `at` is when it was said, by the run's time at the latest: it may have been
-    delivered later. `args` is the edited text of what will run, `runs` the digest of the call with it, and `basis` what
-    the editor looked at. `confirms` says that others decide after it, `broke_glass` that somebody decided alone whom
-    the terms let do so in an emergency, `asks_back` that a rejection is a question to the agent. `output` is a person's
-    own result, `message` the words for the model, `note` the words for the record, `proof` what the person's own key
-    made of it, `metadata` what a program tells the tool that runs.
+    delivered later. `args` is the edited text of what will run, `runs` the digest of the call with it, `key` the key of
+    that digest where the call has secrets, and `basis` what the editor looked at. `confirms` says that others decide
+    after it, `broke_glass` that somebody decided alone whom the terms let do so in an emergency, `asks_back` that a
+    rejection is a question to the agent. `output` is a person's own result, `message` the words for the model, `note`
+    the words for the record, `proof` what the person's own key made of it, `metadata` what a program tells the tool
+    that runs.
     """
 
     call: str
@@ -110,6 +113,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     broke_glass: bool = False
     asks_back: bool = False
     metadata: Any = None
+    key: str = ""
 
     @property
     def by(self) -> str | None:

@@ -34,7 +34,7 @@ def record_reply(run: Run, c: cm.RecordReply) -> Events:
         if not 0 <= proposal.item < len(c.output):
             raise ModelBehaviorError("the model's reply has no item for one of its calls")
         check_proposal(proposal, c.output[proposal.item])
-    made = _screen_the_rejected(run, frame, c.proposals) if run.grants else c.proposals
+    made = keyed(run, _screen_the_rejected(run, frame, c.proposals) if run.grants else c.proposals)
     heard = None if c.heard is None or c.heard >= len(frame.items) else max(c.heard, 0)
     about = c.usage, c.response_id, c.request_id, c.tools, c.judged, c.model, heard
     yield ev.ReplyRecorded(c.frame, c.output, made, *about)
@@ -64,6 +64,12 @@ def _screen_the_rejected(run: Run, frame: Frame, proposals: list[ev.Proposal]) -
         replace(made, gate="") if made.gate == "allow" and (frame.agent, made.tool) in never else made
         for made in proposals
     ]
+
+
+def keyed(run: Run, proposals: list[ev.Proposal]) -> list[ev.Proposal]:
+    """Give all calls with secrets the key of the first one in the run: equal calls of one run have equal shapes."""
+    key = run.key or next((made.key for made in proposals if made.key), "")
+    return [replace(made, key=key) if made.key and made.key != key else made for made in proposals]
 
 
 def check_proposal(proposal: ev.Proposal, raw: Item) -> None:

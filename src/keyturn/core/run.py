@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from . import events as ev
 from .beside_events import ReviewWhy
 from .call_ids import is_below
-from .digest import bound_words, canonical, digest
+from .digest import bound_words, canonical, keyed_digest
 from .items import Item
 from .policy import Approval
 from .preview import Preview
@@ -199,6 +199,7 @@ class Run(msgspec.Struct):
     id: str = ""  # the run's id
     copied_from: str = ""  # the run to which decisions are bound while the lines are folded that a fork copied of it
     salt: str = ""  # the key of its request ids
+    key: str = ""  # the key of the digests of its calls with secrets
     status: Status = "new"  # see `states.py`
     seq: int = 0  # how many steps it has
     now: int = 0  # the time of the last step, in milliseconds; it never goes back
@@ -307,38 +308,37 @@ def _canonical_of(text: str) -> str:
 
 def call_digest(run: Run, call: Call) -> str:
     """Return the digest that an approval of this call is bound to."""
-    text = call.text
     basis = None if call.preview is None else call.preview.basis
     named = run.copied_from or run.id
-    bound = bound_words(named, call.id, call.agent, call.proposal.tool, canonical_of(text), basis, call.asks)
+    bound = bound_words(named, call.id, call.agent, call.proposal.tool, canonical_of(call.text), basis, call.asks)
     if call.renewed:  # nor on the same asking of the same copy, when that is brought back a second time
         bound.append(canonical(call.renewed))
     if call.need is not None:
         bound.append(canonical([call.need.requests, call.need.state, call.rounds]))
-    short = call.preview is None and call.need is None and len(text) <= _SHORT
-    return _digest_of(*bound) if short else digest(*bound)
+    short = call.preview is None and call.need is None and len(call.text) <= _SHORT
+    return (_digest_of if short else keyed_digest)(call.proposal.key, *bound)
 
 
 @lru_cache(maxsize=128, typed=True)
-def _digest_of(*texts: str) -> str:
+def _digest_of(key: str, *texts: str) -> str:
     """Return the digest of a text, cached where it is short: doors, gate and start ask for it again."""
-    return digest(*texts)
+    return keyed_digest(key, *texts)
 
 
 def call_shape(call: Call) -> str:
-    """Return the digest of what a call would do, whichever call it is: of its tool, and all that a person is shown."""
+    """Return the digest of what a call would do, whichever call it is; with secrets, whichever of its run."""
     bound = ["shape", call.proposal.tool, call.state, canonical_of(call.text)]
     if call.preview is not None and call.preview.basis:
         bound.append(canonical(call.preview.basis))
     if call.need is not None:
         bound.append(canonical([call.need.requests, call.need.state]))
-    return digest(*bound)
+    return keyed_digest(call.proposal.key, *bound)
 
 
 def edit_digest(run: Run, call: Call, args: str, basis: dict[str, str] | None) -> str:
     """Return the digest that an edited call is bound to: the arguments, and what the editor was shown."""
-    named = run.copied_from or run.id
-    return digest(named, call.id, call.agent, call.proposal.tool, call.asks, canonical_of(args), basis)
+    bound = call.id, call.agent, call.proposal.tool, call.asks, canonical_of(args), basis
+    return keyed_digest(call.proposal.key, run.copied_from or run.id, *bound)
 
 
 def unknown_below(run: Run, frame_id: str) -> list[Call]:

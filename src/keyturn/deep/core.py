@@ -28,24 +28,27 @@ class Family:
     interrupts: list[Interrupts] = field(default_factory=list[Interrupts])
     agents: list[Agent[Any]] = field(default_factory=list[Agent[Any]])
     builtin: frozenset[str] = frozenset()
-    settled: bool = False
+    settled: frozenset[str] | None = None  # the names with which the rules were last compared
 
     def check(self) -> None:
         """Refuse a rule that names no tool, unless a server may still bring one of that name."""
-        everyone = self._everyone()
-        self.settled = not any(_servers_of(agent) for agent in everyone)
-        if self.settled:
-            self._check(self._own_names(everyone))
+        everyone, self.settled = self._everyone(), None
+        if not any(_servers_of(agent) for agent in everyone):
+            self._check(names := self._own_names(everyone))
+            self.settled = frozenset(names)
 
     async def settle(self, context: RunContextWrapper[Any]) -> None:
-        """Do the same once servers can be asked: before the first turn, and so before any call."""
+        """Do the same once servers can be asked: before the first turn, and again where a tool has another name."""
         everyone = self._everyone()
         names = self._own_names(everyone)
+        own = frozenset(names)
+        if self.settled == own:
+            return
         if self._missing(names):
             for agent in everyone:
                 names |= {tool.name for tool in await _listed(agent, context)}
             self._check(names)
-        self.settled = True
+        self.settled = own
 
     def _everyone(self) -> list[Agent[Any]]:
         """Return every agent that can be reached from these, through handoffs and agents as tools."""
@@ -105,8 +108,7 @@ class DeepCore(Agent[TContext], Generic[TContext]):
 
     async def get_all_tools(self, run_context: RunContextWrapper[TContext]) -> list[Any]:
         """Return the tools that are enabled now; before the first turn, rules that name none of them are refused."""
-        if not self.family.settled:
-            await self.family.settle(run_context)
+        await self.family.settle(run_context)
         return await super().get_all_tools(run_context)
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, cast
 
 import msgspec
 
 from ..core import commands as cm
 from ..core import events as ev
-from ..core.errors import KeyturnError
+from ..core.errors import KeyturnError, UserError
 from ..core.people import plain_text
-from ..core.preview import Preview
+from ..core.preview import REDACTED, Preview, redact
 from ..core.records import Word
 from ..core.request import Request
 from ..engine.facts import decisions
@@ -142,6 +142,10 @@ class Inbox(Beside):
     ) -> bytes:
         """Return what somebody signs who decides so, with the very words of the decision; it fits no other."""
         log, waiting = await self._waiting(shown_of(request, words))
+        if (
+            redact(cast("Any", edit), waiting.secrets) != edit
+        ):  # equal challenges would tell that a secret was guessed right
+            raise UserError(f"an edit is signed with {REDACTED} in the place of each secret: leave it as it is shown")
         made = None if edit is None else await self._edited(log, waiting, edit, seen)
         said = Said(
             output=output, message=message, break_glass=break_glass, asks_back=asks_back, note=words.get("note")
@@ -153,7 +157,8 @@ class Inbox(Beside):
     ) -> Sequence[RequestRow]:
         """Return the open requests of the same tool with the same arguments, this one among them, of whatever run.
 
-        Their arguments are compared as they are, secrets included. `query` says which requests are looked at.
+        Their arguments are compared as they are. A call with secrets is like calls of its own run alone: elsewhere
+        nobody can try which secret it has. `query` says which requests are looked at.
         """
         found: list[RequestRow] = []
         asked: Query | None = query

@@ -34,7 +34,7 @@ def challenge_of(
     tenant: str, request: Request, verdict: Word, edit: decisions.Edit | None = None, **said: Unpack[Said]
 ) -> bytes:
     """Return what somebody signs who decides a request so, with the very words of the decision."""
-    args, basis = (None, None) if edit is None else (edit.args, edit.basis)
+    args, basis, key = (None, None, "") if edit is None else edit
     output = said_output(said.get("output"), "an output") if verdict in ("answer", "ran") else None
     made = ev.Decision(
         request.call,
@@ -42,6 +42,7 @@ def challenge_of(
         request.digest,
         args=args,
         basis=basis,
+        key=key,
         output=output,
         note=said.get("note"),
         message=said.get("message"),

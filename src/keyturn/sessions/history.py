@@ -111,8 +111,8 @@ def superseded_output(call: Item, text: str) -> Item:
     A computer's output cannot carry words: it gets a blank screenshot, and whoever settles it says the text in
     a message. Its pending safety checks stay unacknowledged, because nobody acknowledged them.
 
-    >>> superseded_output({"type": "function_call", "call_id": "c1"}, "not executed: the user moved on")
-    {'type': 'function_call_output', 'call_id': 'c1', 'output': 'not executed: the user moved on'}
+    >>> superseded_output({"type": "function_call", "call_id": "c1"}, "not executed")
+    {'type': 'function_call_output', 'call_id': 'c1', 'output': 'not executed'}
     """
     kind = _call_kind(call)
     if kind is None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ...core.effects import pending, wakes_at
 from ...core.errors import Conflict, LogDamaged, StorageError
+from ...core.states import OVER
 from ...journal.base import Claim, Journal, Records
 from ..logger import error_words, logger
 from ..run.log_cache import kept_in
@@ -93,11 +94,13 @@ async def _due(drive: Drive, journal: Journal, claim: Claim, later: int) -> int 
 
 
 def _in_the_middle(drive: Drive) -> bool:
-    """Return whether the run is unfinished and somebody should go on with it.
+    """Return whether the run is unfinished, or owes other logs something, and a worker should go on with it.
 
     A run that failed waits for somebody's word, and so does one that its caller stopped.
     """
     run = drive.run
+    if run.status in OVER:
+        return bool(run.owed)
     begun = any(call not in run.frames for call in run.groups["started"])
     return run.status == "running" and bool(pending(run) or begun) and "after_turn" not in drive.stops
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from ...core.combined_terms import escalated_from
 from ...core.newest_terms import meets_now
 from ...core.policy import Approval
 from ...core.records import BY_GRANT
@@ -73,7 +74,7 @@ def outgrown(run: Run, call: Call, tool: Tool) -> bool:
 def terms_of(call: Call, tool: Tool | None) -> list[Approval]:
     """Return the terms that hold for a call: those on which it asked, and its tool's own, whatever the log says."""
     own = None if tool is None else tool.approval
-    if own is not None and own.on_expiry == "escalate" and call.terms == own.escalated():
+    if own is not None and escalated_from(own, call.terms):
         own = None
     return [terms for terms in dict.fromkeys((call.terms, own)) if terms is not None]
 
@@ -97,9 +98,7 @@ async def unsigned(drive: Drive, call: Call, terms: Sequence[Approval]) -> str:
 def asked_otherwise(call: Call) -> bool:
     """Return whether people were asked on a policy's terms and not on the tool's own."""
     own = call.proposal.terms
-    if own is None or call.terms == own:
-        return False
-    return own.on_expiry != "escalate" or call.terms != own.escalated()
+    return own is not None and call.terms != own and not escalated_from(own, call.terms)
 
 
 def hooked(drive: Drive, scope: FrameSettings, agent: str) -> bool:

@@ -52,7 +52,7 @@ class Quotas:
 
     def __init__(self, drive: Drive, call: Call) -> None:
         self._drive = drive
-        self._taker = Taker(drive.run.id, call.id, arguments_key(drive.run, call.text))
+        self._taker = Taker(drive.run.id, call.id, arguments_key(drive.run, call, call.text))
         self._agent = call.agent
         self._wanted: dict[Key, _Wanted] = {}
         self._watching: dict[Key, tuple[Watch, list[int]]] = {}

@@ -17,8 +17,9 @@ import msgspec
 
 from ...core import commands as cm
 from ...core import events as ev
+from ...core.combined_terms import NOT_COMBINED, combined, escalated_from
 from ...core.errors import AgentMissing, Conflict, Expired, UserError
-from ...core.gate import grant_for
+from ...core.gate import grant_for, meets
 from ...core.past import RunPast
 from ...core.people import barred
 from ...core.policy import ALLOW, STRICTNESS, Approval, CallView, StoppedByPolicy, Verdict
@@ -104,7 +105,8 @@ async def _counted(drive: Drive, looked: _Looked, runs: bool, screen: cm.Screen,
 async def _screen_again(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, looked: _Looked) -> Verdict:
     verdict = await _recheck(drive, scope, call, tool, looked)
     if verdict.action == "ask" and verdict.terms is not None:  # the log may say of other terms that people met them
-        why = await unsigned(drive, call, [verdict.terms])
+        asked = call.terms if call.terms is not None and escalated_from(verdict.terms, call.terms) else verdict.terms
+        why = await unsigned(drive, call, [asked])
         if why:
             await ask_anew(drive, scope, call, tool, why)
             return verdict
@@ -119,7 +121,18 @@ async def _recheck(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, l
         return await _own(scope, call, tool) if asked_otherwise(call) else ALLOW  # its own terms: `outgrown`
     if verdict.action == "ask" and _untold(verdict):  # fail closed: an approval counts only once the policy has spoken
         raise UserError(f"{verdict.reason} when it was asked about a decision; nothing ran: mend it and resume")
+    if verdict.action == "ask" and verdict.terms is None and asked_otherwise(call):  # it asks as the tool says
+        return msgspec.structs.replace(verdict, terms=(await _own(scope, call, tool)).terms)
     return verdict
+
+
+async def stands(drive: Drive, call: Call, tool: Tool) -> bool:
+    """Return whether the newest policy takes a result that a person gave in a tool's place, on the terms it states."""
+    scope = drive.scope(call.frame)
+    if not scope.policies:
+        return True
+    verdict = await _recheck(drive, scope, call, tool, _Looked(Quotas(drive, call)))
+    return verdict.action == "allow" or (verdict.action == "ask" and meets(drive.run, call, verdict.terms))
 
 
 async def _screen(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, looked: _Looked) -> Verdict:
@@ -157,7 +170,7 @@ async def _verdict(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, l
         return own
     stated = await _policy(drive, scope, call, looked)
     if stated is not None and tool.approval is not None and tool.approval.needs_proof:
-        return _both(tool.approval, stated)
+        return beside_own(tool.approval, stated)
     if stated is not None and stated.action == "allow" and call.voided:
         return msgspec.structs.replace(stated, terms=tool.approval)  # it asks all the same, and the tool says whom
     if stated is None or (stated.action == "ask" and stated.terms is None and own.action == "ask"):
@@ -165,7 +178,7 @@ async def _verdict(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, l
     return stated
 
 
-def _both(own: Approval, stated: Verdict) -> Verdict:
+def beside_own(own: Approval, stated: Verdict) -> Verdict:
     """Return a policy's verdict on a tool that takes signed decisions: nothing that its tool asks for is taken away."""
     terms = stated.terms
     if stated.action == "deny":
@@ -173,15 +186,13 @@ def _both(own: Approval, stated: Verdict) -> Verdict:
     if stated.action == "allow" or terms is None:
         return msgspec.structs.replace(stated, action="ask", terms=own)
     named = own if terms.role is None and not terms.users else terms
-    people = {"role": named.role, "users": named.users, "not_requester": own.not_requester or terms.not_requester}
-    looks = max((own, terms), key=lambda each: each.min_look_ms or 0).min_look
-    counts = {"quorum": max(own.quorum, terms.quorum), "deny_quorum": max(own.deny_quorum, terms.deny_quorum)}
-    steps = {"confirm": own.confirm or terms.confirm, "break_glass": own.break_glass, "min_look": looks}
-    try:
-        both = msgspec.structs.replace(terms, signed=True, **people, **counts, **steps)
+    people = {"role": named.role, "users": named.users}
+    glass = {"break_glass": own.break_glass}
+    try:  # whether those people are whom the tool names is verified before the start
+        both = combined(msgspec.structs.replace(own, **people), msgspec.structs.replace(terms, **people, **glass))
     except UserError:  # so many people are not named
-        both = own
-    return msgspec.structs.replace(stated, terms=both)
+        both = None
+    return msgspec.structs.replace(stated, terms=both or own)
 
 
 async def _own(scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
@@ -217,15 +228,19 @@ async def _policy(drive: Drive, scope: FrameSettings, call: Call, looked: _Looke
 
 
 def _stricter(outer: Verdict, inner: Verdict) -> Verdict:
-    """Return the stricter of two verdicts; of two alike the outer one, on the terms of either."""
+    """Return the stricter of two verdicts; of two alike the outer one, on the terms of both."""
     if STRICTNESS[inner.action] < STRICTNESS[outer.action]:
         return outer
     by = f"{outer.by}, {inner.by}"
     if STRICTNESS[inner.action] > STRICTNESS[outer.action]:
         return msgspec.structs.replace(inner, by=by)
     review = max(outer.review, inner.review)
-    terms = inner.terms if outer.terms is None else outer.terms
     said = inner if _untold(inner) else outer  # where one of them could not say, nobody has said
+    terms = inner.terms or outer.terms
+    if outer.terms is not None and inner.terms is not None:
+        terms = combined(outer.terms, inner.terms)
+        if terms is None:
+            return Verdict("deny", NOT_COMBINED, by=by)
     return msgspec.structs.replace(said, terms=terms, by=by, stop=outer.stop or inner.stop, review=review)
 
 

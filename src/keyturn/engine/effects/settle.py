@@ -13,6 +13,7 @@ from ..facts.values import jsonable
 from .around_tool import judged
 from .before_start import outgrown, terms_of, unsigned
 from .result_words import Result, item_of, worded
+from .screening import stands
 
 _NOT_APPROVED = "Tool execution was not approved."
 _ASKED_BACK = (
@@ -53,8 +54,11 @@ async def _unheard(drive: Drive, call: Call, tool: Tool | None) -> str:
     decision = call.decision
     if call.state not in _SAID or decision is None or decision.via != "person":
         return ""
-    if call.state == "answered" and not call.begun and tool is not None and outgrown(drive.run, call, tool):
-        return "A result was given in the tool's place on other terms than its tool takes now; it does not count."
+    if call.state == "answered" and not call.begun and tool is not None:
+        if outgrown(drive.run, call, tool):
+            return "A result was given in the tool's place on other terms than its tool takes now; it does not count."
+        if not await stands(drive, call, tool):
+            return "A result was given in the tool's place that the policy does not take now; it does not count."
     why = await unsigned(drive, call, terms_of(call, tool))
     return why and "A result was given in the tool's place that is not signed as it must be; it does not count."
 

@@ -48,10 +48,14 @@ class Words(TypedDict, total=False):
 
 
 class Edit(NamedTuple):
-    """Holds edited arguments: the text that will run, as its tool validated it, and what the editor was shown."""
+    """Holds edited arguments: the text that will run, as its tool validated it, and what the editor was shown.
+
+    `key` is the key of the call's digests, where it has secrets.
+    """
 
     args: str
     basis: dict[str, str] | None = None
+    key: str = ""
 
 
 def approve(
@@ -74,7 +78,7 @@ def approve(
     if edit is None:
         made = _decision(request, "approve", now, words, broke_glass=broke_glass)
     else:
-        made = _decision(request, "edit", now, words, args=edit.args, basis=edit.basis)
+        made = _decision(request, "edit", now, words, args=edit.args, basis=edit.basis, key=edit.key)
     return MadeDecision(made, None if grant is None else _standing(request, grant, made, now, reach))
 
 

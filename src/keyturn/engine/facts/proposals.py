@@ -19,7 +19,7 @@ from ...core.records import Gate, Recover
 from ...core.strict import parse
 from ...tools.base import InvalidArguments, Tool, not_blank, plain_preview, tool_digest
 from ..run.frame_settings import FrameSettings, Toolset
-from ..run.open_run import OpenRun
+from ..run.open_run import OpenRun, new_id
 from .live_preview import recorded
 
 
@@ -93,6 +93,7 @@ def facts_of(tool: Tool) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     if tool.secrets:
         facts["secrets"] = tool.secrets
+        facts["key"] = new_id()
     if tool.read_only:
         facts["reads"] = True
     if not tool.editable:

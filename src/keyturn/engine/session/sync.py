@@ -6,6 +6,7 @@ in order, at a pause and at the end; a write whose outcome is unknown is found a
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from ...agents.guardrail import OutputGuardrailBlockedMessageArgs
@@ -13,18 +14,20 @@ from ...core import commands as cm
 from ...core.errors import Conflict, UserError
 from ...core.events import ROOT
 from ...core.items import Item, own_copy, plain_item
-from ...core.run import Frame
+from ...core.run import Frame, Run
 from ...sessions.base import SessionSettings, called
-from ...sessions.history import drop_leading_orphans, history_address, orphan_calls, superseded_output
+from ...sessions.history import drop_leading_orphans, history_address, orphan_calls, orphan_outputs, superseded_output
 from ...user_code import answer_of, run_callback
 from ..driving.drive import Drive
 from ..logger import error_words, logger
+from ..run.about import session_name
 from ..run.frame_settings import FrameSettings
 from ..run.open_run import OpenRun
 from .matching import overlaps
 from .segments import places
 
-MOVED_ON = "not executed: the user moved on"
+MOVED_ON = "no result: the user moved on. If the call still waited for approval, it is not executed."
+_WENT_ON = "the session went on without this run: its pause was superseded by a newer message"
 # A limit that no conversation reaches, and that a database takes as a number of rows.
 _EVERYTHING = 2**31 - 1
 WITHHELD = "Output withheld by an output guardrail."
@@ -88,7 +91,10 @@ async def _stored(scope: FrameSettings) -> list[Item]:
 
 
 async def _supersede(scope: FrameSettings, history: list[Item], *, in_turn: bool = False) -> list[Item]:
-    """Settle calls that a paused run left open in the session: the user moved on."""
+    """Settle calls that a paused run left open in the session: the user moved on.
+
+    What became of them is not in the session: one may be in doubt, or approved and running right now.
+    """
     orphans = orphan_calls(history)
     if not orphans:
         return []
@@ -102,9 +108,26 @@ async def _supersede(scope: FrameSettings, history: list[Item], *, in_turn: bool
     return settled
 
 
-async def superseded(scope: FrameSettings, frame: Frame) -> bool:
-    """Return whether a session went on without a frame that began on it, which can never be resumed then."""
-    return not list(overlaps(await _stored(scope), frame.tape, frame.written))
+async def superseded(scope: FrameSettings, run: Run) -> bool:
+    """Return whether a session went on without a run that began on it, which can never be resumed then."""
+    stored, frame = await _stored(scope), run.frames[ROOT]
+    ways = list(overlaps(stored, frame.tape, frame.written))
+    return not ways or (_in_turn(scope, run) and _overtaken(stored, frame, ways, _limit(scope)))
+
+
+def _in_turn(scope: FrameSettings, run: Run) -> bool:
+    """Return whether a run had its session to itself from its begin on."""
+    return scope.config.paused_session == "queue" and bool(session_name(run.about))
+
+
+def _overtaken(stored: list[Item], frame: Frame, ways: list[tuple[int, int]], limit: int | None) -> bool:
+    """Return whether a session of which a run held the end, and wrote nothing to it, holds more by now."""
+    address = frame.prefix or ""
+    if any(taken for _count, taken in ways):
+        return False
+    if not _length(address):  # a limit may have hidden what was there
+        return limit is None and bool(drop_leading_orphans(stored))
+    return _prefix(stored, address) is None and _earlier(stored, address) is not None
 
 
 async def reopen(drive: Drive, frame: Frame, scope: FrameSettings) -> list[cm.RunCommand]:
@@ -120,7 +143,10 @@ async def reopen(drive: Drive, frame: Frame, scope: FrameSettings) -> list[cm.Ru
             return []
         raise UserError("this run has a session; pass the same session= to resume it")
     stored = await _stored(scope)
-    held, prefix = _found(stored, frame, known)
+    ways = _ways(stored, frame)
+    if frame.id == ROOT and _in_turn(scope, drive.run) and _overtaken(stored, frame, ways, _limit(scope)):
+        raise Superseded(_WENT_ON)
+    held, prefix = _found(stored, frame, ways, known)
     live.prefixes[frame.id] = prefix
     if held != frame.written:  # a write that seemed to fail had not
         await drive.commit(cm.WroteSession(frame.id, held))
@@ -134,23 +160,33 @@ async def _taken(drive: Drive, scope: FrameSettings) -> list[cm.RunCommand]:
     return [cm.WroteSession(ROOT, 0, history_address([]))]
 
 
-def _found(stored: list[Item], frame: Frame, known: list[Item] | None) -> tuple[int, list[Item]]:
-    """How much of the tape the session holds at its end, and the history before it."""
+def _ways(stored: list[Item], frame: Frame) -> list[tuple[int, int]]:
     ways = list(overlaps(stored, frame.tape, frame.written))
     if not ways:
-        raise Superseded("the session went on without this run: its pause was superseded by a newer message")
+        raise Superseded(_WENT_ON)
+    return ways
+
+
+def _found(
+    stored: list[Item], frame: Frame, ways: list[tuple[int, int]], known: list[Item] | None
+) -> tuple[int, list[Item]]:
+    """Return how much of the tape the session holds at its end, and the history that the run began with.
+
+    The parts of runs that were at work at the same time may stand between them.
+    """
     if known is not None and all(count == frame.written for count, _taken in ways):
         return frame.written, known
-    for count, taken in ways:
-        prefix = _prefix(stored[: len(stored) - taken], frame.prefix or "")
-        if prefix is not None:
-            return count, prefix
+    for find in (_prefix, _earlier):
+        for count, taken in ways:
+            prefix = find(stored[: len(stored) - taken], frame.prefix or "")
+            if prefix is not None:
+                return count, prefix
     raise UserError("the session no longer holds the history this run began with; restore it to resume the run")
 
 
 def _prefix(stored: list[Item], address: str) -> list[Item] | None:
     """Return the history of that address at the end of what is stored, None where it is not there."""
-    length = int(address.partition(":")[0])
+    length = _length(address)
     for start in range(len(stored) - length, -1, -1):
         window = drop_leading_orphans(stored[start:])
         if len(window) > length:
@@ -160,6 +196,16 @@ def _prefix(stored: list[Item], address: str) -> list[Item] | None:
     return None
 
 
+def _earlier(stored: list[Item], address: str) -> list[Item] | None:
+    """Return the history of that address from further up, None where it is not there."""
+    ends = range(len(stored) - 1, _length(address) - 1, -1)
+    return next((found for end in ends if (found := _prefix(stored[:end], address)) is not None), None)
+
+
+def _length(address: str) -> int:
+    return int(address.partition(":")[0])
+
+
 async def save_session(drive: Drive, frame_id: str, *, stopped: bool = False) -> None:
     """Write what a frame added since the last time, once; no unjudged answer of a stopped run."""
     frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
@@ -167,13 +213,34 @@ async def save_session(drive: Drive, frame_id: str, *, stopped: bool = False) ->
         return
     start, tape = frame.written, _tellable(drive, frame, scope, stopped)
     if frame_id in drive.uncertain:
-        start = _found(await _stored(scope), frame, None)[0]
-    fresh = tape[start:]
+        stored = await _stored(scope)
+        start = _found(stored, frame, _ways(stored, frame), None)[0]
+    fresh = await _in_time(frame, scope, tape[start:])
     drive.uncertain.add(frame_id)
     if fresh:
         await _write(scope, fresh)
     await drive.commit(cm.WroteSession(frame_id, start + len(fresh)))
     drive.uncertain.discard(frame_id)
+
+
+async def _in_time(frame: Frame, scope: FrameSettings, fresh: list[Item]) -> list[Item]:
+    """Return what a run adds to its session; results of calls that were settled there meanwhile are told in words.
+
+    A conversation with two results of one call is refused by providers, and the first one says that there is none.
+    """
+    late = orphan_outputs(fresh)
+    if not late or list(overlaps(await _stored(scope), frame.tape, frame.written)):
+        return fresh
+    return [_told_late(item) if any(item is one for one in late) else item for item in fresh]
+
+
+def _told_late(item: Item) -> Item:
+    output = item.get("output", item)
+    text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+    return {
+        "role": "assistant",
+        "content": f"The result of call {item.get('call_id')} came after the user moved on: {text}",
+    }
 
 
 def _tellable(drive: Drive, frame: Frame, scope: FrameSettings, stopped: bool) -> list[Item]:

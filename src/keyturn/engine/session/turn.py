@@ -67,4 +67,4 @@ async def _superseded(drive: Drive, journal: Journal, run: str) -> bool:
         return False
     root = other.frames.get(ROOT)
     began = root is not None and root.prefix is not None and other.status == "running"
-    return began and root is not None and await superseded(drive.scope(ROOT), root)
+    return began and await superseded(drive.scope(ROOT), other)

@@ -140,7 +140,7 @@ def edited(
         true = call.params if call is not None else item.params
         text = as_typed(item.tool, unredacted(edit, item.params, true)).text
         parse(text)
-        return Edit(text, basis)
+        return Edit(text, basis, "" if call is None else call.proposal.key)
     except (InvalidArguments, BadJson) as error:
         raise UserError(f"the edited arguments do not fit {item.tool_name!r}, nothing was decided: {error}") from None
 

@@ -119,7 +119,8 @@ class Backend(abc.ABC):
     def edited(self, path: str, old: str, new: str, every: bool = False) -> Change:
         """Return the change that puts `new` in place of `old`, exactly once or everywhere."""
         before = self.read(path)
-        return Change(before.path, before, replaced(before.text, old, new, every)[0].encode())
+        text, _ = replaced(before.text, old, new, every, most=self.max_file_bytes)
+        return Change(before.path, before, text.encode())
 
     def check(self, change: Change) -> None:
         """Refuse a change that is never made, whatever the files hold."""

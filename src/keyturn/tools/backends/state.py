@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NotRequired, TypedDict, cast
 
@@ -59,7 +59,8 @@ class StateBackend(Backend):
         for path, given in (files or {}).items():
             self.files[_key(self.parts(path))] = self._file(path, given)
         for path in self.files:
-            self.fits(path)
+            if any(above in self.files for above in _above(path)):
+                self.fits(path)  # which raises; it reads all files, and is not asked of each
 
     def __repr__(self) -> str:
         return f"StateBackend({len(self.files)} files)"
@@ -131,6 +132,14 @@ def _key(parts: Parts) -> str:
     if not parts:
         raise PathRefused("The path is refused: it names the root.")
     return "/" + "/".join(parts)
+
+
+def _above(path: str) -> Iterator[str]:
+    """Return the paths of the directories that a file is in."""
+    end = path.find("/", 1)
+    while end > 0:
+        yield path[:end]
+        end = path.find("/", end + 1)
 
 
 def _file(data: bytes, created: str, modified: str) -> FileData:

@@ -5,13 +5,14 @@ Pure: nothing here knows files or tools.
 
 from __future__ import annotations
 
-from .problems import EditRefused
+from .problems import EditRefused, FileTooLarge
 
 
-def replaced(text: str, old: str, new: str, every: bool = False) -> tuple[str, int]:
+def replaced(text: str, old: str, new: str, every: bool = False, *, most: int | None = None) -> tuple[str, int]:
     """Return the text with `old` replaced, and how often; raise `EditRefused` where it is ambiguous.
 
-    Where the text has CRLF newlines, LF in `old` and `new` stands for them.
+    Where the text has CRLF newlines, LF in `old` and `new` stands for them. A result of more than `most` bytes is
+    refused before it is made.
 
     >>> replaced("a = 1\\nb = 2\\n", "b = 2", "b = 3")
     ('a = 1\\nb = 3\\n', 1)
@@ -35,7 +36,16 @@ def replaced(text: str, old: str, new: str, every: bool = False) -> tuple[str, i
             f"The text to replace is in several places: lines {_lines(text, old)}. Give more of the lines around "
             "the one that is meant, or set replace_all."
         )
-    return text.replace(old, new), text.count(old)
+    count = text.count(old)
+    _check_size(text, count * (len(new.encode()) - len(old.encode())), most)
+    return text.replace(old, new), count
+
+
+def _check_size(text: str, growth: int, most: int | None) -> None:
+    """Refuse an edit whose result would be too large: repeated often enough, a short text fills the memory."""
+    size = len(text.encode()) + growth
+    if most is not None and size > most:
+        raise FileTooLarge(f"The file would have {size} bytes; {most} are allowed.")
 
 
 def edit_fault(old: str, new: str) -> str | None:

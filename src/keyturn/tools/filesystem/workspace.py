@@ -135,7 +135,8 @@ class Workspace:
     def edited(self, path: str, old: str, new: str, every: bool = False) -> Change:
         """Return the change that puts `new` in place of `old`, exactly once or everywhere."""
         before = self.read(path)
-        return Change(before.path, before, replaced(before.text, old, new, every)[0].encode())
+        text, _ = replaced(before.text, old, new, every, most=self.max_file_bytes)
+        return Change(before.path, before, text.encode())
 
     def lines(self, path: str, offset: int = 0, limit: int = LINES) -> str:
         """Return a part of a text file as numbered lines."""

@@ -1,0 +1,96 @@
+"""Compare and combine terms: those of two policies that both ask, and those of a request that escalated.
+
+What is combined requires whatever either of the two requires. Two sets of people cannot be stated as one, so such
+terms have no combination, and the call must not be asked on half of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+from typing import Any
+
+from .errors import UserError
+from .policy import Approval, Reason, milliseconds
+
+#: Why a call is denied about which two policies ask different people.
+NOT_COMBINED = "the policies ask different people about this call, and one decision cannot meet both sets of terms"
+
+_REASONS: tuple[Reason, ...] = ("optional", "on_reject", "required")
+
+
+def escalated_from(stated: Approval, asked: Approval | None) -> bool:
+    """Return whether the terms on which a call asks are the stated ones after they escalated.
+
+    >>> terms = Approval(expires="1h", on_expiry="escalate", escalate_to=["ann"])
+    >>> escalated_from(terms, terms.escalated()), escalated_from(terms, terms)
+    (True, False)
+    """
+    return stated.on_expiry == "escalate" and asked == stated.escalated()
+
+
+def combined(outer: Approval, inner: Approval) -> Approval | None:
+    """Return terms that meet both, or None where no such terms can be stated.
+
+    The request expires as the shorter of the two says. It escalates only where the other one would let the same people
+    decide.
+
+    >>> combined(Approval(expires="4h"), Approval(role="ops", quorum=2))
+    Approval(role='ops', users=(), quorum=2, deny_quorum=1, not_requester=False, reason='optional', expires='4h', \
+on_expiry='reject', max_asks=3, warn_before=None, escalate_to=(), execute_by=None, step_up=False, signed=False, \
+confirm=False, break_glass=None, min_look=None)
+    >>> combined(Approval(role="ops"), Approval(role="finance")) is None
+    True
+    """
+    both = (outer, inner)
+    people = _people(outer, inner)
+    if people is None:
+        return None
+    sooner, later = sorted(both, key=lambda terms: inf if terms.expires_ms is None else terms.expires_ms)
+    try:
+        return Approval(
+            **people,
+            **_expiry(sooner, later),
+            quorum=max(terms.quorum for terms in both),
+            deny_quorum=max(terms.deny_quorum for terms in both),
+            not_requester=outer.not_requester or inner.not_requester,
+            reason=_REASONS[max(_REASONS.index(terms.reason) for terms in both)],
+            execute_by=_shortest(terms.execute_by for terms in both),
+            step_up=outer.step_up or inner.step_up,
+            signed=outer.signed or inner.signed,
+            confirm=outer.confirm or inner.confirm,
+            break_glass=_glass(outer, inner),
+            min_look=max((terms.min_look for terms in both if terms.min_look), key=milliseconds, default=None),
+        )
+    except UserError:  # a quorum that these people cannot reach, say
+        return None
+
+
+def _people(outer: Approval, inner: Approval) -> dict[str, Any] | None:
+    """Return whom both name; a list of users is narrowed to those on the other list."""
+    named = [terms for terms in (outer, inner) if terms.role is not None or terms.users]
+    if not named:
+        return {}
+    first = named[0]
+    last = named[-1]
+    if (first.role, set(first.users)) == (last.role, set(last.users)):
+        return {"role": first.role, "users": first.users}
+    common = tuple(user for user in first.users if user in last.users)
+    return {"users": common} if common and first.role is last.role is None else None
+
+
+def _expiry(sooner: Approval, later: Approval) -> dict[str, Any]:
+    taken = {"expires": sooner.expires, "warn_before": sooner.warn_before, "max_asks": sooner.max_asks}
+    if sooner.on_expiry != "escalate" or not later.limits_deciders or sooner.escalate_to == later.escalate_to:
+        return {**taken, "on_expiry": sooner.on_expiry, "escalate_to": sooner.escalate_to}
+    return taken
+
+
+def _glass(outer: Approval, inner: Approval) -> str | None:
+    """Return which role may approve alone: one that every set of terms with deciders of its own says."""
+    roles = {terms.break_glass for terms in (outer, inner) if terms.four_eyes or terms.confirm}
+    return roles.pop() if len(roles) == 1 else None
+
+
+def _shortest(durations: Iterable[str | float | None]) -> str | float | None:
+    return min((each for each in durations if each is not None), key=milliseconds, default=None)
