@@ -26,6 +26,7 @@ from keyturn.server.places import StreamPlaces
 from keyturn.server.turns import TooManyAtOnce, Turns
 from keyturn.server.visible_pages import PAGE_SIZE, visible_page
 from tests.server.programs import program
+from tests.waiting import turns_of_the_loop, until
 
 
 class Sized(NamedTuple):
@@ -88,7 +89,7 @@ async def test_few_requests_of_one_person_are_served_at_the_same_time_and_others
     turns = Turns(at_once=2, waiting=3)
     held = [await turns.take("eve") for _ in range(2)]
     waiting = [asyncio.ensure_future(turns.take("eve")) for _ in range(3)]
-    await asyncio.sleep(0)
+    await turns_of_the_loop(3)
     with pytest.raises(TooManyAtOnce):
         await turns.take("eve")
     assert not (await turns.take("ada")).waited
@@ -207,8 +208,7 @@ async def test_a_known_browser_waits_for_no_stranger() -> None:
     passwords = Passwords(Slow())
     await passwords.fits("hash", "first", known=True)
     strangers = [asyncio.ensure_future(passwords.fits("hash", "stranger")) for _ in range(20)]
-    while "stranger" not in at_work:
-        await asyncio.sleep(0)
+    await until(lambda: "stranger" in at_work)
     assert await passwords.fits("hash", "known", known=True)
     assert at_work.count("stranger") == 1
     release.set()
