@@ -14,6 +14,9 @@ UV    := $(shell command -v uv 2>/dev/null)
 
 , := ,
 
+# Without bytecode each of the processes that the tests start compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 # What the set-up rules share; $(1) is the environment. An environment whose Python is gone or lacks pip is made anew.
 NEW_ENOUGH = $(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))"
 MAKE_VENV  = $(1)/bin/python $(if $(UV),-c "",-m pip --version) 2>/dev/null || { rm -rf $(1)/bin $(1)/lib* && $(PYTHON) -m venv $(1); }
@@ -28,7 +31,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports compiled shape format kinds previews pictures probes site package bench bench-peers sweep mutants pace pile recovery first-decision simulate explore crash race rot forge signatures deep-peers leaks audit-trial published lock clean distclean
+.PHONY: help setup demo test check lint types imports shape format kinds previews pictures probes site package bench bench-peers sweep mutants pace pile recovery first-decision trials costs simulate explore crash race rot forge signatures deep-peers leaks audit-trial published lock clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,7 +49,8 @@ $(VENV)/.ready: $(VENV)/.runtime
 
 # What the tests use of the machine, as program:package-of-Debian. Where Debian's packages can be had, what is missing is
 # installed; where they cannot, the tests that need it are skipped and say so.
-SYSTEM  = initdb:postgresql bwrap:bubblewrap ssh-keygen:openssh-client openssl:openssl chromium:chromium
+SYSTEM  = initdb:postgresql bwrap:bubblewrap ssh-keygen:openssh-client openssl:openssl \
+          chromium-headless-shell:chromium-headless-shell chromium:chromium
 APT_GET = DEBIAN_FRONTEND=noninteractive timeout 600 apt-get -q
 define install_system
 lacking=; \
@@ -79,11 +83,11 @@ setup: $(VENV)/.ready ## Make .venv with the package (editable) and all tools
 demo: $(VENV)/.runtime ## Serve an office whose agents wait for you: a server, a worker, two people; ARGS=--terminal
 	@$(BIN)/keyturn demo $(ARGS)
 
-# The checks run beside one another; those of `shape` are among the tests. A worker takes one half of the tests after the
-# other (worksteal), so that what a file starts for its tests is started in one worker only.
-test: $(VENV)/.ready $(VENV)/.system ## Run the checks, then every test
-	@$(MAKE) --no-print-directory -j $(JOBS) types lint imports compiled
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q --durations=10 $(ARGS) || { \
+# The checks run beside one another; those of `shape` are among the tests. All tests are collected in one process, which
+# forks the workers (tests/forking.py). What takes long is marked `trial` and runs in `make trials` only.
+test: $(VENV)/.ready $(VENV)/.system ## Run the checks, then the tests
+	@$(MAKE) --no-print-directory -j $(JOBS) types lint imports
+	@$(BIN)/python -m pytest --forks $(WORKERS) -q --durations=10 $(ARGS) || { \
 	  echo "Some failed. Tests that drive a real terminal feel a busy machine: those once more, alone:" >&2; \
 	  $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none $(ARGS); }
 
@@ -98,10 +102,6 @@ types: $(VENV)/.ready
 
 imports: $(VENV)/.ready
 	@$(BIN)/lint-imports --no-logo
-
-# Compiles every test once, in place of once in each process that runs some of them.
-compiled: $(VENV)/.ready
-	@$(BIN)/python -m pytest --collect-only -q >/dev/null || true
 
 shape: $(VENV)/.ready
 	@$(BIN)/python -m pytest -q tests/test_shape.py tests/test_architecture.py tests/test_exports.py
@@ -127,7 +127,7 @@ site: $(VENV)/.ready ## Build the website of the manual and the reference: build
 
 package: $(VENV)/.ready ## Build dist/, and try what was built in an environment of its own
 	@rm -rf dist && $(BIN)/python -m hatchling build -d dist
-	@$(BIN)/python -m pytest -q tests/packaging $(ARGS)
+	@$(BIN)/python -m pytest -q -m "" tests/packaging $(ARGS)
 
 bench: $(VENV)/.runtime ## Measure Keyturn beside a hand-written floor, and beside the peers if installed
 	@DEEP_PYTHON="$(DEEP_PYTHON)" $(BIN)/python -m benchmarks $(ARGS)
@@ -139,9 +139,16 @@ deep-peers: $(DEEP)/.ready ## Install the deep agents that `make bench` and `mak
 COUNT   ?= 1000
 SEED    ?= random
 TIMEOUT ?= 1800
-sweep: $(VENV)/.ready ## The crash sweeps at length: make sweep COUNT=20000 SEED=7 TIMEOUT=3600 JOBS=2
-	@KEYTURN_SWEEP=$(COUNT) $(BIN)/python -m pytest -m sweep -n $(JOBS) -q --timeout=$(TIMEOUT) \
+sweep: $(VENV)/.ready ## The tests marked trial or sweep, at length: make sweep COUNT=20000 SEED=7 TIMEOUT=3600 JOBS=2
+	@KEYTURN_SWEEP=$(COUNT) $(BIN)/python -m pytest -m "trial or sweep" --forks $(JOBS) -q --timeout=$(TIMEOUT) \
 	  --hypothesis-profile=sweep --hypothesis-seed=$(SEED) --durations=10 $(ARGS)
+
+trials: $(VENV)/.ready $(VENV)/.system ## Every trial at length, before a release; writes docs/reliability.md: make trials KILLS=10000 N=10000 SEEDS=100000
+	@$(BIN)/python -m trials --kills $(KILLS) --n $(N) --seeds $(SEEDS) --states $(STATES) --count $(COUNT) --jobs $(JOBS) \
+	  $(if $(filter-out random,$(SEED)),--seed $(SEED)) $(ARGS)
+
+costs: $(VENV)/.ready ## What the tests cost in processor time, by room, file and test
+	@$(BIN)/python -m tests.costs $(ARGS)
 
 pace: $(VENV)/.ready ## How fast the durable parts are here: cycles a second, and a decision's way to its tool
 	@$(BIN)/python -m trials.pace $(ARGS)

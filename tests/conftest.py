@@ -19,13 +19,13 @@ from keyturn.engine.run.log_cache import forget
 from keyturn.engine.run.used_states import THIS_PROCESS
 from keyturn.journal import open_journal
 from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
+from tests.effort import SWEEP, some
+from tests.forking import pytest_addoption, pytest_runtestloop  # noqa: F401 - hooks of this conftest
 from tests.needs import counted, missing
 from tests.playing import KEY, Carry, Effects, Run, World, in_hand, plain, streamed, through_text
 
-SWEEP = int(os.environ.get("KEYTURN_SWEEP", "25"))
-
-settings.register_profile("dev", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
+settings.register_profile("dev", deadline=None, max_examples=some(100))
+settings.register_profile("ci", deadline=None, max_examples=some(100), derandomize=True, database=None, print_blob=True)
 settings.register_profile(
     "sweep", deadline=None, max_examples=SWEEP, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -113,6 +113,17 @@ def carry(request: pytest.FixtureRequest) -> Carry:
 def is_saved(request: pytest.FixtureRequest) -> bool:
     """Whether a state is written down and read again where a pause lies, for tests that need to know it."""
     return request.param
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw nothing for a terminal that is not there: half of what a screen costs. What a test reads is still drawn."""
+    from textual._compositor import Compositor
+
+    def nothing(compositor: Compositor, *_how: object, **_more: object) -> None:
+        compositor._dirty_regions.clear()
+
+    monkeypatch.setattr(Compositor, "render_update", nothing)
 
 
 @pytest.fixture

@@ -19,7 +19,8 @@ PACKAGES = {
     "bash": "bash",
     "ssh-keygen": "openssh-client",
     "openssl": "openssl",
-    "chromium": "chromium",
+    "chromium": "chromium-headless-shell",
+    "notifications": "chromium",
 }
 
 

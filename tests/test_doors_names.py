@@ -20,6 +20,9 @@ from keyturn import _absent
 from tests.sources import nodes, parsed
 from tests.table import each
 
+# Each file is parsed once, by whichever of them comes first.
+pytestmark = [pytest.mark.together("the source"), pytest.mark.timeout(180)]
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "keyturn"
 THEIRS: dict[str, list[str]] = json.loads((ROOT / "tests" / "openai_agents_names.json").read_text("utf-8"))["modules"]

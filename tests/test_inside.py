@@ -12,7 +12,12 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from tests.sources import parsed
+
+# Each file is parsed once, by whichever of them comes first.
+pytestmark = [pytest.mark.together("the source"), pytest.mark.timeout(180)]
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "inside.md"

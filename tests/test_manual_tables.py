@@ -10,8 +10,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import keyturn
 from tests.sources import nodes
+
+# Each file is parsed once, by whichever of them comes first.
+pytestmark = [pytest.mark.together("the source"), pytest.mark.timeout(180)]
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -20,6 +20,9 @@ import pytest
 
 from tests.sources import nodes, parsed
 
+# Each file is parsed once, by whichever of them comes first.
+pytestmark = [pytest.mark.together("the source"), pytest.mark.timeout(180)]
+
 ROOT = Path(__file__).resolve().parents[1]
 
 FILE_LINES, FILE_LINES_AT_MOST = 400, 600

@@ -22,7 +22,7 @@ from .contests_apart import at_the_gate, judged, told
 from .forks import Child
 from .lifecycle import ASK, PERSON, POLICY, STORIES, call
 from .lives import Life, Place
-from .talked import answers, in_session, listened, talked, unheard
+from .talked import answers, in_session, listened, speaker, talked, unheard
 from .world import World
 
 MOST = 4
@@ -54,7 +54,7 @@ def _life(place: Place) -> Life:
 async def _begun(place: Place) -> str:
     """A conversation that was left as soon as a call of it waited."""
     life = _life(place)
-    runner = RealtimeRunner(STORY.agent(life.world), journal=life.store, policy=POLICY)  # type: ignore[arg-type]
+    runner = RealtimeRunner(STORY.agent(life.world), model=speaker(), journal=life.store, policy=POLICY)  # type: ignore[arg-type]
     async with RealtimeServer(answers(STORY.rounds)) as server:
         session = await runner.run(model_config={"api_key": "k", "url": server.url})
         async with session:
@@ -67,7 +67,7 @@ async def _begun(place: Place) -> str:
 
 async def _attend(place: Place, run: str, dice: random.Random, leaves: float, doors: tuple[int, int]) -> str:
     life = _life(place)
-    runner = RealtimeRunner(STORY.agent(life.world), journal=life.store, policy=POLICY)  # type: ignore[arg-type]
+    runner = RealtimeRunner(STORY.agent(life.world), model=speaker(), journal=life.store, policy=POLICY)  # type: ignore[arg-type]
     ready, gate = doors
 
     async def decide(session: RealtimeSession, item: Any) -> bool:
@@ -136,7 +136,7 @@ async def hang_ups(arena: Arena, dice: random.Random) -> Met:
 
 
 async def _session(arena: Arena, number: int, server: RealtimeServer, run: str | None = None) -> RealtimeSession:
-    runner = RealtimeRunner(arena.talker, journal=arena.journals[number])
+    runner = RealtimeRunner(arena.talker, model=speaker(), journal=arena.journals[number])
     return await runner.run(model_config={"api_key": "k", "url": server.url}, resume=run)
 
 

@@ -16,7 +16,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -87,16 +87,17 @@ def trials(name: str, places: list[tuple[str, str, int]], seed: int, share: tupl
         turn += 1
 
 
-def known() -> dict[str, Any]:
-    """What every story comes to when nothing goes wrong."""
+def known(chapters: Iterable[str]) -> dict[str, Any]:
+    """What every story of these chapters comes to when nothing goes wrong."""
+    names = [story for chapter in CHAPTERS if chapter in chapters for story in CHAPTERS[chapter]]
     with tempfile.TemporaryDirectory() as folder:
-        return asyncio.run(uncut(MemoryJournal, Path(folder)))
+        return asyncio.run(uncut(MemoryJournal, Path(folder), names))
 
 
 def series(kills: int, seed: int, jobs: int, names: list[str], ways: list[str], chapters: list[str]) -> Tally:
     """Try everything; what it came to."""
     stores = sorted({KINDS[name].store for name in names})
-    whole = known()
+    whole = known(chapters)
     with places(stores) as ours:
         seen = counted(ours, whole, stores, ways, chapters)
         todo = budgets(kills, names)
@@ -130,7 +131,7 @@ def _tried(order: Iterator[Trial], count: int, one: Callable[[Trial], Found], sa
 def replay(texts: list[str], out: Path | None) -> int:
     """Try trials again, one after the other, and say what was found."""
     tried = [Trial.read(text) for text in texts]
-    whole, told = known(), list[dict[str, Any]]()
+    whole, told = known({trial.chapter for trial in tried}), list[dict[str, Any]]()
     with places(sorted({KINDS[trial.kind].store for trial in tried})) as ours:
         for trial in tried:
             found = attempt(trial, ours, whole)

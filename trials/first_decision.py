@@ -136,7 +136,7 @@ def decide(link: str, watch: Stopwatch) -> str:
 
     path = chromium()
     if path is None:
-        raise SystemExit("there is no chromium here (Debian: chromium)")
+        raise SystemExit("there is no chromium here (Debian: chromium-headless-shell)")
 
     def approvable(page: Page) -> Iterator[None]:
         for place in range(page.locator(".row").count()):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from keyturn.sessions.sqlite import SQLiteSession
 
 from .lifecycle import PERSON, POLICY, STORIES, Person, Story
 from .several import Circle
-from .talked import at_inbox, in_session, talked
+from .talked import at_inbox, in_session, speaker, talked
 from .witness import Witness
 from .world import World
 
@@ -130,7 +130,7 @@ class Life:
             await at_inbox(story, self.person, PERSON, inbox, session, item)
             return False
 
-        runner = RealtimeRunner(story.agent(self.world), journal=self.store, policy=POLICY)  # type: ignore[arg-type]
+        runner = RealtimeRunner(story.agent(self.world), model=speaker(), journal=self.store, policy=POLICY)  # type: ignore[arg-type]
         decide = outside if self.way == "streamed" else partial(in_session, story, self.person, PERSON)
         run = await talked(story, runner, self.store, given.run_id if isinstance(given, RunState) else None, decide)
         return Talk(run, (await log_in(self.store, run)).run.output)
@@ -145,10 +145,10 @@ def shapes(items: Sequence[Any]) -> list[str]:
     return [f"{item.get('type', 'message')}:{item.get('role', '')}:{item.get('call_id', '')}" for item in items]
 
 
-async def uncut(store: Callable[[], Store], folder: Path) -> dict[str, Any]:
-    """What every story answers, and what its session holds, when nothing goes wrong."""
+async def uncut(store: Callable[[], Store], folder: Path, names: Iterable[str] = STORIES) -> dict[str, Any]:
+    """What stories answer, and what their sessions hold, when nothing goes wrong."""
     answers, sessions = dict[str, Any](), dict[str, list[list[str]]]()
-    for story in STORIES.values():
+    for story in (STORIES[name] for name in names):
         life = Life(Place(folder), "plain", World(folder / f"effects-{story.name}"))
         life.attend(store())
         seen = 0

@@ -17,7 +17,7 @@ from keyturn.sessions.sqlite import SQLiteSession
 
 from .lifecycle import PERSON, POLICY, STORIES, Person, Story
 from .several import Circle, plan
-from .talked import at_inbox, talked
+from .talked import at_inbox, speaker, talked
 from .witness import Witness
 
 ROUNDS = 60
@@ -78,7 +78,7 @@ class Office:
                 self._store.say(run=session.run_id, told=[[row.call, row.state, row.by]])
             return True
 
-        runner = RealtimeRunner(story.agent(self._person.world), app=self.app)  # type: ignore[arg-type]
+        runner = RealtimeRunner(story.agent(self._person.world), model=speaker(), app=self.app)  # type: ignore[arg-type]
         return await talked(story, runner, self._store, run, elsewhere)
 
     async def _decide(self, story: Story, run: str) -> None:

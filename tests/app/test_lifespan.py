@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +14,7 @@ import pytest
 
 from keyturn import Agent, App, MemoryJournal, RunContextWrapper, Runner, ToolContext, UserError, function_tool
 from keyturn.models.scripted.model import ScriptedModel, tool_outputs
+from tests import forked
 from tests.playing import call
 from tests.waiting import turns_of_the_loop, until, until_now, until_status
 
@@ -338,9 +336,9 @@ def test_keyturn_worker_owns_it_and_the_servers(twice: bool, tmp_path: Path, own
     shop = Path(__file__).parents[1] / "mcp" / "servers" / "shop.py"
     (tmp_path / "program.py").write_text(PROGRAM % str(shop))
     code = "import asyncio, program; program.app.embedded = False; asyncio.run(program.app.start('ops', 'go'))"
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, env={**os.environ}, timeout=50)
-    command = [sys.executable, "-m", "keyturn.cli.main", "worker", "program:app"]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as running:
+    forked.run(["-c", code], cwd=tmp_path, check=True, timeout=50)
+    command = ["-m", "keyturn.cli.main", "worker", "program:app"]
+    with forked.Program(command, cwd=tmp_path, stderr=forked.PIPE, text=True) as running:
         until_now(lambda: (tmp_path / "log").exists(), 40)
         for _ in range(1 + twice):
             running.send_signal(signal.SIGTERM)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from keyturn.engine.run.log_cache import forget
 from keyturn.mcp import pipes
 from keyturn.mcp.loop_thread import on_mcp_loop
 from keyturn.models.scripted.model import ScriptedModel, last_user_text, tool_outputs
+from tests import forked
 from tests.mcp.conftest import SERVERS, Inside, Program, log
 from tests.mcp.test_streamable_http import server_at
 from tests.playing import call, interruptions
@@ -58,7 +58,8 @@ def program(shop: Path) -> Iterator[Program]:
 
 
 def stdio(shop: Path, name: str = "shop", **options: Any) -> MCPServerStdio:
-    command = {"command": sys.executable, "args": [str(SERVERS / "shop.py"), "stdio"], "env": {"SHOP": str(shop)}}
+    program, *words = forked.launcher(str(SERVERS / "shop.py"), "stdio")
+    command = {"command": program, "args": words, "env": {"SHOP": str(shop)}}
     return MCPServerStdio(command, name=name, client_session_timeout_seconds=20, **options)
 
 

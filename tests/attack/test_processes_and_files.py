@@ -22,6 +22,7 @@ from keyturn.cli.main import main
 from keyturn.core.errors import Conflict, KeyturnError, StateRejected, StorageError
 from keyturn.journal import open_journal
 from keyturn.journal.sqlite import SQLiteJournal
+from tests import forked
 from tests.journal.restoring import Payer, approved_and_copied
 from tests.waiting import until
 
@@ -34,9 +35,7 @@ async def closed(app: App) -> None:
 
 
 def script(text: str, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(text), *arguments], capture_output=True, text=True, timeout=60, **more
-    )
+    return forked.run(["-c", textwrap.dedent(text), *arguments], capture_output=True, text=True, timeout=60, **more)
 
 
 def test_k2_a_user_without_a_home_gets_an_untyped_error_even_with_a_secret(tmp_path: Path) -> None:

@@ -35,11 +35,12 @@ from tests.audit.forging import (
 )
 from tests.core.samples import Pen, asked, nested, reply, result, start, tool
 from tests.core.world import World, complete, crash
+from tests.effort import some
 
 # What the core writes ------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25)
+@settings(max_examples=some(25))
 @given(seed=st.integers(0, 2**32))
 def test_what_the_core_writes_passes_and_so_does_what_goes_on_after_any_crash(seed: int) -> None:
     world, pen = World(seed), Pen()

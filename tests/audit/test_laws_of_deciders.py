@@ -32,6 +32,7 @@ from tests.audit.forging import (
     voted,
 )
 from tests.core.samples import ASK, Pen, asked, grant, person, reply, tool
+from tests.effort import some
 
 NEXT = "r/2.0"
 PROOF = Proof("ssh", "SHA256:5e1f", b"signed")
@@ -310,7 +311,7 @@ def waiting(place: str, requester: str | None, terms: Approval, facts: dict[str,
     return pen
 
 
-@settings(max_examples=300)
+@settings(max_examples=some(300))
 @given(
     place=st.sampled_from(PLACES),
     requester=st.sampled_from([None, "ada", "eve"]),

@@ -24,6 +24,7 @@ from keyturn.models.scripted.model import ScriptedModel, function_call
 from tests.audit.test_rows import derived
 from tests.core.samples import Pen
 from tests.core.world import World, complete
+from tests.effort import some
 
 
 def by_name(tallies: list[Tally]) -> dict[Any, Tally]:
@@ -41,7 +42,7 @@ def counted_step_by_step(pen: Pen, remembered: bool) -> list[Tally]:
     return summed(found)
 
 
-@settings(max_examples=25)
+@settings(max_examples=some(25))
 @given(seed=st.integers(0, 2**32), remembered=st.booleans())
 def test_whoever_counts_any_run_comes_to_the_same(seed: int, remembered: bool) -> None:
     world, pen = World(seed), Pen()
@@ -56,7 +57,7 @@ def test_whoever_counts_any_run_comes_to_the_same(seed: int, remembered: bool) -
         assert list(recount.faults(less, less)), "what is missing is noticed"
 
 
-@settings(max_examples=50)
+@settings(max_examples=some(50))
 @given(st.lists(st.integers(0, 1 << 41), min_size=1))
 def test_sums_of_tallies_lose_nothing(times: list[int]) -> None:
     [total] = summed(Tally.once("approve", each, at=0) for each in times)

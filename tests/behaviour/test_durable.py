@@ -6,8 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from keyturn.journal import open_journal
 from keyturn.journal.base import Store
 from keyturn.journal.rows import Query
 from keyturn.testing import assistant_message, function_call
+from tests import forked
 from tests.playing import HOUR, Desk
 
 WORKER = Path(__file__).with_name("durable_worker.py")
@@ -136,8 +135,8 @@ async def test_a_process_killed_around_its_effect_leaves_a_doubt(tmp_path: Path,
     effects.touch()
     desk = Desk()
     run_id = (await Runner.run(desk.agent, "go", journal=url)).run_id
-    command = [sys.executable, str(WORKER), url, run_id, str(effects), when, str(streamed)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    command = [str(WORKER), url, run_id, str(effects), when, str(streamed)]
+    ended = forked.run(command, capture_output=True, text=True, timeout=50, check=False)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert effects.read_text().count("paid") == (1 if when == "after" else 0)
     journal: Any = open_journal(url)
@@ -166,9 +165,9 @@ async def test_eight_processes_resume_one_run_and_its_tool_runs_once(tmp_path: P
     effects.touch()
     desk = Desk()
     run_id = (await Runner.run(desk.agent, "go", journal=url)).run_id
-    command = [sys.executable, str(WORKER), url, run_id, str(effects), "never", "False"]
+    command = [str(WORKER), url, run_id, str(effects), "never", "False"]
     go = tmp_path / "go"
-    workers = [subprocess.Popen([*command, str(go)], stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    workers = [forked.Program([*command, str(go)], stdout=forked.PIPE, text=True) for _ in range(8)]
     go.touch()
     said = [worker.communicate(timeout=50)[0].strip() for worker in workers]
     assert effects.read_text().count("paid") == 1, said

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from keyturn import Agent, App, MemoryJournal, Runner, RunState, function_tool
 from keyturn.audit.checker import check
 from keyturn.core.aside import MOST_LOST, SetAside
 from keyturn.journal.rows import Query
+from tests import forked
 from tests.playing import Clock, call, model
 from tests.waiting import until_status
 
@@ -148,8 +148,8 @@ def test_workers_that_user_code_ends_for_real_are_three_at_most(tmp_path: Path, 
     url = f"sqlite:///{tmp_path}/runs.db"
 
     def process(*given: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", _KILLER, url, *given],
+        return forked.run(
+            ["-c", _KILLER, url, *given],
             capture_output=True, text=True, timeout=120, check=False, env=dict(os.environ),
         )  # fmt: skip
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+
+from tests import forked
 
 # A dispatcher that was killed holds its lease for half a minute: in these lives it is shorter.
 PROGRAM = """
@@ -45,11 +45,11 @@ def lived(url: str, told: Path, count: int, seconds: float | None) -> bool:
     program = PROGRAM.replace(
         "import asyncio, sys", "import asyncio, sys\nimport keyturn.channels.dispatcher as d\nd.TTL_MS = 300", 1
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, url, str(told), str(count)],
+    process = forked.Program(
+        ["-c", program, url, str(told), str(count)],
         cwd=Path(__file__).parents[2],
         env={**os.environ, "PYTHONPATH": f"{Path(__file__).parents[2] / 'src'}{os.pathsep}{Path(__file__).parents[2]}"},
-        stdout=subprocess.PIPE,
+        stdout=forked.PIPE,
     )
     if seconds is not None:
         time.sleep(seconds)

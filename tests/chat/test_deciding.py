@@ -12,6 +12,8 @@ from keyturn.chat.widgets.request_view import RequestView
 from keyturn.testing import function_call
 from tests.chat.playing_chat import Chat, chat, told, writes
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +14,12 @@ from keyturn.chat.archive import talk_of, talks_in
 from keyturn.core.errors import RunMissing, UserError
 from keyturn.journal import open_journal
 from keyturn.testing import ScriptedModel, function_call
+from tests import forked
 from tests.chat.playing_chat import Chat, chat, runs, told, writes
 from tests.playing import KEY
 from tests.waiting import until
+
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 SOURCE = Path(__file__).resolve().parents[2]
 
@@ -118,7 +119,7 @@ asyncio.run(main())
 async def killed(root: Path) -> Any:
     """Leave a run whose process was killed while a command ran."""
     environ = {**os.environ, "PYTHONPATH": f"{SOURCE / 'src'}{os.pathsep}{SOURCE}", "KEYTURN_SECRET": KEY}
-    child = subprocess.Popen([sys.executable, "-c", KILLED, str(root)], env=environ, start_new_session=True)
+    child = forked.Program(["-c", KILLED, str(root)], env=environ, start_new_session=True)
     try:
         await until((root / "log").exists)
     finally:

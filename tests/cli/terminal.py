@@ -9,11 +9,13 @@ import os
 import pty
 import re
 import select
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from tests import forked
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 COMMAND = ["-P", "-m", "keyturn", "demo", "--terminal"]
@@ -26,14 +28,12 @@ def played(*arguments: str, path: str = "", **environ: str) -> subprocess.Comple
     """The demo with nobody there and no key but those given; `path` is where Python looks first."""
     inherited = {name: value for name, value in os.environ.items() if name not in KEYS}
     found = os.pathsep.join(filter(None, [path, str(SOURCE)]))
-    return subprocess.run(
-        [sys.executable, *COMMAND, *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        env={**inherited, "PYTHONPATH": found, "KEYTURN_SECRET": SECRET, **environ},
-        check=False,
-        timeout=50,
+    environment = {**inherited, "PYTHONPATH": found, "KEYTURN_SECRET": SECRET, **environ}
+    options: dict[str, Any] = {"stdin": forked.DEVNULL, "capture_output": True, "text": True, "timeout": 50}
+    if path:  # what is there is looked at as an interpreter starts
+        return subprocess.run([sys.executable, *COMMAND, *arguments], env=environment, check=False, **options)
+    return forked.run(
+        [*COMMAND, *arguments], env=environment, preload=["openai", "anthropic", "google.genai"], **options
     )
 
 
@@ -55,9 +55,9 @@ def at_a_terminal(
     A prompt is looked for in what came after the one before it.
     """
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "100"}
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execve(sys.executable, [sys.executable, *arguments], {**environment, **(environ or {})})
+    terminal, follower = pty.openpty()
+    program = forked.Program(arguments, env={**environment, **(environ or {})}, terminal=follower)
+    os.close(follower)
     shown, seen, left, last = b"", 0, list(typed), b""
     while _ready(terminal, last):
         try:
@@ -72,11 +72,11 @@ def at_a_terminal(
             last = left.pop(0)[1]
             os.write(terminal, last)
     else:
-        os.kill(pid, signal.SIGKILL)
+        program.kill()
     os.close(terminal)
-    _, status = os.waitpid(pid, 0)
+    code = program.wait()
     assert not left, f"never asked: {left}\n{shown.decode(errors='backslashreplace')}"
-    return shown.decode(errors="backslashreplace").replace("\r\n", "\n"), os.waitstatus_to_exitcode(status)
+    return shown.decode(errors="backslashreplace").replace("\r\n", "\n"), code
 
 
 def _ready(terminal: int, last: bytes) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from keyturn.chat import scripted
 from keyturn.cli.chat import journal_url, sessions_of
 from keyturn.cli.demo_player import Player
 from keyturn.cli.main import main
+from tests import forked
 from tests.cli.terminal import KEYS, SECRET, at_a_terminal
 from tests.table import each
 
@@ -45,8 +45,7 @@ def test_it_starts_answers_and_is_left(tmp_path: Path) -> None:
 
 
 def test_without_a_terminal_it_says_so() -> None:
-    command = [sys.executable, *CHAT]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = forked.run(CHAT, stdin=forked.DEVNULL, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "there is no terminal here" in done.stderr
 

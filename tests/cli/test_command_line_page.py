@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests import forked
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "command-line.md"
@@ -153,7 +155,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
     subprocess.run(made, check=True)
     bin = tmp_path / "bin"
     bin.mkdir()
-    (bin / "keyturn").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m keyturn.cli.main "$@"\n')
+    command = shlex.join(forked.launcher("-P", "-m", "keyturn.cli.main"))
+    (bin / "keyturn").write_text(f'#!/bin/sh\nexec {command} "$@"\n')
     (bin / "keyturn").chmod(0o755)
     return {
         "PATH": f"{bin}{os.pathsep}{os.environ['PATH']}",

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 import urllib.request
 from pathlib import Path
@@ -14,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from keyturn.cli.main import main
+from tests import forked
 from tests.cli.terminal import KEYS, SECRET, SOURCE, unfolded
 
-COMMAND = [sys.executable, "-P", "-m", "keyturn.cli.main", "demo", "--scripted"]
+COMMAND = ["-P", "-m", "keyturn.cli.main", "demo", "--scripted"]
 
 
 def environ(home: Path, **more: str) -> dict[str, str]:
@@ -27,9 +26,9 @@ def environ(home: Path, **more: str) -> dict[str, str]:
 
 @pytest.mark.timeout(150)
 def test_with_nobody_there_it_decides_kills_its_worker_and_ends(tmp_path: Path) -> None:
-    done = subprocess.run(
+    done = forked.run(
         COMMAND,
-        stdin=subprocess.DEVNULL,
+        stdin=forked.DEVNULL,
         capture_output=True,
         text=True,
         env=environ(tmp_path),
@@ -51,7 +50,7 @@ def test_with_nobody_there_it_decides_kills_its_worker_and_ends(tmp_path: Path) 
 @pytest.mark.timeout(150)
 def test_it_stays_up_lets_people_in_by_links_and_ends_when_told(tmp_path: Path) -> None:
     leader, follower = os.openpty()
-    process = subprocess.Popen(COMMAND, stdin=follower, stdout=subprocess.PIPE, text=True, env=environ(tmp_path))
+    process = forked.Program(COMMAND, stdin=follower, stdout=forked.PIPE, text=True, env=environ(tmp_path))
     assert process.stdout is not None
     try:
         shown = ""

@@ -12,6 +12,7 @@ import pytest
 
 from keyturn._version import __version__
 from keyturn.cli.main import COMMANDS, command_named, main
+from tests import forked
 from tests.cli.terminal import SOURCE
 
 
@@ -63,9 +64,8 @@ def test_what_cannot_be_done_is_said_on_stderr(capsys: pytest.CaptureFixture[str
 
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "KEYTURN_SECRET": "the-secret-of-these-tests"}
-    command = [sys.executable, "-m", "keyturn.cli.main", "demo", "--play", "--dir", str(tmp_path / "d")]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment) as running:
+    command = ["-m", "keyturn.cli.main", "demo", "--play", "--dir", str(tmp_path / "d")]
+    with forked.Program(command, stdout=forked.PIPE, stderr=forked.PIPE, text=True, env=environment) as running:
         assert running.stdout is not None
         assert running.stderr is not None
         running.stdout.close()

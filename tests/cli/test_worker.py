@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Generator
 from importlib import import_module
@@ -22,6 +21,7 @@ from keyturn.audit.checker import check
 from keyturn.cli.loading import found
 from keyturn.cli.logs import JSONFormatter
 from keyturn.cli.main import main
+from tests import forked
 from tests.waiting import until_now
 
 PROGRAM = '''
@@ -58,9 +58,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
     sys.modules.pop("program", None)
 
 
-def worker(here: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "keyturn.cli.main", "worker", "program:app"]
-    return subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE, text=True, env={**os.environ})
+def worker(here: Path) -> forked.Program:
+    command = ["-m", "keyturn.cli.main", "worker", "program:app"]
+    return forked.Program(command, cwd=here, stderr=forked.PIPE, text=True, env={**os.environ})
 
 
 def wait_for(*paths: Path) -> None:
@@ -144,9 +144,9 @@ def test_a19_a_strict_worker_refuses_a_store_that_may_not_be_safe(
 
 
 def test_its_log_is_json_where_that_is_wanted_and_it_answers_health_checks(here: Path) -> None:
-    command = [sys.executable, "-m", "keyturn.cli.main", "worker", "program:app"]
+    command = ["-m", "keyturn.cli.main", "worker", "program:app"]
     options = ["--log-format", "json", "--log-level", "debug", "--slots", "2", "--health", "0"]
-    with subprocess.Popen([*command, *options], cwd=here, stderr=subprocess.PIPE, text=True) as running:
+    with forked.Program([*command, *options], cwd=here, stderr=forked.PIPE, text=True) as running:
         assert running.stderr is not None
         url = running.stderr.readline().removeprefix("health checks: ").strip()
         with urlopen(url, timeout=20) as answer:

@@ -24,6 +24,7 @@ from keyturn.core.run import new_run
 from keyturn.core.upcasts import VERSION, readable, upcast
 from keyturn.core.usage import Counts
 from tests.core.samples import Pen, asked, everything, grant, nested, person, reply, result, says, tool, user
+from tests.effort import some
 from tests.table import each
 
 JSON: Any = st.recursive(
@@ -87,7 +88,7 @@ def test_a_log_is_read_back_as_the_same_run() -> None:
 
 
 @each("kind", KINDS, ids=lambda kind: kind.__name__)
-@settings(max_examples=40)  # of each kind; together they are thousands
+@settings(max_examples=some(40))  # of each kind; together they are thousands
 @given(data=st.data())
 def test_every_event_makes_the_round_trip(kind: type[Any], data: st.DataObject) -> None:
     step = ev.Step(data.draw(st.integers(0, 2**53)), [data.draw(events(kind))])

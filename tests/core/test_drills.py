@@ -18,6 +18,7 @@ from keyturn.core.policy import Approval, Verdict
 from keyturn.core.request import request_of
 from keyturn.core.run import call_digest
 from tests.core.samples import ALLOW, Pen, grant, person, reply, start, tool, user
+from tests.effort import some
 
 CALL = "r/1.0"
 ANN, BOB = person("ann", "ops"), person("bob", "ops")
@@ -247,7 +248,7 @@ TERMS = st.sampled_from(
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 def test_until_the_first_word_it_does_as_its_true_twin_does(data: st.DataObject) -> None:
     terms = data.draw(TERMS)
     one, twin = drill(terms), true_one(terms)

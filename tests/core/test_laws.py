@@ -32,13 +32,14 @@ from tests.core.drawn import OPS, PEOPLE, TERMS
 from tests.core.reference_kinds import AnyRun
 from tests.core.samples import Pen, everything, grant, person, reply, result, says, start, tool, user
 from tests.core.world import World, complete, crash, outcome, restore
+from tests.effort import some
 
 SWEEPING = settings.get_current_profile_name() == "sweep"
 
 
 def budget(examples: int, steps: int) -> settings:
     """So many runs of so many steps in `make test`; in a sweep as many as were asked for."""
-    return settings(max_examples=settings().max_examples if SWEEPING else examples, stateful_step_count=steps)
+    return settings(max_examples=settings().max_examples if SWEEPING else some(examples), stateful_step_count=steps)
 
 
 def view(run: Run) -> dict[str, Any]:

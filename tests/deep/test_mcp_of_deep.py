@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +12,9 @@ import pytest
 from keyturn import App, Approval, MCPServerStdio, MCPServerStreamableHttp, UserError
 from keyturn.deep import DeepAgent, create_deep_agent
 from keyturn.testing import function_call
+from tests import forked
 from tests.deep.playing_deep import Play, answered, asked, delegates, model, told
+from tests.mcp.conftest import Program
 
 SHOP = Path(__file__).parents[1] / "mcp" / "servers" / "shop.py"
 PAY = function_call("pay", {"to": "ada", "amount": 5}, call_id="p1")
@@ -27,21 +24,15 @@ WEATHER = function_call("weather", {"city": "Rome"}, call_id="w1")
 @contextmanager
 def over_http(shop: Path) -> Iterator[MCPServerStreamableHttp]:
     """The shop in a process of its own, on the loopback."""
-    with socket.create_server(("127.0.0.1", 0)) as place:
-        command = [sys.executable, str(SHOP), "streamable-http", str(place.fileno())]
-        process = subprocess.Popen(command, env={**os.environ, "SHOP": str(shop)}, pass_fds=[place.fileno()])
-        try:
-            url = f"http://127.0.0.1:{place.getsockname()[1]}/mcp"
-            yield MCPServerStreamableHttp({"url": url}, name="shop", client_session_timeout_seconds=20)
-        finally:
-            process.send_signal(signal.SIGKILL)
-            process.wait(10)
+    with Program("streamable-http", shop) as program:
+        yield MCPServerStreamableHttp({"url": program.url}, name="shop", client_session_timeout_seconds=20)
 
 
 @contextmanager
 def over_stdio(shop: Path) -> Iterator[MCPServerStdio]:
     """The shop as a program that the server object starts."""
-    command: Any = {"command": sys.executable, "args": [str(SHOP), "stdio"], "env": {"SHOP": str(shop)}}
+    program, *words = forked.launcher(str(SHOP), "stdio")
+    command: Any = {"command": program, "args": words, "env": {"SHOP": str(shop)}}
     yield MCPServerStdio(command, name="shop", client_session_timeout_seconds=20)
 
 

@@ -20,6 +20,7 @@ from keyturn.directory import addresses, decide
 from keyturn.directory import events as ev
 from keyturn.directory.fold import fold
 from keyturn.directory.state import SCOPES, Directory
+from tests.effort import some
 
 NAMES = st.sampled_from(["ada", "bob", "cyd", "dan", "Bob", "a b"])
 AUTHORS = st.sampled_from(["ada"] * 5 + ["bob", "bob", "cyd", "dan", "nobody"])
@@ -181,4 +182,4 @@ class Directories(RuleBasedStateMachine):
 
 
 TestDirectories = Directories.TestCase
-TestDirectories.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestDirectories.settings = settings(max_examples=some(60), stateful_step_count=40, deadline=None)

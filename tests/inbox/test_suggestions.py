@@ -15,6 +15,7 @@ from keyturn.core.policy import CallView
 from keyturn.inbox.insights import Insights
 from keyturn.inbox.suggestions import FEWEST, Suggestion, suggest
 from keyturn.journal.rows import Changes, RequestRow, RunRow
+from tests.effort import some
 
 SECRET = "hunter2"
 
@@ -112,7 +113,7 @@ DECIDED = st.lists(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=some(300))
 @given(kinds=DECIDED, times=st.integers(4, 30))
 def test_a_suggestion_lets_run_exactly_what_it_states_and_nothing_that_was_not_approved(
     kinds: list[tuple[dict[str, Any], str]], times: int

@@ -15,11 +15,13 @@ from textual.widgets import TextArea
 from keyturn import App, MemoryJournal
 from keyturn.client import AsyncClient, ServerError
 from keyturn.directory.login import Login
+from keyturn.inbox_screen.reading import Seat
 from keyturn.inbox_screen.screen import InboxApp
-from keyturn.inbox_screen.server_seat import ServerSeat
 from keyturn.wire.detail import ContextSeen, MarkSeen, SignSeen
 from tests.inbox_screen.playing_inbox import Desk
 from tests.server.office import HOSTILE, Clock, Served, office, opened, peopled
+
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 class Line(httpx2.AsyncBaseTransport):
@@ -64,7 +66,7 @@ async def remote(*names: str, size: tuple[int, int] = (120, 40)) -> AsyncGenerat
             await asyncio.to_thread(served.does, opened(app, *names))
         line = Line()
         async with AsyncClient(served.url, token, transport=line) as client:
-            screen = InboxApp(ServerSeat(client, "ada"))
+            screen = InboxApp(Seat(client.inbox, "ada"))
             async with screen.run_test(size=size) as pilot:
                 at = Remote(screen, pilot, app, Clock())
                 at.line, at.served, at.token = line, served, token
@@ -191,12 +193,12 @@ async def test_a_word_whose_answer_was_lost_is_the_same_word_when_it_is_pressed_
         await at.says("Not recorded", "does not answer")
         at.line.deaf = ""
         await at.until(lambda: not at.screen.away)
-        seat: Any = at.screen.seat
-        assert set(seat._names.values()) == set(at.line.keys)
+        sent: Any = at.screen.seat.inbox
+        assert set(sent._names) == set(at.line.keys)
         await at.press("a")
         await at.says("1 of 2")
         assert len((await at.does(at.app.inbox.get(name))).request.votes) == 1
-        assert not seat._names
+        assert not list(sent._names)
 
 
 async def test_whoever_is_let_in_no_more_is_told_so_and_shown_nothing() -> None:
@@ -241,12 +243,12 @@ async def test_one_word_for_several_whose_answer_was_lost_is_the_same_word_when_
         rows = list(await at.screen.seat.alike(await request_of(at)))
         at.line.deaf = "/reject_all"
         with pytest.raises(ServerError):
-            await at.screen.seat.says_all("reject", rows, "no")
+            await at.screen.seat.decide_all("reject", rows, "no")
         at.line.deaf = ""
-        seat: Any = at.screen.seat
-        assert set(seat._names.values()) == set(at.line.keys)
-        [outcome] = await at.screen.seat.says_all("reject", rows, "no")
-        assert (outcome.ok, seat._names) == (True, {})
+        sent: Any = at.screen.seat.inbox
+        assert set(sent._names) == set(at.line.keys)
+        [outcome] = await at.screen.seat.decide_all("reject", rows, "no")
+        assert (outcome.ok, list(sent._names)) == (True, [])
         assert await state(at, rows[0].id) == ("reject", "ada")
 
 

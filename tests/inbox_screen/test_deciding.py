@@ -14,6 +14,8 @@ from keyturn.journal.rows import Query
 from tests.inbox_screen.playing_inbox import desk, sitting
 from tests.server.office import Clock, office, opened, peopled
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 async def test_a_call_is_shown_whole_with_who_decides_and_the_models_words_last() -> None:
     async with desk("ops") as at:

@@ -7,16 +7,19 @@ import time
 from typing import Any
 
 import msgspec
+import pytest
 from textual.widgets import Input
 
 from keyturn.core.errors import NotAllowed, StorageError
 from keyturn.directory.login import Login
-from keyturn.inbox_screen.journal_seat import JournalSeat
+from keyturn.inbox_screen.reading import Seat
 from keyturn.inbox_screen.screen import _ended_by
 from keyturn.journal.rows import RequestRow
 from tests.inbox_screen.playing_inbox import desk
 from tests.server.office import HOSTILE
 from tests.table import each
+
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 async def test_what_is_new_is_announced_and_moves_nothing() -> None:
@@ -178,7 +181,7 @@ async def test_a_letter_after_the_cursor_moved_never_decides_the_request_before(
         await at.until(lambda: at.screen.view.request is not None)
         await at.seen()
         before = at.screen.list.at
-        reads = at.screen.seat.inbox.get
+        reads = at.screen.seat.inbox.facts
 
         async def slow(name: str, **more: Any) -> RequestRow:
             if name != before:
@@ -194,16 +197,16 @@ async def test_a_letter_after_the_cursor_moved_never_decides_the_request_before(
 
 async def test_a_store_that_is_away_while_the_list_is_renewed_ends_nothing(monkeypatch: Any) -> None:
     async with desk("notices") as at:
-        lists = at.screen.seat.inbox.list
+        lists = at.screen.seat.inbox.page
 
         async def away(*_given: Any, **_more: Any) -> Any:
             raise StorageError("the disk is gone")
 
-        monkeypatch.setattr(at.screen.seat.inbox, "list", away)
+        monkeypatch.setattr(at.screen.seat.inbox, "page", away)
         for key in ("n", "m"):
             await at.press(key)
             await at.says("The journal is away", "the disk is gone")
-        monkeypatch.setattr(at.screen.seat.inbox, "list", lists)
+        monkeypatch.setattr(at.screen.seat.inbox, "page", lists)
         assert at.screen.is_running
 
 
@@ -213,7 +216,7 @@ async def test_whoever_is_let_in_no_more_is_shown_nothing(monkeypatch: Any) -> N
         async def refused(*_given: Any, **_more: Any) -> Any:
             raise NotAllowed("this login was revoked")
 
-        monkeypatch.setattr(at.screen.seat.inbox, "list", refused)
+        monkeypatch.setattr(at.screen.seat, "lists", refused)
         await at.press("n")
         await at.says("this login was revoked")
         await at.until(lambda: at.screen.view.detail is None)
@@ -223,7 +226,7 @@ async def test_whoever_is_let_in_no_more_is_shown_nothing(monkeypatch: Any) -> N
 
 async def test_leaving_while_it_looks_is_no_error(monkeypatch: Any) -> None:
     asked, answered = asyncio.Event(), asyncio.Event()
-    lists = JournalSeat.lists
+    lists = Seat.lists
 
     async def slow(*given: Any) -> Any:
         asked.set()
@@ -231,7 +234,7 @@ async def test_leaving_while_it_looks_is_no_error(monkeypatch: Any) -> None:
         return await lists(*given)
 
     async with desk("notices") as at:
-        monkeypatch.setattr(JournalSeat, "lists", slow)
+        monkeypatch.setattr(Seat, "lists", slow)
         looking = asyncio.ensure_future(at.screen.look(renew=True))
         await asked.wait()
     answered.set()

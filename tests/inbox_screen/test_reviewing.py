@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from keyturn import Agent, App, Approval, MemoryJournal, Policy, function_tool
 from keyturn.models.scripted.model import ScriptedModel, function_call
 from keyturn.policies.rules import allow
 from tests.inbox_screen.playing_inbox import sitting
 from tests.server.office import Clock, peopled
+
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 @function_tool

@@ -18,6 +18,8 @@ from keyturn.proofs.ssh_signing import sign_with_ssh
 from tests.inbox_screen.playing_inbox import Desk, desk
 from tests.inbox_screen.test_at_a_server import Remote, remote
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 PLACES = ["journal", "server"]
 
 

@@ -22,6 +22,7 @@ from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.journal.store_thread import StoreThread
 from keyturn.models.scripted.model import tool_outputs
 from keyturn.testing import ScriptedModel, approve_all, function_call
+from tests.effort import some
 from tests.steps import calls
 
 HOUR = 3_600_000
@@ -43,10 +44,13 @@ def payer(paid: list[int], *, approval: Approval | None = None, calls: int = 1) 
     return Agent("desk", model=ScriptedModel(reply), tools=[pay])
 
 
+COUNT = some(160)  # runs of eight workers with five slots each
+
+
 async def test_b10_many_workers_share_many_runs_and_none_starves_or_is_moved_twice(store: Any) -> None:
     paid: list[int] = []
     workers = [App([payer(paid)], store, slots=5) for _ in range(8)]
-    runs = await asyncio.gather(*(workers[0].start("desk", "go") for _ in range(120)))
+    runs = await asyncio.gather(*(workers[0].start("desk", "go") for _ in range(COUNT)))
     async with asyncio.timeout(50):
         for each in workers:
             await each.__aenter__()
@@ -57,8 +61,8 @@ async def test_b10_many_workers_share_many_runs_and_none_starves_or_is_moved_twi
             await inbox.approve(row, by="ada")
         results = [await workers[-1].result(run.id) for run in runs]
         await asyncio.gather(*(each.stop() for each in workers))
-    assert [result.final_output for result in results] == ["done"] * 120
-    assert paid == [0] * 120
+    assert [result.final_output for result in results] == ["done"] * COUNT
+    assert paid == [0] * COUNT
     assert (await check(store)).ok
 
 
@@ -190,7 +194,7 @@ def test_c17_many_of_one_run_cost_what_many_cost(what: str) -> None:
 
     work = held if what == "calls of one reply" else turns
     calls(lambda: asyncio.run(work(20)))  # what is done once for a process is done
-    few, many = (calls(lambda count=count: asyncio.run(work(count))) for count in (100, 800))
+    few, many = (calls(lambda count=count: asyncio.run(work(count))) for count in (50, 400))
     assert many < 12 * few, (few, many)
 
 

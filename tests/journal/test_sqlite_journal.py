@@ -6,8 +6,6 @@ import asyncio
 import gc
 import os
 import sqlite3
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import cast
@@ -21,6 +19,7 @@ from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.testing.suites.journals import JournalSuite
 from keyturn.testing.suites.outboxes import OutboxSuite
 from keyturn.testing.suites.records import RecordsSuite
+from tests import forked
 from tests.waiting import turns_of_the_loop
 
 
@@ -48,7 +47,7 @@ async def test_a_second_process_is_heard(tmp_path: Path) -> None:
         "journal = SQLiteJournal(sys.argv[1])\n"
         "asyncio.run(journal.append('run', 0, [b'1']))\n"
     )
-    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=30)
+    forked.run(["-c", code, str(path)], check=True, timeout=30)
     async with asyncio.timeout(5):  # sooner than anybody would look by themselves
         await waits
     assert await journal.due() == ["run"]
@@ -64,7 +63,7 @@ async def test_what_an_append_said_is_there_after_a_kill(tmp_path: Path) -> None
         "asyncio.run(journal.append('run', 0, [b'1', b'2']))\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    subprocess.run([sys.executable, "-c", code, str(path)], check=False, timeout=30)
+    forked.run(["-c", code, str(path)], check=False, timeout=30)
     journal = SQLiteJournal(path)
     assert await journal.read("run") == [b"1", b"2"]
     await journal.close()

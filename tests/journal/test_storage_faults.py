@@ -7,8 +7,6 @@ import json
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Generator
@@ -27,6 +25,7 @@ from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.keys import state_directory
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from keyturn.testing.suites.journal_case import Clock
+from tests import forked
 from tests.journal.disk import Disk, failing_disk
 from tests.journal.restoring import loaded_elsewhere
 from tests.playing import play
@@ -202,8 +201,8 @@ def test_a13_what_may_not_be_written_is_said_with_its_path_and_whose_it_is(tmp_p
         asyncio.run(SQLiteJournal(path).close())
         path.chmod(0o444 if what == "file" else 0o600)
     before = path.read_bytes() if path.exists() else None
-    command = [sys.executable, "-c", NOBODY, f"sqlite:///{path}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    command = ["-c", NOBODY, f"sqlite:///{path}"]
+    done = forked.run(command, capture_output=True, text=True, timeout=50, check=False)
     assert done.returncode == 1, done.stderr
     assert str(path) in done.stderr
     assert "nobody" in done.stderr
@@ -215,8 +214,8 @@ def test_a13_what_may_not_be_written_is_said_with_its_path_and_whose_it_is(tmp_p
 
 def kills(what: str, url: str) -> list[Any]:
     """What the store held after a kill at each statement."""
-    command = [sys.executable, str(KILLED), what, url]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=55, check=False)
+    command = [str(KILLED), what, url]
+    done = forked.run(command, capture_output=True, text=True, timeout=55, check=False)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 

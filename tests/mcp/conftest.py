@@ -21,6 +21,7 @@ from keyturn.mcp import pipes
 from keyturn.mcp.options import settings
 from keyturn.mcp.protocol_server import ProtocolServer
 from keyturn.testing import ScriptedModel, assistant_message, function_call
+from tests import forked
 from tests.waiting import until, until_now
 
 SERVERS = Path(__file__).parent / "servers"
@@ -105,7 +106,8 @@ def own_world(own_key: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def over_stdio(shop: Path, seconds: float = 20, **options: Any) -> MCPServerStdio:
-    command = {"command": sys.executable, "args": [str(SERVERS / "shop.py"), "stdio"], "env": {"SHOP": str(shop)}}
+    program, *words = forked.launcher(str(SERVERS / "shop.py"), "stdio")
+    command = {"command": program, "args": words, "env": {"SHOP": str(shop)}}
     return MCPServerStdio(command, name="shop", client_session_timeout_seconds=seconds, **options)
 
 

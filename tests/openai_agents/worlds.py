@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 from typing import Any
+
+from tests import forked
 
 World = Callable[[ModuleType, Callable[[str], Any], list[str]], Any]
 
@@ -167,8 +168,9 @@ server.run("stdio")
 
 def served(sdk: ModuleType, model: Callable[[str], Any], done: list[str]) -> Any:
     """An agent with an MCP server of its own, which its runner connects."""
+    program, *words = forked.launcher("-c", _NOTES)
     server = import_module(f"{sdk.__name__}.mcp").MCPServerStdio(
-        {"command": sys.executable, "args": ["-c", _NOTES]},
+        {"command": program, "args": words},
         name="notes",
         client_session_timeout_seconds=30,
         require_approval="always",

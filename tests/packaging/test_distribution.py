@@ -193,6 +193,7 @@ print(json.dumps({"front": front, "missing": missing, "version": keyturn.__versi
 """
 
 
+@pytest.mark.trial
 def test_every_public_name_is_there_without_any_extra(python: Path, tmp_path: Path) -> None:
     seen = json.loads(run(python, "-c", IMPORTS, cwd=tmp_path))
     assert str(python.parents[1]) in seen["where"]
@@ -201,6 +202,7 @@ def test_every_public_name_is_there_without_any_extra(python: Path, tmp_path: Pa
     assert not ours & set(seen["front"]), "`import keyturn` names what is public and loads nothing"
 
 
+@pytest.mark.trial
 def test_the_command_is_installed(python: Path, tmp_path: Path) -> None:
     assert run(python.with_name("keyturn"), "--version", cwd=tmp_path) == f"keyturn {__version__}\n"
     listed = run(python.with_name("keyturn"), cwd=tmp_path)
@@ -216,6 +218,7 @@ def programs(page: str) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.trial
 def test_the_first_program_of_the_readme_runs(python: Path, metadata: Message, tmp_path: Path) -> None:
     program, printed = programs(str(metadata.get_payload()))[0]
     home = tmp_path / "home"
@@ -232,6 +235,7 @@ print(result.final_output)
 """
 
 
+@pytest.mark.trial
 def test_a_journal_in_a_file_needs_no_extra(python: Path, tmp_path: Path) -> None:
     assert run(python, "-c", JOURNAL, cwd=tmp_path, KEYTURN_SECRET="a-secret-of-this-test") == "hello\n"
     assert (tmp_path / "runs.db").exists()
@@ -250,6 +254,7 @@ def test_the_fixtures_are_there(scripted_model, approve_all, journal):
 """
 
 
+@pytest.mark.trial
 def test_the_suites_run_with_what_their_extra_installs(python: Path, tmp_path: Path) -> None:
     packages = tmp_path / "packages"
     packages.mkdir()

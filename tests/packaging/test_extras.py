@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import json
 import os
 import re
 import subprocess
@@ -19,7 +20,9 @@ from pathlib import Path
 import pytest
 
 from tests.sources import nodes
-from tests.table import each
+
+# Each file is parsed once, by whichever of them comes first.
+pytestmark = [pytest.mark.together("the source"), pytest.mark.timeout(180)]
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "keyturn"
@@ -208,10 +211,10 @@ FIRST_USE = {
     "realtime": "from keyturn.realtime import OpenAIRealtimeWebSocketModel as M; asyncio.run(M().connect({}))",
     "testing": "from keyturn.testing import JournalSuite",
 }
+# One process imports what every member may; each extra is then used first in a fork of it, from which its packages are
+# hidden before anything has imported them.
 WITHOUT = """
-import asyncio, sys
-for name in {hidden!r}:
-    sys.modules[name] = None
+import asyncio, json, os, sys
 import keyturn
 from keyturn import Agent, Runner
 from keyturn.cli.main import main
@@ -220,10 +223,28 @@ from pathlib import Path
 class Provider:
     def get_tracer(self, *names): ...
 scripted = Agent('a', model=ScriptedModel(['x']))
-try:
-    {program}
-except (keyturn.UserError, ImportError) as error:
-    print(error)
+for extra, (hidden, program) in json.loads(sys.stdin.read()).items():
+    assert not set(hidden) & set(sys.modules), (extra, set(hidden) & set(sys.modules))
+    os.makedirs(extra)
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        continue
+    os.chdir(extra)
+    out = os.open('said', os.O_CREAT | os.O_WRONLY)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    sys.modules.update(dict.fromkeys(hidden))
+    try:
+        exec(program)
+    except (keyturn.UserError, ImportError) as error:
+        print(error)
+    sys.exit()
+"""
+EVERY_NAME = """
+for name in keyturn.__all__:
+    getattr(keyturn, name)
+print('every name is there')
 """
 
 
@@ -231,24 +252,39 @@ def test_each_extra_has_a_first_use() -> None:
     assert set(FIRST_USE) == {*EXTRAS} - NO_MEMBER
 
 
-@pytest.mark.timeout(180)  # a process for each, and the machine may be busy
-@each("extra", sorted(FIRST_USE))
-def test_a_member_whose_package_is_missing_names_the_extra(
-    extra: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    hidden = sorted(modules_of(EXTRAS[extra]) | ({"google.genai"} if extra == "google" else set()))
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What each first use printed without the packages of its extra, and what all names did without any of them."""
+    folder = tmp_path_factory.mktemp("without")
+    uses = {extra: (_hidden(extra), program) for extra, program in FIRST_USE.items()}
+    uses["names"] = (sorted({name for hidden, _ in uses.values() for name in hidden} - {"pytest"}), EVERY_NAME)
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT.format(hidden=hidden, program=FIRST_USE[extra])],
+        [sys.executable, "-c", WITHOUT],
+        input=json.dumps(uses),
         capture_output=True,
         text=True,
-        timeout=50,
-        cwd=tmp_path_factory.mktemp(extra),
+        timeout=150,
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "KEYTURN_SECRET": "s", "OPENAI_API_KEY": "k"},
         check=False,
     )
-    said = done.stdout + done.stderr
-    assert f"pip install 'keyturn[{extra}" in said, said
-    assert "Traceback" not in said, said
+    assert (done.returncode, done.stderr) == (0, "")
+    return {extra: (folder / extra / "said").read_text() for extra in uses}
+
+
+def _hidden(extra: str) -> list[str]:
+    return sorted(modules_of(EXTRAS[extra]) | ({"google.genai"} if extra == "google" else set()))
+
+
+@pytest.mark.timeout(180)  # the machine may be busy
+def test_a_member_whose_package_is_missing_names_the_extra(said: dict[str, str]) -> None:
+    for extra in FIRST_USE:
+        assert f"pip install 'keyturn[{extra}" in said[extra], said[extra]
+        assert "Traceback" not in said[extra], said[extra]
+
+
+def test_every_public_name_is_there_without_the_packages_of_any_extra(said: dict[str, str]) -> None:
+    assert said["names"] == "every name is there\n"
 
 
 def test_the_oldest_apsw_has_a_sound_sqlite() -> None:

@@ -39,7 +39,7 @@ class Heard(RealtimeModelListener):
         kind = match if isinstance(match, str) else ""
         there = (lambda: len(self.of(kind)) >= count) if isinstance(match, str) else match
         try:
-            async with asyncio.timeout(10), self._changed:
+            async with asyncio.timeout(40), self._changed:
                 await self._changed.wait_for(there)
         except TimeoutError:
             raise AssertionError(f"never heard {count} of {match}; heard {self.kinds()}") from None

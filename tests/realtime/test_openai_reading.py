@@ -31,6 +31,7 @@ from keyturn.testing.loopback.realtime import (
     Write,
 )
 from keyturn.testing.loopback.realtime_rules import _classes
+from tests.effort import some
 from tests.realtime.listening import stillness, talking
 from tests.table import each
 
@@ -269,7 +270,7 @@ HONEST = [event for number in range(3) for event in _call_events(number)]
 
 
 @given(st.lists(st.sampled_from(HONEST) | GARBAGE, max_size=40))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 def test_no_order_and_no_garbage_makes_two_calls_of_one_or_stops_the_reader(events: list[dict[str, Any]]) -> None:
     told = read(*events)
     found = [event.call_id for event in told if event.type == "function_call"]
@@ -282,7 +283,7 @@ def test_no_order_and_no_garbage_makes_two_calls_of_one_or_stops_the_reader(even
 
 
 @given(st.lists(st.sampled_from(HONEST) | GARBAGE, max_size=40))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 def test_no_order_and_no_garbage_blocks_responses_for_ever(events: list[dict[str, Any]]) -> None:
     turns = ResponseTurns()
     for event in events:
@@ -294,7 +295,7 @@ def test_no_order_and_no_garbage_blocks_responses_for_ever(events: list[dict[str
 
 
 @given(st.text() | st.binary() | JSON.map(json.dumps))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 def test_any_frame_is_an_event_or_malformed(frame: Any) -> None:
     try:
         event = parse(frame)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from keyturn import (
 )
 from keyturn.testing import ScriptedModel, function_call
 from keyturn.testing.loopback.responses import ResponsesServer
+from tests import forked
 from tests.playing import Run
 from tests.seeds.conftest import outputs
 
@@ -110,9 +110,10 @@ async def test_a_local_server_asks(run: Run, tmp_path: Path) -> None:
         function_call("light", {"brightness": 3}, call_id="l"),
         function_call("curtain", {"up": True}, call_id="c"),
     ]
+    program, *words = forked.launcher("-c", STAGE, str(moved))
     model = ScriptedModel([calls, "Enjoy the play."])
     async with MCPServerStdio(
-        params={"command": sys.executable, "args": ["-c", STAGE, str(moved)]},
+        params=dict(zip(("command", "args"), (program, words), strict=True)),
         name="stage",
         client_session_timeout_seconds=30,
         require_approval={"always": {"tool_names": ["curtain"]}},

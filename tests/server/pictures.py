@@ -227,7 +227,7 @@ def main() -> int:
     """Take all pictures; return 1 where there is no browser."""
     path = chromium()
     if path is None:
-        print("there is no chromium here (Debian: chromium)", file=sys.stderr)
+        print("there is no chromium here (Debian: chromium-headless-shell)", file=sys.stderr)
         return 1
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)

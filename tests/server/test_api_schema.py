@@ -15,6 +15,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from keyturn.server.api.v1 import table
+from tests.effort import some
 from tests.server.programs import Port, program
 
 CHECKS = [
@@ -24,7 +25,7 @@ CHECKS = [
     response_schema_conformance,
     negative_data_rejection,
 ]
-EXAMPLES = 4
+EXAMPLES = some(8)
 ENDLESS = ("/runs/{run}/events", "/requests/stream")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -13,8 +12,8 @@ import pytest
 from keyturn import App, Conflict, UserError
 from keyturn.cli.finding import find_grant
 from keyturn.cli.main import main
-from keyturn.cli.seats.remote_inbox import RemoteInbox
 from keyturn.client import AsyncClient, Client, ServerError
+from keyturn.client.inbox import AsyncInbox
 from keyturn.journal.rows import Query
 from keyturn.wire.seen import GrantSeen
 from tests.server.office import Served, office, opened, peopled
@@ -72,14 +71,16 @@ def test_a_grant_is_given_and_revoked_at_a_server(
 def test_the_grants_of_a_server_are_looked_through_page_by_page() -> None:
     asked: list[str | None] = []
 
-    class Inbox:
-        async def grants(self, *, run: str | None, state: str | None, limit: int, after: str | None) -> list[GrantSeen]:
+    class PagedInbox(AsyncInbox):
+        async def grants(
+            self, *, run: str | None = None, state: str | None = None, limit: int = 100, after: str | None = None
+        ) -> list[GrantSeen]:
             asked.append(after)
             made = range(500) if after is None else range(500, 501)
             return [GrantSeen(f"{n:032x}", "r", "pay", "desk", 0, False, False, {}, False) for n in made]
 
-    inbox: Any = RemoteInbox(SimpleNamespace(inbox=Inbox(), people=None, url=""))
-    assert asyncio.run(find_grant(inbox, f"{500:032x}")).id == f"{500:032x}"
+    nowhere: Any = None
+    assert asyncio.run(find_grant(PagedInbox(nowhere), f"{500:032x}")).id == f"{500:032x}"
     assert asked == [None, f"0.r/{499:032x}"]
 
 
@@ -120,7 +121,7 @@ def test_the_clock_that_is_shown_is_the_servers() -> None:
         async with AsyncClient("http://localhost", "kt_1_2", transport=httpx2.MockTransport(told)) as client:
             with pytest.raises(ServerError):
                 await client.inbox.get("5e1f")
-            return await RemoteInbox(client).now()
+            return await client.inbox.now()
 
     assert abs(asyncio.run(now()) - 1_924_992_000_000) < 60_000
 

@@ -13,9 +13,9 @@ import pytest
 
 from keyturn import Agent, App, Approval, NotAllowed, Proof, function_tool
 from keyturn.cli.deciding import signing
-from keyturn.cli.seats.remote_inbox import RemoteInbox
 from keyturn.client import AsyncClient
 from keyturn.core.preview import Preview, Text
+from keyturn.inbox.personal import Details
 from keyturn.journal.rows import RequestRow
 from keyturn.testing import ScriptedModel, function_call
 from trials.signers import SSHSigner
@@ -138,16 +138,16 @@ async def test_the_command_line_signs_nothing_for_a_server_that_lies(monkeypatch
     monkeypatch.setattr(signing, "sign_with_ssh", sign)
     async with desk_of() as desk:
         wanted = await desk.wanted()
-        inbox: Any = RemoteInbox(desk.client)
+        inbox = desk.client.inbox
         row = await inbox.get(desk.small.id)
         desk.liar.lie = lambda path, told: told | wanted if path.endswith("/to_sign") else told
-        words = {"digest": row.digest, "note": "fine"}
+        words: Details = {"digest": row.digest, "note": "fine"}
         with pytest.raises(NotAllowed, match="something else"):
-            await signing.sign(inbox, row, "approve", words, ("ada", "key"))
+            await signing.sign(inbox, row, "approve", words, "key")
         assert signed == []
         desk.liar.lie = lambda _path, told: told
-        proof = await signing.sign(inbox, row, "approve", words, ("ada", "key"))
-        done = await inbox.approve(row.id, by=None, proof=proof, **words)
+        proof = await signing.sign(inbox, row, "approve", words, "key")
+        done = await inbox.decide(row.id, "approve", **words, proof=proof)
         assert (done.state, len(signed)) == ("approve", 1)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from starlette.routing import Mount
 from keyturn import App
 from keyturn.server.running import Address
 from keyturn.server.settings import ServerSettings
+from tests import forked
 from tests.server.programs import HOST, agents, peopled
 from tests.waiting import until
 
@@ -32,13 +31,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @contextlib.contextmanager
-def served(tmp_path: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+def served(tmp_path: Path, *options: str) -> Iterator[tuple[forked.Program, Path]]:
     (tmp_path / "desk.py").write_text(MODULE.format(folder=tmp_path))
     said = tmp_path / "said.txt"
-    command = [sys.executable, "-m", "keyturn.cli.main", "serve", "desk:app", "--person", "ada", *options]
+    command = ["-m", "keyturn.cli.main", "serve", "desk:app", "--person", "ada", *options]
     path = f"{ROOT}/src:{ROOT}"
     with said.open("w") as out:
-        process = subprocess.Popen(
+        process = forked.Program(
             command, cwd=tmp_path, stdout=out, stderr=out, text=True, env=dict(_environment(), PYTHONPATH=path)
         )
         try:

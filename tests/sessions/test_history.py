@@ -23,6 +23,7 @@ from keyturn.sessions.history import (
     orphan_outputs,
     superseded_output,
 )
+from tests.effort import some
 from tests.table import each
 
 Item = dict[str, Any]
@@ -228,13 +229,13 @@ def test_a_cut_between_parallel_calls_takes_the_output_behind_the_other_call() -
 # Addresses
 
 
-@settings(max_examples=50)
+@settings(max_examples=some(50))
 @given(ITEMS)
 def test_an_address_is_the_hash_of_the_lists_canonical_json(items: list[Item]) -> None:
     assert content_address(items) == hashlib.sha256(canonical(items).encode()).hexdigest()
 
 
-@settings(max_examples=50)
+@settings(max_examples=some(50))
 @given(ITEMS)
 def test_one_pass_gives_the_address_of_every_prefix(items: list[Item]) -> None:
     address, addresses = Address(), [Address().hex()]
@@ -245,13 +246,13 @@ def test_one_pass_gives_the_address_of_every_prefix(items: list[Item]) -> None:
     assert address.count == len(items)
 
 
-@settings(max_examples=50)
+@settings(max_examples=some(50))
 @given(ITEMS, ITEMS)
 def test_other_items_have_another_address(items: list[Item], others: list[Item]) -> None:
     assert (content_address(items) == content_address(others)) == (canonical(items) == canonical(others))
 
 
-@settings(max_examples=50)
+@settings(max_examples=some(50))
 @given(ITEMS)
 def test_an_address_survives_a_json_store_and_the_order_of_keys(items: list[Item]) -> None:
     stored = json.loads(json.dumps(items))

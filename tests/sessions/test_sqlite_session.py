@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -19,6 +18,7 @@ from keyturn.sessions import sqlite
 from keyturn.sessions.base import SessionSettings
 from keyturn.sessions.sqlite import SQLiteSession
 from keyturn.testing.suites.sessions import SessionSuite
+from tests import forked
 from tests.playing import user
 from tests.table import each
 from tests.waiting import turns_of_the_loop
@@ -51,11 +51,11 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "sessions.db"
 
 
-def run(script: str, *arguments: object) -> subprocess.Popen[str]:
+def run(script: str, *arguments: object) -> forked.Program:
     """Another process with our import path."""
     prelude = f"import sys; sys.path[:] = {sys.path!r}\n"
-    command = [sys.executable, "-c", prelude + script, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    command = ["-c", prelude + script, *map(str, arguments)]
+    return forked.Program(command, stdout=forked.PIPE, stderr=forked.STDOUT, text=True)
 
 
 # Files and processes

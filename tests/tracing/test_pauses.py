@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 from keyturn import Agent, MemoryJournal, RunConfig, Runner, RunState, function_tool, trace
 from keyturn.engine.run.log_cache import forget
 from keyturn.models.scripted.model import ScriptedModel, function_call
+from tests import forked
 from tests.playing import Run, approved, through_text
 from tests.tracing.watching import Seen, of
 
@@ -111,7 +110,7 @@ asyncio.run(main())
 
 def process(given: str = "") -> Any:
     """Run the script in a process of its own, whose provider is the process's."""
-    done = subprocess.run([sys.executable, "-c", SCRIPT], input=given, capture_output=True, text=True, timeout=60)
+    done = forked.run(["-c", SCRIPT], input=given, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

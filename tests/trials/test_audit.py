@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
+from tests import forked
 from trials.audit_kinds import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,8 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_every_alteration_of_an_export_is_located(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     count = str(4 * len(KINDS))
-    command = [sys.executable, "-m", "trials.audit", "--seed", "7", "--n", count, "--json", str(out)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=55, check=False)
+    command = ["-m", "trials.audit", "--seed", "7", "--n", count, "--json", str(out)]
+    done = forked.run(command, cwd=ROOT, capture_output=True, text=True, timeout=55)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads(out.read_text())["rows"]
     assert set(rows) == set(KINDS)

@@ -14,6 +14,7 @@ from tests.server.browsing import chromium
 from trials.first_decision import ROOT, Stopwatch, measure
 
 
+@pytest.mark.trial  # the demo's links and what they open are tests of their own
 @pytest.mark.timeout(120)
 def test_a_clone_leads_to_a_decision_in_a_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if chromium() is None:

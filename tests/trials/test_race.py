@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from keyturn.testing.postgres import DEBIAN
+from tests import forked
 from trials.race import KINDS, STORES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,8 +43,8 @@ CASES = {
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     out = tmp_path_factory.mktemp("race") / "out.json"
-    command = [sys.executable, "-m", "trials.race", "--n", "150", "--seed", "7", "--json", str(out)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=170, check=False)
+    command = ["-m", "trials.race", "--n", "45", "--seed", "7", "--json", str(out)]
+    done = forked.run(command, cwd=ROOT, capture_output=True, text=True, timeout=170, preload=["trials.race"])
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(out.read_text())["rows"]
 

@@ -7,6 +7,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator
 from fractions import Fraction
 from pathlib import Path
@@ -42,7 +43,7 @@ from trials.simulation.made import made_world
 from trials.simulation.stage import Outcome, simulate
 
 ROOT = Path(__file__).resolve().parents[2]
-SEEDS = range(120)
+MOST = 120
 
 
 def digest(outcome: Outcome) -> str:
@@ -56,8 +57,6 @@ def world() -> Generator[None]:
 
 
 def test_seeds_keep_every_promise_and_see_everything_happen() -> None:
-    counts, broken = play(SEEDS)
-    assert broken == []
     kinds = ("deaths", "deaths inside a tool", "doubts decided", "effects", "asked to stop", "lost replies", "restores")
     kinds += ("told", "marks", "glass broken", "approvals taken back", "in somebody's place", "counted for all runs")
     kinds += ("runs forked", "runs queued", "gates set late", "drills answered", "reviews given", "poison: hook")
@@ -69,17 +68,25 @@ def test_seeds_keep_every_promise_and_see_everything_happen() -> None:
         "poison: model",
     )
     kinds += ("sessions", "decided in a session", "line: broken", "line: sent, and lost", "line: said twice")
-    lost = sum(count for what, count in counts.items() if "reply lost" in what)
-    assert not [kind for kind in kinds if not (lost if kind == "lost replies" else counts[kind])]
-    verdicts = ("approve", "approve always", "reject", "edit", "answer", "ran", "did_not_run", "retry")
-    assert not [verdict for verdict in verdicts if not counts[f"decision: {verdict}"]]
+    kinds += tuple(f"decision: {each}" for each in ("approve", "approve always", "reject", "edit", "answer"))
+    kinds += tuple(f"decision: {each}" for each in ("ran", "did_not_run", "retry"))
+    counts, missed = Counter[str](), list(kinds)
+    for first in range(0, MOST, 10):
+        found, broken = play(range(first, first + 10))
+        assert broken == []
+        counts += found
+        counts["lost replies"] = sum(count for what, count in counts.items() if "reply lost" in what)
+        missed = [kind for kind in kinds if not counts[kind]]
+        if not missed:
+            break
+    assert not missed, f"{MOST} seeds do not show it"
     assert counts["ended: running"] == counts["ended: waiting"] == 0
     assert f"{counts['runs']:,}" in table(counts, 0, 1.0)
 
 
 @pytest.mark.usefixtures("world")
 def test_a_seed_is_the_same_world_whether_it_is_told_or_not() -> None:
-    for seed in range(12):
+    for seed in range(4):
         assert digest(simulate(seed)) == digest(simulate(seed, told=True)), seed
 
 
@@ -87,7 +94,7 @@ def test_a_seed_is_the_same_world_in_every_process() -> None:
     code = (
         "import sys; sys.path[:0] = ['.', 'src']\n"
         "from tests.trials.test_simulate import digest, made_world, simulate\n"
-        "with made_world(): print([digest(simulate(seed)) for seed in range(40, 60)])"
+        "with made_world(): print([digest(simulate(seed)) for seed in range(40, 46)])"
     )
     said = [
         subprocess.run(
@@ -102,7 +109,7 @@ def test_a_seed_is_the_same_world_in_every_process() -> None:
         for salt in ("1", "2")
     ]
     assert said[0] == said[1]
-    assert len(said[0]) > 1_000
+    assert len(said[0]) > 400
 
 
 # Builds that are broken on purpose --------------------------------------------------------------------------------
@@ -317,8 +324,16 @@ BROKEN: list[Callable[[pytest.MonkeyPatch], None]] = [
 ]
 
 
+# Those that the first worlds show; the others take hundreds.
+SOON = (_silent_retry, _effect_first, _crossing, _leaking)
+
+
 @pytest.mark.usefixtures("world")
-@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.__name__.strip("_"))
+@pytest.mark.parametrize(
+    "broken",
+    [pytest.param(each, marks=() if each in SOON else pytest.mark.trial) for each in BROKEN],
+    ids=lambda broken: broken.__name__.strip("_"),
+)
 def test_a_broken_build_is_caught(broken: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     broken(monkeypatch)
     assert any(simulate(seed).violations for seed in range(1_300, 1_500)), broken.__doc__

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
 
 from ..core.errors import NotPending, RunMissing, UserError
-from ..directory.login import By
-from ..inbox.desk import Inbox
+from ..inbox.personal import PersonalInbox
 from ..journal.rows import GrantRow, Query, RequestRow, RunRow
 
 SHORTEST = 6
@@ -21,14 +21,14 @@ _NAMED = 5  # of the ids that fit, an error names so many
 _Page = Callable[[Query], Awaitable[Sequence[Any]]]
 
 
-async def find_request(inbox: Inbox, given: str, by: By | None = None) -> RequestRow:
-    """Return the request of an id, an open one rather than one that was settled; `by` is who reads it."""
+async def find_request(inbox: PersonalInbox, given: str) -> RequestRow:
+    """Return the request of an id, an open one rather than one that was settled."""
     if len(given) >= _WHOLE:
-        return await inbox.get(given, by=by)
+        return await inbox.get(given)
     for query in (Query(state="open"), Query()):
-        found = await _fitting(given, inbox.list, query, lambda row: (row.asked_at, row.id))
+        found = await _fitting(given, partial(inbox.page, shown=False), query, lambda row: (row.asked_at, row.id))
         if found:
-            return await inbox.get(_only(given, found, "requests").id, by=by)
+            return await inbox.get(_only(given, found, "requests").id)
     raise NotPending(f"no request begins with {given!r}; keyturn requests --all lists them")
 
 
@@ -51,9 +51,9 @@ async def find_run(store: Runs, given: str) -> RunRow:
     return _only(given, found, "runs", "run")
 
 
-async def find_grant(inbox: Inbox, given: str) -> GrantRow:
+async def find_grant(inbox: PersonalInbox, given: str) -> GrantRow:
     """Return the grant of an id, the one that holds rather than a copy that a fork left revoked."""
-    found = await _fitting(given, inbox.grants, Query(), lambda row: (0, f"{row.run}/{row.id}"))
+    found = await _fitting(given, inbox.grant_rows, Query(), lambda row: (0, f"{row.run}/{row.id}"))
     if not found:
         raise UserError(f"no grant begins with {given!r}; keyturn grants lists them")
     return _only(given, [row for row in found if not row.revoked] or found, "grants")

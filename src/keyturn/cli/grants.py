@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -33,9 +33,8 @@ def run(arguments: argparse.Namespace) -> int:
     async def work(seat: Seat) -> Told:
         of_run = None if arguments.run is None else (await find_run(seat.runs, arguments.run)).run
         state = None if arguments.all else "open"
-        found: Sequence[GrantRow] = await seat.inbox.grants(
-            Query(run=of_run, state=state, limit=max(arguments.limit, 1))
-        )
+        wanted = Query(run=of_run, state=state, limit=max(arguments.limit, 1))
+        found = await (await seat.inbox("")).grant_rows(wanted)
         rows = [" ".join(_parts(row)) for row in found] or ["no grants"]
         return Told(rows, [_data(row) for row in found])
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 import argparse
 import sys
 from importlib.util import find_spec
-from typing import Any, cast
 
 from ..core.errors import UserError
-from ..inbox.desk import Inbox
+from ..inbox.personal import PersonalInbox
 from .printing import print_labelled
-from .seats.remote_inbox import RemoteInbox
 from .seats.sitting import run_with_inbox
-from .with_journal import Told, by_of, describe_app, describe_journal, login_of
+from .with_journal import Told, describe_app, describe_journal
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -32,22 +30,14 @@ def run(arguments: argparse.Namespace) -> int:
         return _refuse("the screen needs the package 'textual', which is not installed: pip install 'keyturn[chat]'")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return _refuse("there is no terminal here; for programs, see keyturn requests --json")
-    return run_with_inbox(arguments, "inbox", lambda inbox: _open(inbox, arguments))
+    return run_with_inbox(arguments, "inbox", lambda inbox: _open(inbox, arguments.sign), scope="read")
 
 
-async def _open(inbox: Inbox, arguments: argparse.Namespace) -> Told | int:
-    from ..inbox_screen.journal_seat import JournalSeat
+async def _open(inbox: PersonalInbox, keyfile: str) -> Told | int:
+    from ..inbox_screen.reading import Seat
     from ..inbox_screen.screen import InboxApp
 
-    login = await login_of(inbox.people, arguments, "read")
-    if isinstance(cast("object", inbox), RemoteInbox) and login is not None:
-        from ..inbox_screen.server_seat import ServerSeat
-
-        remote: Any = inbox
-        seat: Any = ServerSeat(remote.client, login.person, arguments.sign)
-    else:
-        seat = JournalSeat(inbox, inbox.store, login or by_of(arguments), arguments.sign)
-    await InboxApp(seat).run_async()
+    await InboxApp(Seat(inbox, (await inbox.who()).id, keyfile)).run_async()
     return 0
 
 

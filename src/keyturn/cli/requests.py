@@ -9,23 +9,16 @@ from typing import Any, cast
 
 from ..core.encodable import in_milliseconds
 from ..directory.people import DECIDE
-from ..inbox.desk import Inbox
 from ..journal.rows import Query, RequestRow
 from ..presenting.asking import approvals
 from ..presenting.trail import Mark
 from ..render.escape import escape, quote
 from ..render.one_row import first_arguments
-from .deciding.drawing import STATES, request_data
+from .deciding.drawing import STATES, beside, request_data
 from .finding import SHORT, find_run
 from .seats.base import Seat
 from .seats.sitting import run_at
-from .with_journal import (
-    Told,
-    by_of,
-    describe_journal,
-    login_of,
-    reader_of,
-)
+from .with_journal import Told, describe_journal
 
 _ROOM = 60  # characters of the arguments
 _KINDS = {"in_doubt": "in doubt", "external": "asks"}
@@ -49,16 +42,14 @@ def run(arguments: argparse.Namespace) -> int:
     """List them; return 1 where that cannot be done."""
 
     async def work(seat: Seat) -> Told:
-        inbox: Inbox = seat.inbox
+        inbox = await seat.inbox(DECIDE if arguments.mine else "")
         of_run = None if arguments.run is None else (await find_run(seat.runs, arguments.run)).run
         limit = max(arguments.limit, 1)
         state = None if arguments.all else "open"
         wanted = Query(state=state, tool=arguments.tool, agent=arguments.agent, run=of_run, limit=limit + 1)
-        reader = await reader_of(inbox.people, arguments)
-        who = (await login_of(inbox.people, arguments, DECIDE) or by_of(arguments)) if arguments.mine else None
-        found = list(await inbox.list(wanted, for_=who, unclaimed=arguments.unclaimed, by=reader))
+        found = list(await inbox.page(wanted, mine=arguments.mine, unclaimed=arguments.unclaimed))
         now = await inbox.now()
-        edits = {row.id: _edited(await inbox.trail(row)) for row in found[:limit] if row.state == "edit"}
+        edits = {row.id: _edited((await beside(inbox, row)).trail) for row in found[:limit] if row.state == "edit"}
         rows = [" ".join(_parts(row, now, edits.get(row.id, ""))) for row in found[:limit]] or ["nothing waits"]
         if len(found) > limit:
             rows.append(f"there are more: --limit {limit * 2}")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from ..directory.people import DECIDE
-from ..inbox.desk import Inbox
+from ..inbox.personal import PersonalInbox
 from ..render.escape import escape
 from .finding import SHORTEST, find_grant
 from .seats.sitting import run_with_inbox
-from .with_journal import Told, by_of, describe_journal, login_of
+from .with_journal import Told, describe_journal
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -21,10 +20,9 @@ def describe(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Revoke it; return 1 where there is none."""
 
-    async def work(inbox: Inbox) -> Told:
-        who = await login_of(inbox.people, arguments, DECIDE) or by_of(arguments)
+    async def work(inbox: PersonalInbox) -> Told:
         row = await find_grant(inbox, arguments.grant)
-        await inbox.revoke(row.run, row.id, by=who)
+        await inbox.revoke(row.run, row.id)
         said = f"revoked: grant {escape(row.id, keep='')} for {escape(row.tool, keep='')}"
         return Told([said], {"grant": row.id, "run": row.run, "revoked": True})
 

@@ -6,13 +6,13 @@ import argparse
 import sys
 
 from ..console.screen import Terminal
-from ..inbox.desk import Inbox
+from ..inbox.personal import PersonalInbox
 from ..render.terminal import wants_colour
 from .deciding.batch import batch_data, batch_of, draw_batch
-from .deciding.drawing import draw_request, draw_trail, request_data, trail_data
+from .deciding.drawing import beside, draw_request, draw_trail, request_data, trail_data
 from .finding import SHORTEST, find_request
 from .seats.sitting import run_with_inbox
-from .with_journal import Told, describe_journal, reader_of
+from .with_journal import Told, describe_journal
 
 #: Columns of what is drawn where nobody has a terminal.
 WIDTH = 100
@@ -30,20 +30,19 @@ def describe(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Show it; return 1 where there is none."""
 
-    async def work(inbox: Inbox) -> Told:
-        who = await reader_of(inbox.people, arguments)
-        row = await find_request(inbox, arguments.request, who)
+    async def work(inbox: PersonalInbox) -> Told:
+        row = await find_request(inbox, arguments.request)
         rows: list[str] = []
         if arguments.alike:
-            batch = await batch_of(inbox, row, who)
+            batch = await batch_of(inbox, row)
             draw_batch(drawing_to(rows), batch, await inbox.now())
             return Told(rows, batch_data(batch), drawn=True)
-        draw_request(drawing_to(rows), row, await inbox.now(), context=await inbox.context(row))
-        trail = await inbox.trail(row)
-        draw_trail(drawing_to(rows), trail)
-        return Told(rows, request_data(row) | {"trail": trail_data(trail)}, drawn=True)
+        facts = await beside(inbox, row)
+        draw_request(drawing_to(rows), row, await inbox.now(), context=facts.context)
+        draw_trail(drawing_to(rows), facts.trail)
+        return Told(rows, request_data(row) | {"trail": trail_data(facts.trail)}, drawn=True)
 
-    return run_with_inbox(arguments, "show", work)
+    return run_with_inbox(arguments, "show", work, scope="")
 
 
 def drawing_to(rows: list[str]) -> Terminal:

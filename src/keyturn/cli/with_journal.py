@@ -109,7 +109,7 @@ def url_of(arguments: argparse.Namespace, *, new: bool = False) -> str:
 
 def by_of(arguments: argparse.Namespace) -> str:
     """Return the id of the person who does it."""
-    given = arguments.by or os.environ.get(PERSON)
+    given = getattr(arguments, "by", None) or os.environ.get(PERSON)
     try:
         return str(given or getpass.getuser())
     except (KeyError, OSError):
@@ -122,8 +122,9 @@ async def login_of(people: People, arguments: argparse.Namespace, scope: str) ->
     if token is None:
         return None
     login = await people.login(token, scope)
-    if arguments.by not in (None, login.person):
-        raise UserError(f"the token is that of {login.person!r}, --as names {arguments.by!r}: leave out one")
+    named = getattr(arguments, "by", None)
+    if named not in (None, login.person):
+        raise UserError(f"the token is that of {login.person!r}, --as names {named!r}: leave out one")
     return login
 
 
@@ -139,12 +140,12 @@ async def reader_of(people: People, arguments: argparse.Namespace) -> By:
 
 
 @contextmanager
-def hinting(login: Login | None, more: LiteralString = "") -> Generator[None]:
+def hinting(known: bool, more: LiteralString = "") -> Generator[None]:
     """Add to a refusal of somebody who only gave a name how they say who they are."""
     try:
         yield
     except NotAllowed as error:
-        if login is not None:
+        if known:
             raise
         raise NotAllowed(f"{error}; log in with {TOKEN} or --token-file{more}") from None
 

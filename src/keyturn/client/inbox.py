@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, Unpack
 
-from ..core.errors import Conflict, NotAllowed, UserError
-from ..core.people import Proof
+from ..core.errors import Conflict, NotAllowed, NotPending, UserError
 from ..core.preview import Preview
 from ..core.records import Word
 from ..core.request import Request
-from ..inbox.naming import Outcome, Shown, shown_of
+from ..inbox.naming import Naming, Outcome, Shown, shown_of
+from ..inbox.personal import Details, Marking, Person, Verdict, method_of, signed_of
 from ..inbox.signed_words import challenge_of, check_shown
-from ..journal.rows import Query, RequestRow
+from ..journal.rows import GrantRow, Query, RequestRow
 from ..policies.grants import Grant
 from ..presenting.edit_preview import EditPreview
+from ..presenting.facts import RequestFacts
 from ..wire import said
 from ..wire.detail import RequestDetail
-from ..wire.people import Me
+from ..wire.people import KeySeen, KeysSeen, Me
 from ..wire.seen import Decided, Done, Form, GrantPage, GrantSeen, Outcomes, RequestPage, RequestSeen, ToSign
+from .naming import Names, Sent, body_of, length_of
 from .sending import Sender, ServerError, after_of, read, told_error
 
 _PATIENCE = 5
+_MOST = 500  # rows of the page that is followed
+_EVERY = 10.0  # seconds after which it is looked at once more, whatever the server sent
 _SIGNED = ("output", "message", "note", "break_glass", "asks_back")
-
-
-class Naming(TypedDict, total=False):
-    """Holds what goes with any decision, as `Inbox` takes it; `once` names the word, so that it is said once."""
-
-    digest: str | None
-    revision: int | None
-    note: str | None
-    proof: Proof | None
-    once: str | None
 
 
 class AsyncInbox:
@@ -45,6 +40,40 @@ class AsyncInbox:
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
+        self._me: Me | None = None
+        self._names = Names()
+
+    @property
+    def server(self) -> str:
+        """Return the URL of the server."""
+        return self._sender.url
+
+    async def who(self, scope: str = "") -> Person:
+        """Return whose inbox it is, or raise `NotAllowed` where the token is not good for this scope."""
+        me = await self._own()
+        if scope and scope not in me.scopes:
+            raise NotAllowed(f"this token is not good for {scope!r}; its scopes are {', '.join(me.scopes)}")
+        return Person(me.person.id, verified=True)
+
+    async def _own(self) -> Me:
+        self._me = self._me or await self._sender.get("/me", Me)
+        return self._me
+
+    async def now(self) -> int:
+        """Return the server's time in milliseconds, as its last answer has it."""
+        return self._sender.now()
+
+    async def changes(self) -> AsyncGenerator[object]:
+        """Yield at once, whenever something else is listed, and every few seconds; raise where the stream is cut."""
+        async with contextlib.aclosing(self.pages(patience=0, limit=_MOST)) as pages:
+            coming = asyncio.ensure_future(anext(pages, None))
+            try:
+                while True:
+                    coming = await _next_page(pages, coming)
+                    yield None
+            finally:
+                coming.cancel()
+                await asyncio.wait({coming})
 
     async def list(self, *, mine: bool = False, unclaimed: bool = False, **wanted: Any) -> Sequence[RequestRow]:
         """Return requests by when they were asked, the open ones unless `state` says otherwise, at most `limit`.
@@ -56,8 +85,10 @@ class AsyncInbox:
         pages = self._sender.pages("/requests", RequestPage, int(named.pop("limit", 100)), **named)
         return [each.row async for page in pages for each in page.requests]
 
-    async def page(self, query: Query, *, mine: bool = False, unclaimed: bool = False) -> Sequence[RequestRow]:
-        """Return the rows of a query, as a store does."""
+    async def page(
+        self, query: Query, *, mine: bool = False, unclaimed: bool = False, shown: bool = True
+    ) -> Sequence[RequestRow]:
+        """Return the rows of a query, as a store does; that you read them is on record, `shown` or not."""
         named: dict[str, Any] = {name: getattr(query, name) for name in ("run", "agent", "tool", "kind")}
         named |= {"state": query.state or "all", "after": after_of(query), "newest": query.newest}
         named |= {"for": "me" if mine else None, "unclaimed": unclaimed}
@@ -86,6 +117,13 @@ class AsyncInbox:
                     raise
             await _pause(broken)
 
+    async def row(self, request: str) -> RequestRow | None:
+        """Return the row of a request, whatever became of it; None where there is none."""
+        try:
+            return await self.get(request)
+        except NotPending:
+            return None
+
     async def get(self, request: str) -> RequestRow:
         """Return one request, whatever became of it, or raise `NotPending`."""
         return (await self._sender.get(f"/requests/{request}", RequestSeen)).row
@@ -93,6 +131,17 @@ class AsyncInbox:
     async def detail(self, request: str) -> RequestDetail:
         """Return one request with what stands beside it: what you can do, what was said, and what happened to it."""
         return await self._sender.get(f"/requests/{request}/detail", RequestDetail)
+
+    async def facts(self, request: str) -> RequestFacts:
+        """Return one request with all that stands beside it, as it is shown at a journal."""
+        found = (await self.detail(request)).facts
+        change: Any = found.row.request.difference
+        if found.row.id != request or (change and not {"before", "after"} <= set(change)):
+            raise ServerError("the server answers what no Keyturn server does; is the URL right?", 200)
+        return found
+
+    async def item(self, request: str) -> None:
+        """Return None: the tool of a request is at the server."""
 
     async def form(self, request: str) -> Form:
         """Return what an edit form is made of: the schema of the tool's arguments."""
@@ -106,35 +155,77 @@ class AsyncInbox:
         while page.next is not None:
             page = await self._sender.get(f"/requests/{name}/alike", RequestPage, after=page.next)
             found += [each.row for each in page.requests]
+        shown = None if isinstance(request, str) else shown_of(request, {}).digest
+        if shown is not None and shown not in [row.digest for row in found if row.id == name]:
+            raise Conflict("the request is no longer the one that was shown; look at it again")
         return found
 
     async def looked(self, request: Shown, **words: Unpack[Naming]) -> None:
         """Note that you have a request on the screen, as it was shown."""
-        name, body = _body(request, said.Shown, words, {})
+        name, body = body_of(request, said.Shown, words, {})
         await self._sender.post(f"/requests/{name}/look", Done, body)
 
-    async def review(self, request: Shown, verdict: Literal["right", "wrong"], **words: Unpack[Naming]) -> RequestRow:
+    async def review(self, request: Shown, verdict: Literal["right", "wrong"], **words: Unpack[Sent]) -> RequestRow:
         """Say whether a call was right or wrong to let run."""
-        name, body = _body(request, said.Review, words, {"verdict": verdict})
+        name, body = body_of(request, said.Review, words, {"verdict": verdict})
         return (await self._sender.post(f"/requests/{name}/review", RequestSeen, body)).row
 
+    async def decide(self, request: Shown, verdict: Verdict, **details: Unpack[Details]) -> RequestRow:
+        """Record a verdict on exactly what was shown; repeated after a lost answer, it is recorded once."""
+        shown = shown_of(request, {"digest": details.get("digest"), "revision": details.get("revision")})
+        method, given = method_of(verdict, details)
+
+        async def recorded(once: str) -> RequestRow:
+            return await getattr(self, method)(request, **{"once": once} | given)
+
+        return await self._names.once(repr((shown, verdict, sorted(details.items()))), recorded)
+
+    async def decide_all(
+        self,
+        requests: Sequence[RequestRow | Request],
+        verdict: Literal["approve", "reject"],
+        **details: Unpack[Details],
+    ) -> Sequence[Outcome]:
+        """Record one verdict on each of several requests; one that is refused holds up none of the others."""
+        given: dict[str, Any] = {"note": details.get("note")}
+        recording: Any = self.approve_all
+        if verdict == "reject":
+            recording, given["message"] = self.reject_all, details.get("message")
+
+        async def recorded(once: str) -> Sequence[Outcome]:
+            return await recording(requests, once=details.get("once") or once, **given)
+
+        return await self._names.once(repr((verdict, [(row.id, row.digest) for row in requests], given)), recorded)
+
+    async def mark(
+        self,
+        request: Shown,
+        mark: Marking,
+        *,
+        until: datetime | None = None,
+        lasts: str | None = None,
+        **shown: Unpack[Naming],
+    ) -> RequestRow:
+        """Claim a request or let it go, snooze it or end that."""
+        return await self._marked(request, mark, shown, until, lasts)
+
     async def take(
-        self, request: Shown, *, until: datetime | None = None, lasts: str | None = None, **words: Unpack[Naming]
+        self, request: Shown, *, until: datetime | None = None, lasts: str | None = None, **words: Unpack[Sent]
     ) -> RequestRow:
         """Say that you are on it."""
         return await self._marked(request, "take", words, until, lasts)
 
-    async def let_go(self, request: Shown, **words: Unpack[Naming]) -> RequestRow:
+    async def let_go(self, request: Shown, **words: Unpack[Sent]) -> RequestRow:
         """Say that you are not on it any more."""
         return await self._marked(request, "let_go", words)
 
     async def snooze(
-        self, request: Shown, *, until: datetime | None = None, lasts: str | None = None, **words: Unpack[Naming]
+        self, request: Shown, *, until: datetime | None = None, lasts: str | None = None, **words: Unpack[Sent]
     ) -> RequestRow:
         """Put a request off, for yourself alone."""
         return await self._marked(request, "snooze", words, until, lasts)
 
-    async def wake(self, request: Shown, **words: Unpack[Naming]) -> RequestRow:
+    async def wake(self, request: Shown, **words: Unpack[Sent]) -> RequestRow:
         """Have a request back that you put off."""
         return await self._marked(request, "wake", words)
 
@@ -143,7 +234,7 @@ class AsyncInbox:
 
         Secrets are marks; one that is left as it is keeps its value. Approve it with `edit=` and `seen=made.would`.
         """
-        name, body = _body(request, said.PreviewEdit, words, {"edit": dict(edit)})
+        name, body = body_of(request, said.PreviewEdit, words, {"edit": dict(edit)})
         return await self._sender.post(f"/requests/{name}/preview_edit", EditPreview, body)
 
     async def approve(
@@ -154,39 +245,48 @@ class AsyncInbox:
         grant: Grant | None = None,
         seen: Preview | None = None,
         break_glass: bool = False,
-        **words: Unpack[Naming],
+        **words: Unpack[Sent],
     ) -> RequestRow:
         """Approve exactly this call, or with other arguments, or from now on what a grant covers."""
         given = None
         if grant is not None:
-            expires = None if grant.expires is None else _length(grant.expires)
+            expires = None if grant.expires is None else length_of(grant.expires)
             where = None if grant.where is None else dict(grant.where)
             given = said.GrantSaid(where=where, expires=expires, uses=grant.uses, scope=grant.scope)
         more: dict[str, Any] = {"edit": edit, "grant": given, "seen": seen, "break_glass": break_glass}
         return await self._decided(request, "approve", said.Approve, words, more)
 
     async def reject(
-        self, request: Shown, *, message: str | None = None, always: bool = False, **words: Unpack[Naming]
+        self, request: Shown, *, message: str | None = None, always: bool = False, **words: Unpack[Sent]
     ) -> RequestRow:
         """Reject the call; its model is told `message`."""
         return await self._decided(request, "reject", said.Reject, words, {"message": message, "always": always})
 
-    async def ask_back(self, request: Shown, question: str, **words: Unpack[Naming]) -> RequestRow:
+    async def ask_back(self, request: Shown, question: str, **words: Unpack[Sent]) -> RequestRow:
         """Ask the agent back: the call does not run, and its model answers the question."""
         return await self._decided(request, "ask_back", said.AskBack, words, {"question": question})
 
-    async def answer(self, request: Shown, output: Any, **words: Unpack[Naming]) -> RequestRow:
+    async def answer(self, request: Shown, output: Any, **words: Unpack[Sent]) -> RequestRow:
         """Give the call's result in its tool's place, or what its tool asked for."""
         return await self._decided(request, "answer", said.Answer, words, {"output": output})
 
-    async def resolve(self, request: Shown, outcome: Word, output: Any = None, **words: Unpack[Naming]) -> RequestRow:
+    async def resolve(self, request: Shown, outcome: Word, output: Any = None, **words: Unpack[Sent]) -> RequestRow:
         """Record what became of a call in doubt."""
         return await self._decided(request, "resolve", said.Resolve, words, {"outcome": outcome, "output": output})
 
     async def withdraw(self, request: Shown, *, run: str | None = None, **words: Unpack[Naming]) -> RequestRow:
         """Take an approval back before it is executed; the call asks anew."""
-        name, body = _body(request, said.Withdraw, words, {"run": run})
+        name, body = body_of(request, said.Withdraw, words, {"run": run})
         return (await self._sender.post(f"/requests/{name}/withdraw", RequestSeen, body)).row
+
+    async def challenge(self, request: Shown, verdict: Verdict, **details: Unpack[Details]) -> bytes:
+        """Return the bytes that you sign to say so."""
+        word, signed = signed_of(verdict, details)
+        return await self.to_sign(request, word, **signed)
+
+    async def keys(self) -> Sequence[KeySeen]:
+        """Return the keys that you enrolled."""
+        return (await self._sender.get("/keys", KeysSeen, person=(await self._own()).person.id)).keys
 
     async def to_sign(self, request: Shown, verdict: Word, **words: Any) -> bytes:
         """Return what somebody signs who decides so, with the very words of the decision.
@@ -196,10 +296,10 @@ class AsyncInbox:
         asked = await self._asked(request, words)
         if words.get("edit") is not None:
             raise UserError("an edit is signed where its tool is: name the app and its journal")
-        tenant = (await self._sender.get("/me", Me)).tenant
+        tenant = (await self._own()).tenant
         said_so: dict[str, Any] = {name: words[name] for name in _SIGNED if name in words}
         own = challenge_of(tenant, asked, verdict, **said_so)
-        name, body = _body(asked, said.Signing, {}, words | {"verdict": verdict, "digest": asked.digest})
+        name, body = body_of(asked, said.Signing, {}, words | {"verdict": verdict, "digest": asked.digest})
         told = await self._sender.post(f"/requests/{name}/to_sign", ToSign, body)
         check_shown(asked, told.tool or {})
         if told.challenge != own:
@@ -243,6 +343,11 @@ class AsyncInbox:
         pages = self._sender.pages("/grants", GrantPage, limit, run=run, state=state, after=after)
         return [each async for page in pages for each in page.grants]
 
+    async def grant_rows(self, query: Query) -> Sequence[GrantRow]:
+        """Return the rows of standing decisions, as a store does."""
+        found = await self.grants(run=query.run, state=query.state, limit=query.limit, after=after_of(query))
+        return [each.row for each in found]
+
     async def revoke(self, run: str, grant: str) -> None:
         """Revoke a standing decision; what it let run before stays."""
         await self._sender.post(f"/runs/{run}/grants/{grant}/revoke", Done, said.Said())
@@ -257,25 +362,21 @@ class AsyncInbox:
     ) -> RequestRow:
         timed = word in ("take", "snooze")
         kind = said.Until if timed else said.Shown
-        name, body = _body(request, kind, words, {"until": until, "lasts": lasts} if timed else {})
+        name, body = body_of(request, kind, words, {"until": until, "lasts": lasts} if timed else {})
         return (await self._sender.post(f"/requests/{name}/{word}", RequestSeen, body)).row
 
-    async def _decided(self, request: Shown, word: str, kind: Any, words: Naming, more: dict[str, Any]) -> RequestRow:
-        name, body = _body(request, kind, words, more)
+    async def _decided(self, request: Shown, word: str, kind: Any, words: Sent, more: dict[str, Any]) -> RequestRow:
+        name, body = body_of(request, kind, words, more)
         await self._sender.post(f"/requests/{name}/{word}", Decided, body, words.get("once"))
         return await self.get(name)
 
 
-def _body(request: Shown, kind: Any, words: Naming, more: dict[str, Any]) -> tuple[str, Any]:
-    """Return the id of a request, and the body that names it as it was shown."""
-    digest, revision = more.pop("digest", words.get("digest")), more.pop("revision", words.get("revision"))
-    shown = shown_of(request, {"digest": digest, "revision": revision})
-    rest = {name: value for name, value in words.items() if name in ("note", "proof")}
-    return shown.id, kind(digest=shown.digest, revision=shown.revision, **rest, **more)
-
-
-def _length(expires: str | float) -> str:
-    return expires if isinstance(expires, str) else f"{expires:f}s"
+async def _next_page(pages: AsyncGenerator[Any], coming: asyncio.Future[Any]) -> asyncio.Future[Any]:
+    """Wait for a page, not for long; return the one after it, or raise why none comes."""
+    if not (await asyncio.wait({coming}, timeout=_EVERY))[0]:
+        return coming
+    coming.result()
+    return asyncio.ensure_future(anext(pages, None))
 
 
 async def _pause(broken: int) -> None:

@@ -84,6 +84,7 @@ class Sender:
     def __init__(self, url: str, token: str, *, timeout: float = 30.0, transport: Any = None) -> None:
         if not url.startswith(("http://", "https://")):
             raise UserError(f"the URL of a server is like https://keyturn.example, not {url!r}")
+        self.url = url
         headers = {"authorization": f"Bearer {token}"}
         self._client = httpx2.AsyncClient(
             base_url=url.rstrip("/") + "/v1", headers=headers, timeout=timeout, transport=transport, trust_env=False

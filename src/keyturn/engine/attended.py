@@ -40,6 +40,13 @@ class Hosting(NamedTuple):
     policy_of: Callable[[], Any] | None = None
 
 
+class Attendant(NamedTuple):
+    """Attends a run: called once the run is recorded and before it moves, and with each step from then on."""
+
+    ready: Callable[[], Awaitable[None]]
+    stepped: Callable[[ev.Step], None]
+
+
 class LogFeed(Feed):
     """Tells of every step of a run, just after it is recorded."""
 
@@ -56,9 +63,8 @@ class AttendedExecution(Execution):
     # A process that died holds the run so long, and whoever was cut off wants to go on soon.
     lease_ms = 15_000
 
-    #: Called once the run is recorded and before it moves, and with each step from then on.
-    on_ready: Callable[[], Awaitable[None]]
-    on_step: Callable[[ev.Step], None]
+    #: Who attends the run; a run that moves has one.
+    attendant: Attendant
     #: The name under which replies of the model are counted.
     model = ""
 
@@ -82,12 +88,12 @@ class AttendedExecution(Execution):
 
     def _stepped(self, step: ev.Step) -> None:
         self._moved_on.set()
-        self.on_step(step)
+        self.attendant.stepped(step)
 
     async def _advanced(self) -> None:
         drive = self.drive
         self._check_limits_of_talking()
-        await self.on_ready()
+        await self.attendant.ready()
         drive.feeds[ev.ROOT] = LogFeed(self._stepped)
         timer = asyncio.ensure_future(self._watch_the_clock())
         try:

@@ -1,41 +1,20 @@
-"""The inbox: list, show and decide requests, without holding the run's lease and without its agents.
-
-Besides the engine nothing else writes to a journal. A decision is decided by the core against the run as it stands and
-appended with the rows that it changes; who comes second is told who was first. Its run is due from then on.
-"""
+"""The inbox: list, show and decide requests, without holding the run's lease and without its agents."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from typing import Any, Literal, Unpack, cast
-
-import msgspec
+from collections.abc import Sequence
+from typing import Any
 
 from ..core import commands as cm
 from ..core import events as ev
-from ..core.errors import KeyturnError, UserError
 from ..core.people import plain_text
-from ..core.preview import REDACTED, Preview, redact
-from ..core.records import Word
-from ..core.request import Request
-from ..engine.facts import decisions
-from ..engine.facts.reaches import reach_of
 from ..engine.facts.values import said_items
-from ..engine.views.items import ToolApprovalItem
-from ..journal.rows import ALL, GrantRow, Query, RequestRow
-from ..policies.grants import Grant
-from .beside import Beside
+from .decisions import Decisions
 from .naming import By as By
-from .naming import Naming, Outcome, Shown, named, shown_of
-from .signed_words import Said, challenge_of
-
-_PAGE = 500
-#: How many rows are read at once to find requests that are alike.
-LOOKS = 2_000
+from .own import OwnInbox
 
 
-class Inbox(Beside):
+class Inbox(Decisions):
     """Lists what waits for people in a journal, and records what they decide.
 
     `store` is a journal or its URL. `agents` are the roots by name; they are needed to check an edit, and for nothing
@@ -48,183 +27,9 @@ class Inbox(Beside):
     []
     """
 
-    async def approve(
-        self,
-        request: Shown,
-        *,
-        by: By,
-        edit: Mapping[str, Any] | str | None = None,
-        grant: Grant | None = None,
-        seen: Preview | None = None,
-        break_glass: bool = False,
-        **words: Unpack[Naming],
-    ) -> RequestRow:
-        """Approve exactly this call, or with other arguments, or from now on what a grant covers.
-
-        With `break_glass`, alone and with a `note`, where the terms name a role that may: others are told.
-        """
-        shown = shown_of(request, words)
-        log, waiting = await self._waiting(shown)
-        told = await self._words(by, words, waiting, glass=break_glass)
-        if edit is not None:  # before the tool compares anything that they sent with the call
-            decisions.check_may(waiting, told)
-        made = None if edit is None else await self._edited(log, waiting, edit, seen)
-        now = await self._store.now()
-        reach = reach_of(grant, log.run, self._store)
-        said = decisions.approve(waiting, now, edit=made, grant=grant, reach=reach, broke_glass=break_glass, **told)
-        return await self._deliver(log, shown, said)
-
-    async def reject(
-        self,
-        request: Shown,
-        *,
-        by: By,
-        message: str | None = None,
-        always: bool = False,
-        **words: Unpack[Naming],
-    ) -> RequestRow:
-        """Reject the call; its model is told `message`.
-
-        `always` rejects later calls of the tool in this run, too.
-        """
-        shown = shown_of(request, words)
-        log, waiting = await self._waiting(shown)
-        now = await self._store.now()
-        said = decisions.reject(waiting, now, message=message, always=always, **await self._words(by, words, waiting))
-        return await self._deliver(log, shown, said)
-
-    async def ask_back(self, request: Shown, question: str, *, by: By, **words: Unpack[Naming]) -> RequestRow:
-        """Ask the agent back: the call does not run, and its model answers the question and may propose it again."""
-        shown = shown_of(request, words)
-        log, waiting = await self._waiting(shown)
-        now = await self._store.now()
-        return await self._deliver(
-            log, shown, decisions.ask_back(waiting, now, question, **await self._words(by, words, waiting))
-        )
-
-    async def answer(self, request: Shown, output: Any, *, by: By, **words: Unpack[Naming]) -> RequestRow:
-        """Give the call's result in its tool's place, or what its tool asked for."""
-        shown = shown_of(request, words)
-        log, waiting = await self._waiting(shown)
-        now = await self._store.now()
-        return await self._deliver(
-            log, shown, decisions.answer(waiting, now, output, **await self._words(by, words, waiting))
-        )
-
-    async def resolve(
-        self,
-        request: Shown,
-        outcome: Literal["ran", "did_not_run", "retry"],
-        output: Any = None,
-        *,
-        by: By,
-        **words: Unpack[Naming],
-    ) -> RequestRow:
-        """Record what became of a call in doubt."""
-        shown = shown_of(request, words)
-        log, waiting = await self._waiting(shown)
-        now = await self._store.now()
-        said = decisions.resolve(waiting, now, outcome, output, **await self._words(by, words, waiting))
-        return await self._deliver(log, shown, said)
-
-    async def to_sign(
-        self,
-        request: Shown,
-        verdict: Word,
-        *,
-        edit: Mapping[str, Any] | str | None = None,
-        seen: Preview | None = None,
-        output: Any = None,
-        message: str | None = None,
-        break_glass: bool = False,
-        asks_back: bool = False,
-        **words: Unpack[Naming],
-    ) -> bytes:
-        """Return what somebody signs who decides so, with the very words of the decision; it fits no other."""
-        log, waiting = await self._waiting(shown_of(request, words))
-        if (
-            redact(cast("Any", edit), waiting.secrets) != edit
-        ):  # equal challenges would tell that a secret was guessed right
-            raise UserError(f"an edit is signed with {REDACTED} in the place of each secret: leave it as it is shown")
-        made = None if edit is None else await self._edited(log, waiting, edit, seen)
-        said = Said(
-            output=output, message=message, break_glass=break_glass, asks_back=asks_back, note=words.get("note")
-        )
-        return challenge_of(self.people.tenant, waiting, verdict, made, **said)
-
-    async def alike(
-        self, request: Shown, query: Query = ALL, *, by: By | None = None, **words: Unpack[Naming]
-    ) -> Sequence[RequestRow]:
-        """Return the open requests of the same tool with the same arguments, this one among them, of whatever run.
-
-        Their arguments are compared as they are. A call with secrets is like calls of its own run alone: elsewhere
-        nobody can try which secret it has. `query` says which requests are looked at.
-        """
-        found: list[RequestRow] = []
-        asked: Query | None = query
-        while asked is not None:
-            page, after = await self.alike_page(request, asked, **words)
-            found += page
-            asked = None if after is None else msgspec.structs.replace(asked, after=after)
-        await self._read_by(by, "list", found)
-        return found
-
-    async def alike_page(
-        self, request: Shown, query: Query = ALL, *, looks: int = LOOKS, **words: Unpack[Naming]
-    ) -> tuple[Sequence[RequestRow], tuple[int, str] | None]:
-        """Return those of them that are among the next so many requests of the tool, and where it goes on, if it does.
-
-        Whatever waits, no more than `looks` rows are read at once. Nobody is said to have read anything.
-        """
-        _, waiting = await self._waiting(shown_of(request, words))
-        found: list[RequestRow] = []
-        asked = msgspec.structs.replace(query, state="open", tool=waiting.tool, limit=_PAGE)
-        for _ in range(-(-looks // _PAGE)):
-            page = await self._store.requests(asked)
-            found += [row for row in page if row.shape == waiting.shape]
-            if len(page) < _PAGE:
-                return found, None
-            asked = msgspec.structs.replace(asked, after=(page[-1].asked_at, page[-1].id))
-            await asyncio.sleep(0)  # others are served meanwhile
-        return found, asked.after
-
-    async def alike_among(
-        self, request: Shown, rows: Iterable[RequestRow], **words: Unpack[Naming]
-    ) -> Sequence[RequestRow]:
-        """Return those of some requests that are open, of the same tool and with the same arguments."""
-        _, waiting = await self._waiting(shown_of(request, words))
-        wanted = ("open", waiting.tool, waiting.shape)
-        return [row for row in rows if (row.state, row.tool, row.shape) == wanted]
-
-    async def approve_all(
-        self, requests: Iterable[RequestRow | Request | ToolApprovalItem], *, by: By, note: str | None = None
-    ) -> Sequence[Outcome]:
-        """Approve each of these requests, as it was shown; return what became of each, in their order.
-
-        Each is decided by itself: one that is refused holds up none of the others.
-        """
-        return [await _outcome(each, self.approve(each, by=by, note=note)) for each in _several(requests)]
-
-    async def reject_all(
-        self,
-        requests: Iterable[RequestRow | Request | ToolApprovalItem],
-        *,
-        by: By,
-        message: str | None = None,
-        note: str | None = None,
-    ) -> Sequence[Outcome]:
-        """Reject each of these requests, as it was shown; return what became of each, in their order."""
-        return [
-            await _outcome(each, self.reject(each, by=by, message=message, note=note)) for each in _several(requests)
-        ]
-
-    async def grants(self, query: Query = ALL) -> Sequence[GrantRow]:
-        """Return standing decisions."""
-        return await self._store.grants(query)
-
-    async def revoke(self, run: str, grant: str, *, by: By) -> None:
-        """Revoke a standing decision; what it let run before stays."""
-        await self.tell(run, cm.Revoke(named(grant, "a grant"), await self._who(by)))
+    def as_person(self, by: By) -> OwnInbox:
+        """Return this inbox as one person has it, who then decides everything that is decided with it."""
+        return OwnInbox(self, by)
 
     async def send(self, run: str, message: str | Sequence[Any]) -> None:
         """Add a message that the run's model reads at its next turn."""
@@ -237,19 +42,3 @@ class Inbox(Beside):
     async def cancel(self, run: str, *, by: By, why: str = "") -> None:
         """Cancel a run; what is in flight is stopped, and nothing of the run waits any more."""
         await self.tell(run, cm.Cancel(await self._who(by), plain_text(why, "why")))
-
-
-def _several(requests: Iterable[Shown]) -> list[Shown]:
-    """Return requests that were shown, all of them: none of them is decided where one is none."""
-    listed: list[Shown] = [requests] if isinstance(requests, str) else [*requests]
-    for each in listed:
-        shown_of(each, Naming())
-    return listed
-
-
-async def _outcome(request: Shown, deciding: Coroutine[Any, Any, RequestRow]) -> Outcome:
-    name = shown_of(request, Naming()).id
-    try:
-        return Outcome(name, await deciding)
-    except KeyturnError as error:
-        return Outcome(name, error=error)

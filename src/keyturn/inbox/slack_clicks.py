@@ -88,8 +88,8 @@ class SlackDesk:
                 return SlackAnswer("", person, response_url=click.response_url)
             if click.verdict == "approve":
                 await self._check_seen(click)
-            decide = self._inbox.approve if click.verdict == "approve" else self._inbox.reject
-            done = await decide(click.request, by=login, revision=click.revision)
+            verdict = "approve" if click.verdict == "approve" else "reject"
+            done = await self._inbox.as_person(login).decide(click.request, verdict, revision=click.revision)
         except NotAllowed as error:
             return SlackAnswer(
                 f"You may not decide this: {escaped(str(error))}", person, response_url=click.response_url

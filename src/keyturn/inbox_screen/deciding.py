@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Any, LiteralString
+from typing import Any, LiteralString, Unpack
 
 from textual.app import App
 
 from ..core.errors import BadJson, KeyturnError
 from ..core.people import Proof
 from ..core.policy import Approval
-from ..core.records import Word
 from ..inbox.naming import Outcome
+from ..inbox.personal import SIGNABLE, Details, Marking, Verdict, signed_of
 from ..journal.rows import RequestRow
 from ..presenting.asking import STATES, vote_of, why_not
 from ..presenting.shown_request import ShownRequest
@@ -28,7 +28,7 @@ from .dialogs import AlikeDialog
 from .help import help_rows
 from .reading import Seat
 from .request_view import RequestView
-from .signing import SignDialog, is_signed, sign_off_screen, signed_words
+from .signing import SignDialog, sign_off_screen
 
 NARROWEST_DIALOG = 20  # columns
 _AGAIN = 5.0  # seconds within which a second key means it
@@ -82,16 +82,20 @@ class DecidingApp(App[None]):
         await self.look()
         self.view.say(done, _told(row), "good")
 
-    async def deliver(
-        self, request: ShownRequest, word: str, *given: Any, done: LiteralString = "Recorded", **more: Any
-    ) -> None:
-        """Say a word of the inbox about exactly what was shown, signed where the terms want that."""
-        if is_signed(word) and self._signs():
-            proof = await self._signed(request, *signed_words(word, given, more))
+    async def deliver(self, request: ShownRequest, verdict: Verdict, **details: Unpack[Details]) -> None:
+        """Record a verdict on exactly what was shown, signed where the terms want that."""
+        if verdict in SIGNABLE and self._signs():
+            proof = await self._signed(request, _signed_as(verdict, details), details)
             if proof is None:
                 return
-            more["proof"] = proof
-        await self.record(lambda: self.seat.says(request, word, *given, **more), done)
+            details["proof"] = proof
+        await self.record(lambda: self.seat.decide(request, verdict, **details))
+
+    async def mark_request(
+        self, request: ShownRequest, mark: Marking, done: LiteralString, lasts: str | None = None
+    ) -> None:
+        """Mark exactly what was shown."""
+        await self.record(lambda: self.seat.marks(request, mark, lasts), done)
 
     async def approve_call(self, request: ShownRequest) -> None:
         """Approve exactly what was shown; what is of high risk takes the key twice."""
@@ -142,7 +146,7 @@ class DecidingApp(App[None]):
         words: LiteralString = "your question; the call does not run, and its model answers you"
         question = await self._asked(request, "Ask the agent back", words)
         if question:
-            await self.deliver(request, "ask_back", question)
+            await self.deliver(request, "ask_back", message=question)
 
     async def answer_call(self, request: ShownRequest) -> None:
         """Answer what is asked, or give the call's result."""
@@ -157,36 +161,33 @@ class DecidingApp(App[None]):
             except BadJson as error:
                 self.view.say("Not recorded", str(error))
                 return
-            await self.deliver(request, "answer", output)
+            await self.deliver(request, "answer", output=output)
 
     async def call_ran(self, request: ShownRequest) -> None:
         """Say that a call in doubt ran."""
         typed = await self._asked(request, "It ran", "what came of it? empty: you only know that it ran")
         if typed is not None:
-            await self._resolve(request, "ran", typed or None)
+            await self.deliver(request, "ran", output=typed or None)
 
     async def say_no(self, request: ShownRequest) -> None:
         """Say that a call in doubt did not run, or that one was wrong to let run, and why."""
         if request.item.kind != "review":
-            await self._resolve(request, "did_not_run")
+            await self.deliver(request, "did_not_run")
             return
         why = await self._asked(request, "It was wrong to let it run", "why? it goes on record")
         if why:
-            await self.deliver(request, "review", "wrong", note=why)
+            await self.deliver(request, "wrong", note=why)
 
     async def call_was_right(self, request: ShownRequest) -> None:
         """Say that it was right to let a call run."""
-        await self.deliver(request, "review", "right")
+        await self.deliver(request, "right")
 
     async def retry_call(self, request: ShownRequest) -> None:
         """Have a call in doubt run again."""
         if self._meant_it(request):
-            await self._resolve(request, "retry")
+            await self.deliver(request, "retry")
         else:
             self.view.say("It may have run before: press t once more to run it again", style="waits")
-
-    async def _resolve(self, request: ShownRequest, outcome: Any, output: Any = None) -> None:
-        await self.deliver(request, "resolve", outcome, output)
 
     async def decide_alike(self, request: ShownRequest) -> None:
         """Show the requests of the same tool with the same arguments, and say one word for all of them."""
@@ -209,7 +210,7 @@ class DecidingApp(App[None]):
         if note is None:
             return
         try:
-            outcomes = await self.seat.says_all(word, rows, note or None)
+            outcomes = await self.seat.decide_all(word, rows, note or None)
         except KeyturnError as error:
             self.view.say("Not recorded", why_not(error, self.now()))
             return
@@ -229,13 +230,13 @@ class DecidingApp(App[None]):
         mark = request.item.request.claim if self.view.detail is None else self.view.detail.row.request.claim
         on_it = mark is not None and mark.by == self.seat.person and mark.until.timestamp() * 1000 > self.now()
         if on_it:
-            await self.deliver(request, "let_go", done="You let it go")
+            await self.mark_request(request, "let_go", "You let it go")
         else:
-            await self.deliver(request, "take", done="You are on it")
+            await self.mark_request(request, "take", "You are on it")
 
     async def put_off(self, request: ShownRequest) -> None:
         """Put it off for an hour, for yourself."""
-        await self.deliver(request, "snooze", lasts="1h", done="Put off for an hour")
+        await self.mark_request(request, "snooze", "Put off for an hour", "1h")
 
     def _terms(self) -> Approval:
         detail = self.view.detail
@@ -253,12 +254,12 @@ class DecidingApp(App[None]):
         """Return whether it takes the person's signature."""
         return self.view.detail is not None and self.view.detail.standing.signs
 
-    async def _signed(self, request: ShownRequest, verdict: Word, words: dict[str, Any]) -> Proof | None:
+    async def _signed(self, request: ShownRequest, verdict: Verdict, details: Details) -> Proof | None:
         """Have the person sign what they say of what was shown; None where nothing was signed, and why is said."""
         try:
             key = await self.seat.key()
-            challenge = await self.seat.challenge(request, verdict, words)
-            if not await self.push_screen_wait(SignDialog(request, verdict, key)):
+            challenge = await self.seat.challenge(request, verdict, details)
+            if not await self.push_screen_wait(SignDialog(request, signed_of(verdict, details)[0], key)):
                 return None
             return sign_off_screen(self, challenge, key)
         except (KeyturnError, BadJson) as error:
@@ -299,6 +300,11 @@ class DecidingApp(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self._own = set[str]()  # requests that were decided here: nobody is told of those
+
+
+def _signed_as(verdict: Verdict, details: Details) -> Verdict:
+    """Return the verdict that is signed: an approval with other arguments is an edit."""
+    return "edit" if verdict == "approve" and details.get("edit") is not None else verdict
 
 
 def _told(row: RequestRow) -> str:

@@ -20,50 +20,18 @@ from textual.binding import Binding, BindingType
 from ..core.digest import canonical
 from ..core.errors import KeyturnError, UserError
 from ..core.people import Proof
-from ..core.records import Word
-from ..directory.state import Key
+from ..inbox.personal import PublicKeyOf
 from ..presenting.shown_request import ShownRequest
 from ..proofs.ssh_signing import key_among, sign_with_ssh
 from ..screens.asking import Dialog, sentence
 from ..screens.drawing import Row, labelled, ours
 from ..screens.rows import Rows
 from ..tools.base import plain_preview
-from ..wire.people import KeySeen
 
 T = TypeVar("T")
-# The words of the inbox that count only signed, where the terms want that.
-_SIGNED = ("approve", "reject", "ask_back", "answer", "resolve")
-_SAID = ("edit", "seen", "message", "note", "break_glass")
 
 
-def is_signed(word: str) -> bool:
-    """Return whether a word of the inbox takes a signature, where the terms of the request do."""
-    return word in _SIGNED
-
-
-def signed_words(word: str, given: tuple[Any, ...], more: dict[str, Any]) -> tuple[Word, dict[str, Any]]:
-    """Return the verdict that is signed, and what goes with it.
-
-    >>> signed_words("approve", (), {"note": "fine", "edit": None})
-    ('approve', {'note': 'fine'})
-    >>> signed_words("resolve", ("ran", "ok"), {})
-    ('ran', {'output': 'ok'})
-    """
-    said = {name: more[name] for name in _SAID if more.get(name) is not None}
-    if word == "approve":
-        if "edit" not in said:
-            said.pop("seen", None)
-        return ("edit" if "edit" in said else "approve"), said
-    if word == "reject":
-        return "reject", said
-    if word == "ask_back":
-        return "reject", said | {"message": given[0], "asks_back": True}
-    if word == "answer":
-        return "answer", said | {"output": given[0]}
-    return given[0], said | ({"output": given[1]} if given[0] == "ran" else {})
-
-
-def own_key(person: str, keys: Iterable[Key | KeySeen], named: str) -> Path:
+def own_key(person: str, keys: Iterable[PublicKeyOf], named: str) -> Path:
     """Return the file of the ssh key that a person signs with, or raise `UserError` with the remedy."""
     if named:
         return Path(named)

@@ -10,7 +10,7 @@ from ..agents.settings import RunConfig
 from ..core.aside import SetAside
 from ..core.errors import Conflict, UserError
 from ..core.people import plain_text
-from ..engine.attended import AttendedExecution, Hosting
+from ..engine.attended import Attendant, AttendedExecution, Hosting
 from ..engine.driving.taking import claimed
 from ..engine.run.agents import AgentGraph
 from ..engine.run.open_run import claimant
@@ -36,7 +36,7 @@ class Beginning:
     requester: str | None = None
     hosting: Hosting = field(default_factory=lambda: Hosting(RunConfig()))
 
-    async def execution(self) -> AttendedExecution:
+    async def execution(self, attendant: Attendant) -> AttendedExecution:
         """Make the execution; a run of a journal is claimed here, once nobody else holds it."""
         if isinstance(self.resumed, str):
             play = await self._taken_up(self.resumed)
@@ -44,6 +44,7 @@ class Beginning:
             given: Any = [] if self.resumed is None else self.resumed
             context = {} if self.context is None else {"context": self.context}
             play = self._play(given, **context)
+        play.attendant = attendant
         start = play.state.undelivered.start
         if start is not None and self.requester is not None:
             start["requester"] = plain_text(self.requester, "requester")

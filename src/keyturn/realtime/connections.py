@@ -28,8 +28,6 @@ class Line(NamedTuple):
     # The agent at work, by its path.
     agent: Callable[[], str]
     failed: Callable[[Exception], None]
-    # How many turns of the model began.
-    turns: Callable[[], int]
 
 
 class Connections:
@@ -50,6 +48,8 @@ class Connections:
         self._up = False
         self._lost_early = False
         self._closed = False
+        #: How many turns of the model began.
+        self.turns = 0
         # How often it was tried to connect anew without use, and how many turns there had been before.
         self._attempts = 0
         self._turns = 0
@@ -136,9 +136,8 @@ class Connections:
 
     async def _connect_anew(self) -> None:
         attempts = self._config.get("reconnect_attempts", _ATTEMPTS)
-        turns = self._line.turns()
-        if turns > self._turns:  # the last connection was of use
-            self._turns, self._attempts = turns, 0
+        if self.turns > self._turns:  # the last connection was of use
+            self._turns, self._attempts = self.turns, 0
         while self._attempts < attempts:
             await asyncio.sleep(_BACKOFF * 2**self._attempts)
             self._attempts += 1

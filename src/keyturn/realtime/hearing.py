@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from ..core.errors import ModelBehaviorError
 from ..core.usage import Usage, addable
 from . import model_events as me
+from .connections import Connections
 from .conversation import KEPT, Conversation, assistant_item, text_of, user_item
 from .event_buffer import EventBuffer
 from .items import AssistantMessageItem, InputAudio, UserMessageItem
@@ -47,6 +48,8 @@ class Hearing(RealtimeModelListener):
         recorder: Recorder,
         guards: OutputGuards,
         agent: Callable[[], tuple[Any, list[Any]]],
+        connections: Connections,
+        called: Callable[[me.RealtimeModelToolCallEvent, str], Awaitable[None]],
     ) -> None:
         self._events, self._info = events, info
         self.conversation = conversation
@@ -54,6 +57,9 @@ class Hearing(RealtimeModelListener):
         self._guards = guards
         # The agent at work, and the output guardrails that look at what it says.
         self._agent = agent
+        self._connections = connections
+        # Takes a call, with the path of the agent whose tools the connection has.
+        self._take_call = called
         self._usage = Usage()
         # Messages of the model in this turn; and those that are recorded.
         self._turn: dict[str, None] = {}
@@ -62,18 +68,10 @@ class Hearing(RealtimeModelListener):
         self._response = ""
         # The agent whose tools the model was given for this turn, while there is one.
         self._turn_of: str | None = None
-        #: How many turns of the model began.
-        self.turns = 0
-        #: Called for calls, for a connection that was lost, and for an item that the model has itself.
-        self.on_call: Callable[[me.RealtimeModelToolCallEvent, str], Awaitable[None]]
-        self.on_lost: Callable[[], None]
-        self.on_own: Callable[[str], None]
-        #: Says how many items of the run's conversation the connection was told.
-        self.told: Callable[[], int | None] = lambda: None
-        #: Called for the id of a call of the provider's own that is asked about.
-        self.on_asked: Callable[[str], None]
-        #: Called for the path of the agent whose tools the connection has.
-        self.under: Callable[[], str]
+
+    def _own(self, name: str) -> None:
+        """Note the id of an item or call that came from the connection itself."""
+        self._connections.delivery.own.add(name)
 
     def sent(self, text: str) -> None:
         """Expect a message that was sent, and is recorded, to come back as an item."""
@@ -95,18 +93,19 @@ class Hearing(RealtimeModelListener):
     # What the model does ------------------------------------------------------------------------------------------
 
     async def _called(self, event: me.RealtimeModelToolCallEvent) -> None:
-        self.on_own(event.call_id)
-        await self.on_call(event, self._turn_of or self.under())
+        self._own(event.call_id)
+        await self._take_call(event, self._turn_of or self._connections.delivery.agent)
 
     async def _asked(self, event: me.RealtimeModelApprovalRequestEvent) -> None:
-        self.on_asked(str(event.item.get("id")))
+        self._connections.delivery.asked.add(str(event.item.get("id")))
         await self._recorder.item({**event.item, "type": "mcp_approval_request"})
 
     async def _turn_started(self, event: me.RealtimeModelTurnStartedEvent) -> None:
-        self.turns += 1
+        self._connections.turns += 1
+        delivery = self._connections.delivery
         if not event.response_id or event.response_id != self._response:  # not the same one, told twice
-            self._recorder.heard = self.told()
-        self._turn_of = self.under()
+            self._recorder.heard = delivery.told
+        self._turn_of = delivery.agent
         self._response = event.response_id or ""
         self._events.put(RealtimeAgentStartEvent(self._agent()[0], self._info))
 
@@ -124,7 +123,7 @@ class Hearing(RealtimeModelListener):
             text = text_of(item)
             if isinstance(item, AssistantMessageItem) and text and item.item_id not in self._recorded:
                 self._recorded.add(item.item_id)
-                self.on_own(item.item_id)
+                self._own(item.item_id)
                 said.append(assistant_item(item))
                 self._guards.whole(agent, guards, text, self._response)
         self._turn.clear()
@@ -157,7 +156,7 @@ class Hearing(RealtimeModelListener):
         if text in self._echoes:
             self._echoes.remove(text)
             return
-        self.on_own(item.item_id)
+        self._own(item.item_id)
         await self._recorder.user(user_item(text, item.item_id))
 
     async def _deleted(self, event: me.RealtimeModelItemDeletedEvent) -> None:
@@ -168,7 +167,7 @@ class Hearing(RealtimeModelListener):
         self.conversation.heard(event.item_id, event.transcript)
         if event.transcript and event.item_id not in self._recorded:
             self._recorded.add(event.item_id)
-            self.on_own(event.item_id)
+            self._own(event.item_id)
             await self._recorder.user(user_item(event.transcript, event.item_id))
         self._tell_history(None)
 
@@ -212,7 +211,7 @@ class Hearing(RealtimeModelListener):
 
     async def _status(self, event: me.RealtimeModelConnectionStatusEvent) -> None:
         if event.status == "disconnected":
-            self.on_lost()
+            self._connections.lost()
 
     _HEARD: ClassVar[dict[str, Callable[[Hearing, Any], Awaitable[None]]]] = {
         "function_call": _called,

@@ -16,7 +16,7 @@ from ..core import commands as cm
 from ..core.call_ids import ROOT
 from ..core.errors import Conflict, KeyturnError, StorageError, UserError
 from ..core.run import Run
-from ..engine.attended import AttendedExecution
+from ..engine.attended import Attendant, AttendedExecution
 from ..engine.facts.values import said_items
 from ..engine.states.state import RunState
 from ..engine.views.items import ToolApprovalItem
@@ -85,10 +85,9 @@ class RealtimeSession(SessionDecisions):
         if self._entered:
             raise UserError("a session is entered once; make another one with RealtimeRunner.run")
         self._entered = True
-        play = await self._beginning.execution()
-        self._put_together(play)
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        play.on_ready, play.on_step = partial(self._take_in, play, ready), self._step
+        play = await self._beginning.execution(Attendant(partial(self._take_in, ready), self._step))
+        self._put_together(play)
         self._driver = asyncio.ensure_future(play.finish())
         try:
             await asyncio.wait([ready, self._driver], return_when=asyncio.FIRST_COMPLETED)
@@ -113,16 +112,13 @@ class RealtimeSession(SessionDecisions):
         self._guards = OutputGuards(play.live.context, every, self._tripped, self._failed)
         play.model = self._model_name()
         self._recorder = Recorder(play.drive, play.model, self._refused)
-        self._hearing = Hearing(self._events, self._info, Conversation(), self._recorder, self._guards, self._at_work)
-        self._telling = Telling(play.drive, self._info, self._events.put, self._hearing.answered)
         words = self._config.get("waiting_message", waiting_message)
         session = Session(lambda: self._run, self._send, self._settings, words)
-        line = Line(session, lambda: self._run.frames[ROOT].agent, self._failed, lambda: self._hearing.turns)
+        line = Line(session, lambda: self._run.frames[ROOT].agent, self._failed)
         made = self._connections = Connections(self._model, self._model_config, self._config, line)
-        self._hearing.on_call, self._hearing.on_lost = self._called, made.lost
-        self._hearing.on_own = lambda item_id: made.delivery.own.add(item_id)
-        self._hearing.on_asked = lambda request: made.delivery.asked.add(request)
-        self._hearing.under, self._hearing.told = lambda: made.delivery.agent, lambda: made.delivery.told
+        heard = Conversation(), self._recorder, self._guards, self._at_work, made, self._called
+        self._hearing = Hearing(self._events, self._info, *heard)
+        self._telling = Telling(play.drive, self._info, self._events.put, self._hearing.answered)
 
     def _model_name(self) -> str:
         """Return the name under which replies of the model are counted."""
@@ -130,8 +126,9 @@ class RealtimeSession(SessionDecisions):
         named: Any = settings.get("model_name") or getattr(self._model, "model", None)
         return named if isinstance(named, str) and named else type(self._model).__name__
 
-    async def _take_in(self, play: AttendedExecution, ready: asyncio.Future[None]) -> None:
+    async def _take_in(self, ready: asyncio.Future[None]) -> None:
         """Take in what the run is, before anything of it moves."""
+        play = self._opened
         frame = self._run.frames[ROOT]
         for path in (*frame.before, frame.agent):  # their tools say what nobody is shown
             await play.drive.toolset(frame, of=path)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
 
 from ..core.encodable import in_milliseconds, moment
 from ..presenting.asking import Standing
+from ..presenting.facts import RequestFacts
 from ..presenting.pressure import KINDS, Sign
-from ..presenting.trail import Mark, was_started
+from ..presenting.trail import Mark
 from ..presenting.words_before import Context
 from ..render.escape import Escaped, arrived, escape
 from .seen import RequestSeen
@@ -100,13 +100,17 @@ class RequestDetail(msgspec.Struct, frozen=True):
     now: datetime
 
     @classmethod
-    def of(
-        cls, request: RequestSeen, standing: Standing, context: Context, trail: Sequence[Mark], lines: int, now: int
-    ) -> RequestDetail:
+    def of(cls, facts: RequestFacts, now: int) -> RequestDetail:
         """Show a request with what stands beside it."""
-        marks = [MarkSeen.of(mark) for mark in trail]
-        beside = StandingSeen.of(standing), ContextSeen.of(context)
-        return cls(request, *beside, marks, lines, was_started(trail), moment(now))
+        marks = [MarkSeen.of(mark) for mark in facts.trail]
+        beside = StandingSeen.of(facts.standing), ContextSeen.of(facts.context)
+        return cls(RequestSeen.of(facts.row), *beside, marks, facts.lines, facts.ran, moment(now))
+
+    @property
+    def facts(self) -> RequestFacts:
+        """Return what it shows; whatever could act is escaped once more."""
+        beside = self.standing.standing, self.context.context, [each.mark for each in self.trail]
+        return RequestFacts(self.request.row, *beside, self.lines, self.ran)
 
 
 def _plain(text: Escaped | None) -> str | None:

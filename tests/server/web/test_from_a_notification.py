@@ -9,6 +9,7 @@ that it would raise is raised in the worker, and the address that the worker the
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -17,9 +18,23 @@ from playwright.sync_api import Browser, Worker, expect
 
 from keyturn.channels.base import Message, Recipient
 from keyturn.channels.webpush import Subscription, WebPushChannel, _payload
+from tests.needs import missing
+from tests.server.browsing import chromium, launched
 from tests.server.web.test_flows import Desk, desk
 
 PHONE = (360, 740)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A whole chromium."""
+    path = chromium(whole=True)
+    if path is None:
+        pytest.skip(missing("notifications"))
+    with launched(path) as started:
+        yield started
+
+
 _CLICKED = """async () => {
     const [shown] = await self.registration.getNotifications();
     const opened = [];

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.effort import some
 from tests.server.web.test_sight import ROUTES, asked, bank
 from tests.server.web.visiting import Visiting
 
@@ -55,11 +57,11 @@ async def test_a_name_that_nothing_has_leads_nowhere(tmp_path: Path) -> None:
 async def test_a_filter_that_no_store_could_hold_finds_nothing(tmp_path: Path) -> None:
     async with bank(f"sqlite:///{tmp_path / 'k.db'}") as at:
         eve = at.as_("eve")
-        for path, field in product(LISTS, FIELDS):
-            for value in FILTERS:
-                made = await eve.see(f"{path}{'' if '?' in path else '?'}{field}={value}")
-                assert made.status_code in (200, 422), (path, field, value)
-                assert "<script>" not in made.text.replace('<script src="', ""), (path, field, value)
+        cases = list(product(LISTS, FIELDS, FILTERS))
+        for path, field, value in random.sample(cases, some(len(cases))):
+            made = await eve.see(f"{path}{'' if '?' in path else '?'}{field}={value}")
+            assert made.status_code in (200, 422), (path, field, value)
+            assert "<script>" not in made.text.replace('<script src="', ""), (path, field, value)
 
 
 async def test_a_form_that_is_not_of_this_session_says_nothing_for_it() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +13,7 @@ from playwright.sync_api import Browser, expect
 
 from keyturn import App
 from keyturn.cli.loading import found
+from tests import forked
 from tests.server.office import Served, cookie, peopled
 from tests.server.web.test_flows import desk
 from tests.waiting import until_now
@@ -68,12 +67,10 @@ def test_several_alike_are_decided_together_and_no_others(browser: Browser) -> N
 
 
 @contextmanager
-def working(folder: Path) -> Generator[subprocess.Popen[bytes]]:
+def working(folder: Path) -> Generator[forked.Program]:
     """Run a worker in a process of its own."""
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT / "src")])}
-    worker = subprocess.Popen(
-        [sys.executable, "-P", "-m", "keyturn", "worker", "keys_program:app"], env=environ, cwd=folder
-    )
+    worker = forked.Program(["-P", "-m", "keyturn", "worker", "keys_program:app"], env=environ, cwd=folder)
     try:
         yield worker
     finally:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from keyturn import only_programs
 from keyturn.tools.commands.reading import LONGEST, read_command
 from keyturn.tools.shell_preview import facts_of
+from tests.effort import some
 from tests.steps import lines
 from tests.table import each
 
@@ -166,7 +167,7 @@ def test_what_is_too_long_is_not_read() -> None:
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=some(300), deadline=None)
 def test_any_text_is_read_or_said_to_be_unclear(command: str) -> None:
     reading = read_command(command)
     assert isinstance(reading.unclear, str)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from keyturn import FileProblem, PathRefused, Workspace
 from keyturn.tools.filesystem.search import SearchQuery, _literal_lines, _regex_lines  # type: ignore[reportPrivateUsage]  # in this process
+from tests.effort import some
 
 
 @pytest.fixture
@@ -192,7 +193,7 @@ def test_very_deep_directories_end_somewhere(files: Workspace) -> None:
     assert (answer.lines, answer.passed["too deep"]) == ([], 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(st.text(st.sampled_from("ab\n\r "), max_size=60), st.text(st.sampled_from("ab "), min_size=1, max_size=3))
 def test_a_text_is_found_where_it_is(tmp_path_factory: pytest.TempPathFactory, text: str, needle: str) -> None:
     """The literal search says what going through the lines one by one says."""
@@ -203,7 +204,7 @@ def test_a_text_is_found_where_it_is(tmp_path_factory: pytest.TempPathFactory, t
     assert [line.rsplit(":", 1)[0] for line in answer] == lines
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(
     st.lists(st.binary(max_size=12) | st.sampled_from([b"ab", b"a\r", b"\xc3", b"\xff", "é".encode()]), max_size=6),
     st.sampled_from(["ab", "a$", "^b", "(a|b)\\w?b", "ab?", "\\xe9", "a.", "ab|b$", "(?i)AB", "\\s$"]),

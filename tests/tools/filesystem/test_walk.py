@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from keyturn.tools.filesystem import walk as walk_module
 from keyturn.tools.filesystem.walk import DIRECTORY, Walk, read_plain
+from tests.effort import some
 
 
 @contextmanager
@@ -34,7 +35,7 @@ def walked(root: Path, walk: Walk | None = None, names: tuple[str, ...] = ()) ->
 NAMES = st.sampled_from(["a", "b", "A", "a b", "é", "z.txt", "\udcff"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(st.sets(st.lists(NAMES, min_size=1, max_size=4).map(tuple), max_size=8))
 def test_every_file_is_told_once(tmp_path_factory: pytest.TempPathFactory, paths: set[tuple[str, ...]]) -> None:
     root = tmp_path_factory.mktemp("walk")

@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from keyturn.tools.functions.required import required_texts
+from tests.effort import some
 from tests.table import each
 
 
@@ -88,7 +89,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=some(600), deadline=None)
 @given(st.lists(PIECES, max_size=8).map("".join), st.text(st.sampled_from("ab.{}"), max_size=12))
 def test_a_match_holds_it(pattern: str, text: str) -> None:
     with warnings.catch_warnings():

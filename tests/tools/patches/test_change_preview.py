@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from keyturn import Diff, Text
 from keyturn.tools.filesystem.staging import Change, File
 from keyturn.tools.patches.change_preview import WHOLE, preview_of
+from tests.effort import some
 from tests.table import each
 
 
@@ -78,7 +79,7 @@ def test_of_a_large_file_the_changed_places_are_shown() -> None:
     assert sum(len(block.before) for block in blocks) < 500
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4000), st.sampled_from(["drop", "new", "other"])), max_size=8), st.booleans())
 def test_no_change_is_hidden_in_a_large_file(places: list[tuple[int, str]], ended: bool) -> None:
     """Put back in their places, the parts make the new text of the old one."""

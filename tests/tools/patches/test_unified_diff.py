@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from keyturn import ApplyPatchOperation, InvalidPatch, Workspace, WorkspaceEditor
 from keyturn.tools.patches.unified_diff import is_unified, operations_of
+from tests.effort import some
 from tests.needs import missing
 from tests.table import each
 
@@ -135,7 +136,7 @@ def unified(name: str, before: str, after: str) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=some(200), deadline=None)
 @given(st.lists(st.tuples(CONTENT, CONTENT), min_size=1, max_size=3))
 def test_a_diff_of_any_files_makes_the_ones_of_the_others(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]]
@@ -154,7 +155,7 @@ def test_a_diff_of_any_files_makes_the_ones_of_the_others(
     shutil.rmtree(files.root)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=some(200), deadline=None)
 @given(st.text(st.sampled_from('-+ @,1ab/\n\\"d'), max_size=80))
 def test_any_text_is_read_or_refused(text: str) -> None:
     with suppress(InvalidPatch):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from keyturn import ApplyPatchOperation, InvalidPatch, UserError, apply_diff
 from keyturn.render.diff import DiffRow, script
 from keyturn.tools.patches.v4a import operations_of
+from tests.effort import some
 from tests.table import each
 
 FITS: dict[str, tuple[str, str, str]] = {
@@ -198,7 +199,7 @@ def v4a(before: str, after: str) -> str:
     return "@@\n" + "".join(f"{line}\n" for line in lines)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=some(300), deadline=None)
 @given(texts())
 def test_a_diff_of_two_texts_makes_one_of_the_other(pair: tuple[str, str]) -> None:
     before, after = pair
@@ -207,7 +208,7 @@ def test_a_diff_of_two_texts_makes_one_of_the_other(pair: tuple[str, str]) -> No
     assert apply_diff(before, v4a(before, after)) == after
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=some(300), deadline=None)
 @given(st.text(max_size=60), st.text(st.sampled_from(" +-@*\\\n\rab"), max_size=60))
 def test_any_text_is_a_diff_or_is_refused(before: str, diff: str) -> None:
     with suppress(InvalidPatch):

@@ -18,14 +18,12 @@ from ...core.digest import canonical
 from ...core.drills import told_of
 from ...core.errors import Conflict, NotPending, UserError
 from ...core.policy import Approval
-from ...directory.login import By
-from ...directory.people import DECIDE
-from ...inbox.desk import Inbox
 from ...inbox.naming import Outcome
+from ...inbox.personal import Details, PersonalInbox
 from ...journal.rows import RequestRow
 from ...render.escape import escape, quote
 from ..finding import SHORT, find_request
-from ..with_journal import Told, by_of, login_of
+from ..with_journal import Told
 from .asking import said_yes
 from .drawing import DIGEST, draw_request, request_data
 from .verb import NOT_DONE, SHORTEST_DIGEST, Verb
@@ -52,9 +50,9 @@ def batch_digest(rows: Sequence[RequestRow]) -> str:
     return sha256(canonical(members).encode()).hexdigest()
 
 
-async def batch_of(inbox: Inbox, row: RequestRow, by: By) -> Sequence[RequestRow]:
+async def batch_of(inbox: PersonalInbox, row: RequestRow) -> Sequence[RequestRow]:
     """Return the open requests like this one, the oldest first; raise `NotPending` where none waits."""
-    found = sorted(await inbox.alike(row.id, digest=row.digest, by=by), key=lambda each: (each.asked_at, each.id))
+    found = sorted(await inbox.alike(row), key=lambda each: (each.asked_at, each.id))
     if not found:
         raise NotPending("nothing like it waits any more; keyturn requests lists what does")
     return found
@@ -101,28 +99,28 @@ def _parts(row: RequestRow) -> Iterator[str]:
         yield f"with {len(request.votes)} of {needed} votes"
 
 
-async def decide_alike(inbox: Inbox, verb: Verb, arguments: argparse.Namespace) -> Told:
+async def decide_alike(inbox: PersonalInbox, verb: Verb, arguments: argparse.Namespace) -> Told:
     """Record what somebody decides of a batch, and tell what became of each."""
     for name, what in _OPTIONS.items():
         if getattr(arguments, name, None) not in (None, False):
             raise UserError(f"leave out {what}")
-    login = await login_of(inbox.people, arguments, DECIDE)
-    who = login or by_of(arguments)
-    row = await find_request(inbox, arguments.request, who)
-    rows = await batch_of(inbox, row, who)
+    who = await inbox.who()
+    row = await find_request(inbox, arguments.request)
+    rows = await batch_of(inbox, row)
     if not await _confirmed(inbox, verb, rows, arguments):
         return Told(["nothing was decided"], batch_data(rows), NOT_DONE)
-    words = {name: getattr(arguments, name, None) for name in ("note", "message")}
-    given = {name: value for name, value in words.items() if value is not None}
-    outcomes = await getattr(inbox, f"{verb.method}_all")(rows, by=who, **given)
-    by = quote(by_of(arguments) if login is None else login.person) + ("" if login is not None else " (claimed)")
+    given: Details = {"note": arguments.note, "message": getattr(arguments, "message", None)}
+    outcomes = await inbox.decide_all(rows, "approve" if verb.name == "approve" else "reject", **given)
+    by = quote(who.id) + ("" if who.verified else " (claimed)")
     told = [_row(verb, outcome, by) for outcome in outcomes]
     refused = sum(not outcome.ok for outcome in outcomes)
     told.append(f"{len(outcomes) - refused} recorded" + (f", {refused} refused" if refused else ""))
     return Told(told, [_data(outcome) for outcome in outcomes], 1 if refused else 0)
 
 
-async def _confirmed(inbox: Inbox, verb: Verb, rows: Sequence[RequestRow], arguments: argparse.Namespace) -> bool:
+async def _confirmed(
+    inbox: PersonalInbox, verb: Verb, rows: Sequence[RequestRow], arguments: argparse.Namespace
+) -> bool:
     """Return whether these are the requests that were shown; where nothing says so, show them now and ask."""
     if arguments.digest is not None:
         given: str = arguments.digest.lower()

@@ -8,25 +8,23 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, LiteralString, NamedTuple, cast
 
 from ...console.screen import Terminal
 from ...core.drills import told_of
 from ...core.errors import Conflict, UserError
 from ...core.policy import Approval
-from ...core.records import Word
-from ...directory.people import DECIDE, Login
-from ...inbox.desk import Inbox
+from ...inbox.personal import Details, PersonalInbox
 from ...journal.rows import GrantRow, Query, RequestRow
 from ...presenting.asking import vote_of
 from ...presenting.shown_request import ShownRequest, bare_item
 from ...render.escape import escape, quote
 from ...render.length import is_long
 from ..finding import SHORT, find_request
-from ..with_journal import Told, by_of, hinting, login_of
+from ..with_journal import Told, hinting
 from .asking import said_yes
 from .batch import decide_alike
-from .drawing import draw_request
+from .drawing import beside, draw_request
 from .edits import edited
 from .signing import sign
 from .verb import NOT_DONE, SHORTEST_DIGEST, Verb
@@ -40,16 +38,16 @@ class _Asked(NamedTuple):
     at_terminal: bool
 
 
-async def decide(inbox: Inbox, verb: Verb, arguments: argparse.Namespace) -> Told:
+async def decide(inbox: PersonalInbox, verb: Verb, arguments: argparse.Namespace) -> Told:
     """Record what somebody decides with a verb, and tell what became of it."""
     if getattr(arguments, "alike", False):
         return await decide_alike(inbox, verb, arguments)
-    login = await login_of(inbox.people, arguments, DECIDE)
+    who, verdict = await inbox.who(), verb.verdict(arguments)
     words = verb.words(arguments)
-    row = await find_request(inbox, arguments.request, login or by_of(arguments))
+    row = await find_request(inbox, arguments.request)
     asked = await _shown(inbox, row, arguments)
-    if asked.at_terminal and login is not None and row.state == "open":
-        await inbox.looked(row, by=login)
+    if asked.at_terminal and who.verified and row.state == "open":
+        await inbox.looked(row)
     if "typed" in words:
         words = {"output": ShownRequest(bare_item(row)).answer(words["typed"])}
     if verb.name == "edit" and row.state == "open":
@@ -59,28 +57,23 @@ async def decide(inbox: Inbox, verb: Verb, arguments: argparse.Namespace) -> Tol
     if verb.name == "edit" and words.pop("declined", False):
         return Told(["nothing was decided"], {"request": row.id, "state": row.state}, NOT_DONE)
     words |= asked.named | ({} if arguments.note is None else {"note": arguments.note})
+    details = cast("Details", words)
     signing = getattr(arguments, "sign", None)
     if signing is not None:
-        login = login or Login(by_of(arguments), (DECIDE,))  # the signature says who it is, and is checked
-        words["proof"] = await sign(inbox, row, _verdict(verb, arguments), words, (login.person, signing))
+        details["proof"] = await sign(inbox, row, verdict, details, signing)
     before = await _grants(inbox, row)
-    with hinting(login, ", or sign with --sign" if verb.verdict is not None else ""):
-        done = await getattr(inbox, verb.method)(row.id, by=login or by_of(arguments), **words)
+    known = who.verified or signing is not None  # the signature says who it is, and is checked
+    with hinting(known, ", or sign with --sign" if verb.signs else ""):
+        done = await inbox.decide(row.id, verdict, **details)
     given = [grant for grant in await _grants(inbox, row) if grant.id not in {each.id for each in before}]
-    return _told(verb, done, given, "" if login is not None else " (claimed)")
+    return _told(verb, done, given, "" if known else " (claimed)")
 
 
-def _verdict(verb: Verb, arguments: argparse.Namespace) -> Word:
-    if verb.verdict is None:
-        raise UserError(f"nobody can sign what `keyturn {verb.name}` says")
-    return verb.verdict(arguments)
+async def _grants(inbox: PersonalInbox, row: RequestRow) -> Sequence[GrantRow]:
+    return await inbox.grant_rows(Query(run=row.run, limit=10_000))
 
 
-async def _grants(inbox: Inbox, row: RequestRow) -> Sequence[GrantRow]:
-    return await inbox.grants(Query(run=row.run, limit=10_000))
-
-
-async def _shown(inbox: Inbox, row: RequestRow, arguments: argparse.Namespace) -> _Asked:
+async def _shown(inbox: PersonalInbox, row: RequestRow, arguments: argparse.Namespace) -> _Asked:
     """Return what names the request as it was shown; where nothing does, show it now to the person at the terminal."""
     if arguments.revision is not None:
         return _Asked(row, {"revision": arguments.revision}, False)
@@ -98,7 +91,7 @@ async def _shown(inbox: Inbox, row: RequestRow, arguments: argparse.Namespace) -
             f"say what you were shown: look with `keyturn show {row.id[:SHORT]}`, and pass --digest or --revision from "
             "there; at a terminal you are shown it and asked"
         )
-    draw_request(Terminal.here(), row, await inbox.now(), context=await inbox.context(row))
+    draw_request(Terminal.here(), row, await inbox.now(), context=(await beside(inbox, row)).context)
     return _Asked(row, {"digest": row.digest}, True)
 
 
@@ -131,8 +124,8 @@ def _said_yes(name: str, words: dict[str, Any]) -> bool:
     screen.say()
     if "output" in words:
         screen.label("with", str(words["output"]))
-    if "question" in words:
-        screen.label("the agent is asked", words["question"])
+    if name == "ask-back":
+        screen.label("the agent is asked", words["message"])
     if words.get("break_glass"):
         screen.say("You approve it alone, in an emergency; others are told.")
     if "grant" in words:

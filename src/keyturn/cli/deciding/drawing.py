@@ -11,15 +11,20 @@ import msgspec
 from ...console.introduction import describe, point_out
 from ...console.screen import Terminal
 from ...core.encodable import in_milliseconds, moment
+from ...core.errors import Conflict, NotAllowed
 from ...core.policy import Approval, milliseconds
 from ...core.request import Request, Vote
+from ...inbox.personal import PersonalInbox
 from ...journal.rows import RequestRow
+from ...presenting.asking import Standing
+from ...presenting.facts import RequestFacts
 from ...presenting.shown_request import ShownRequest, bare_item
 from ...presenting.trail import Mark
 from ...presenting.words_before import NOTHING_SAID, Context
 from ...render.layout import LayoutLine
 from ...render.verdicts import STATES as STATES
 from ..finding import SHORT
+from ..printing import print_labelled
 
 #: How much of a digest names what was shown.
 DIGEST = 16
@@ -57,6 +62,18 @@ def draw_request(
     screen.label("digest", row.digest)
     if row.state == "open":
         screen.label("it is decided with", f"keyturn {_verb(request)} {row.id[:SHORT]} --digest {row.digest[:DIGEST]}")
+
+
+async def beside(inbox: PersonalInbox, row: RequestRow) -> RequestFacts:
+    """Return what stands beside a request that was found; nothing where the token is not good for "read"."""
+    try:
+        found = await inbox.facts(row.id)
+    except NotAllowed as error:
+        print_labelled("what was written before is not shown", str(error))
+        return RequestFacts(row, Standing(()))
+    if (found.row.digest, found.row.revision) != (row.digest, row.revision):
+        raise Conflict("the request is no longer the one that was shown; look at it again")
+    return found
 
 
 def _verb(request: Request) -> str:

@@ -10,15 +10,15 @@ from typing import Any
 from ...console.editor import editor_of, in_editor, is_plain
 from ...console.screen import Terminal
 from ...core.errors import UserError
-from ...inbox.desk import Inbox
+from ...inbox.personal import PersonalInbox
 from ...journal.rows import RequestRow
 from ...presenting.shown_request import ShownRequest, bare_item
 from .asking import said_yes
 
 
-async def edited(inbox: Inbox, row: RequestRow, arguments: argparse.Namespace) -> dict[str, Any]:
+async def edited(inbox: PersonalInbox, row: RequestRow, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the edit and what its editor was shown, as the inbox takes them; "declined" where they said no."""
-    if arguments.app is None and getattr(inbox, "url", None) is None:
+    if arguments.app is None and inbox.server is None:
         raise UserError("an edit is checked by its tool: say where it is, --app module:app")
     asks = not arguments.yes
     if asks and (arguments.json or not (sys.stdin.isatty() and sys.stdout.isatty())):

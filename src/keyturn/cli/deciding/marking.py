@@ -12,26 +12,25 @@ from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 
 from ...core.request import Mark
-from ...directory.people import DECIDE
-from ...inbox.desk import Inbox
+from ...inbox.personal import Marking, PersonalInbox
 from ...journal.rows import RequestRow
 from ...render.escape import escape, quote
 from ..finding import SHORT, SHORTEST, find_request
 from ..seats.sitting import run_with_inbox
-from ..with_journal import Told, by_of, describe_journal, hinting, login_of
+from ..with_journal import Told, describe_journal, hinting
 from .drawing import DIGEST, STATES, request_data
 
 Words = dict[str, Any]
 
 
-class Marking(NamedTuple):
-    """Describes a command that marks: the inbox's method, its options, their words, and what is told afterwards.
+class MarkingVerb(NamedTuple):
+    """Describes a command that marks: its options, their words, and what is told afterwards.
 
     `tell` gets the request before and after, and who said it.
     """
 
     name: LiteralString
-    method: str
+    mark: Marking | None
     describe: Callable[[argparse.ArgumentParser], None]
     words: Callable[[argparse.Namespace], Words]
     tell: Callable[[RequestRow, RequestRow, str], str]
@@ -40,7 +39,7 @@ class Marking(NamedTuple):
 class MarkingCommand(NamedTuple):
     """Makes a command of a row, as `keyturn.cli.main` takes one."""
 
-    marking: Marking
+    marking: MarkingVerb
 
     def describe(self, parser: argparse.ArgumentParser) -> None:
         """Add the arguments of this command."""
@@ -55,19 +54,21 @@ class MarkingCommand(NamedTuple):
         return run_with_inbox(arguments, self.marking.name, lambda inbox: _record(inbox, self.marking, arguments))
 
 
-async def _record(inbox: Inbox, marking: Marking, arguments: argparse.Namespace) -> Told:
-    login = await login_of(inbox.people, arguments, DECIDE)
-    who = login or by_of(arguments)
+async def _record(inbox: PersonalInbox, marking: MarkingVerb, arguments: argparse.Namespace) -> Told:
+    who = await inbox.who()
     words = marking.words(arguments)
-    if "run" in words:  # nobody was asked yet, so that no list has the request: it is named whole
-        with hinting(login):
-            done = row = await getattr(inbox, marking.method)(arguments.request, by=who, **words)
-    else:
-        row = await find_request(inbox, arguments.request, who)
-        with hinting(login):
-            done = await getattr(inbox, marking.method)(row.id, by=who, digest=row.digest, **words)
+    with hinting(who.verified):
+        if "run" in words:  # no list has a request that was never asked about: it is named whole
+            done = row = await inbox.withdraw(arguments.request, **words)
+        else:
+            row = await find_request(inbox, arguments.request)
+            words["digest"] = row.digest
+            if marking.mark is None:
+                done = await inbox.withdraw(row.id, **words)
+            else:
+                done = await inbox.mark(row.id, marking.mark, **words)
     about = f"{escape(row.tool, keep='')} of {quote(row.agent)}, request {row.id[:SHORT]}"
-    said = marking.tell(row, done, by_of(arguments) if login is None else login.person)
+    said = marking.tell(row, done, who.id)
     return Told([f"{about}: {said}"], request_data(done))
 
 
@@ -141,11 +142,11 @@ def until(at: datetime) -> str:
 
 
 _ROWS = (
-    Marking("take", "take", _describe_take, _lasts, _taken),
-    Marking("let-go", "let_go", _nothing, _no_words, _let_go),
-    Marking("snooze", "snooze", _describe_snooze, _lasts, _put_off),
-    Marking("wake", "wake", _nothing, _no_words, _back),
-    Marking("withdraw", "withdraw", _describe_withdraw, _withdrawing, _withdrawn),
+    MarkingVerb("take", "take", _describe_take, _lasts, _taken),
+    MarkingVerb("let-go", "let_go", _nothing, _no_words, _let_go),
+    MarkingVerb("snooze", "snooze", _describe_snooze, _lasts, _put_off),
+    MarkingVerb("wake", "wake", _nothing, _no_words, _back),
+    MarkingVerb("withdraw", None, _describe_withdraw, _withdrawing, _withdrawn),
 )
 
 #: The command of each word, by its name.

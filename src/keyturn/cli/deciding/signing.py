@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 from ...console.screen import Terminal
 from ...core.digest import canonical
 from ...core.errors import UserError
 from ...core.people import Proof
-from ...core.records import Word
-from ...directory.people import People
-from ...inbox.desk import Inbox
+from ...inbox.personal import Details, PersonalInbox, Verdict
 from ...journal.rows import RequestRow
 from ...proofs.ssh_signing import key_among, sign_with_ssh
 from ...tools.base import plain_preview
 from .asking import said_yes
 
-_SAID = ("edit", "seen", "output", "message", "note", "break_glass", "digest", "revision")
 
-
-async def sign(inbox: Inbox, row: RequestRow, verdict: Word, words: dict[str, Any], who: tuple[str, str]) -> Proof:
-    """Sign a decision with the very words that will be recorded; `who` is the person, and the key they named."""
-    person, named = who
-    if getattr(inbox, "url", None) is not None and not _seen_whole(row):
+async def sign(inbox: PersonalInbox, row: RequestRow, verdict: Verdict, details: Details, named: str) -> Proof:
+    """Sign a decision with the very details that will be recorded, with the key that is named or enrolled."""
+    if inbox.server is not None and not _seen_whole(row):
         raise UserError("nothing was signed")
-    said = {name: words[name] for name in _SAID if name in words}
-    if "question" in words:
-        said |= {"message": words["question"], "asks_back": True}
-    challenge = await inbox.to_sign(row, verdict, **said)  # the row: a client makes the challenge of what was shown
-    return sign_with_ssh(challenge, named or await enrolled_key(inbox.people, person))
+    # The row and not its id: a client makes the challenge of what was shown.
+    challenge = await inbox.challenge(row, verdict, **details)
+    return sign_with_ssh(challenge, named or await enrolled_key(inbox))
 
 
 def _seen_whole(row: RequestRow) -> bool:
@@ -49,10 +41,11 @@ def _seen_whole(row: RequestRow) -> bool:
     return said_yes(screen, "Sign it? y or n")
 
 
-async def enrolled_key(people: People, person: str, folder: Path | None = None) -> Path:
-    """Return the file of a key in ~/.ssh that a person enrolled; its public half where an agent has the other."""
+async def enrolled_key(inbox: PersonalInbox, folder: Path | None = None) -> Path:
+    """Return the file of a key in ~/.ssh that the person enrolled; its public half where an agent has the other."""
     folder = Path.home() / ".ssh" if folder is None else folder
-    known = {key.id for key in await people.keys(person) if key.scheme == "ssh" and key.counts}
+    person = (await inbox.who()).id
+    known = {key.id for key in await inbox.keys() if key.scheme == "ssh" and key.counts}
     if not known:
         raise UserError(
             f"{person!r} has no ssh key that counts: keyturn people enrol-key ~/.ssh/id_ed25519.pub, and somebody "

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any, LiteralString, NamedTuple
 
-from ...core.records import Word
+from ...inbox.personal import Verdict
 
 Words = dict[str, Any]
 #: The exit code where somebody said no.
@@ -16,15 +16,14 @@ SHORTEST_DIGEST = 12
 
 
 class Verb(NamedTuple):
-    """Describes a command that decides: the inbox's method, its options, and the words that it takes from them.
+    """Describes a command that decides: its verdict, its options, and the details that it makes of them.
 
-    `verdict` is what a signature says, None where nobody can sign it. `done` is the word for a decision that settled
-    the request.
+    `done` is the word for a decision that settled the request.
     """
 
     name: LiteralString
-    method: str
     done: str
     describe: Callable[[argparse.ArgumentParser], None]
     words: Callable[[argparse.Namespace], Words]
-    verdict: Callable[[argparse.Namespace], Word] | None = None
+    verdict: Callable[[argparse.Namespace], Verdict]
+    signs: bool = True

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...core.errors import BadJson, UserError
-from ...core.records import Word
 from ...core.strict import parse
+from ...inbox.personal import Verdict
 from ...policies.grants import Grant
 from ..finding import SHORTEST
 from ..seats.sitting import run_with_inbox
@@ -36,7 +36,7 @@ class DecidingCommand(NamedTuple):
         shown = parser.add_mutually_exclusive_group()
         shown.add_argument("--digest", metavar="HEX", help="what was shown, as `keyturn show` says it")
         shown.add_argument("--revision", type=int, metavar="N", help="the same, by how often it was asked")
-        if self.verb.verdict is not None:
+        if self.verb.signs:
             parser.add_argument(
                 "--sign",
                 nargs="?",
@@ -77,7 +77,7 @@ def _describe_ask_back(parser: argparse.ArgumentParser) -> None:
 
 
 def _asked_back(arguments: argparse.Namespace) -> Words:
-    return {"question": arguments.question}
+    return {"message": arguments.question}
 
 
 def _describe_reject(parser: argparse.ArgumentParser) -> None:
@@ -111,10 +111,6 @@ def _describe_resolve(parser: argparse.ArgumentParser) -> None:
 
 def _describe_review(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("outcome", choices=("right", "wrong"), help="whether it was right to let it run")
-
-
-def _reviewed(arguments: argparse.Namespace) -> Words:
-    return {"verdict": arguments.outcome}
 
 
 def _describe_grant(parser: argparse.ArgumentParser) -> None:
@@ -151,10 +147,10 @@ def _answer(arguments: argparse.Namespace) -> Words:
 
 def _resolved(arguments: argparse.Namespace) -> Words:
     given = arguments.output if arguments.data is None else _json("--data", arguments.data)
-    return {"outcome": arguments.outcome, "output": given}
+    return {"output": given}
 
 
-def _outcome(arguments: argparse.Namespace) -> Word:
+def _outcome(arguments: argparse.Namespace) -> Verdict:
     return arguments.outcome
 
 
@@ -162,19 +158,19 @@ def _rejected(arguments: argparse.Namespace) -> Words:
     return {"message": arguments.message, "always": arguments.always}
 
 
-def _always(word: Word) -> Callable[[argparse.Namespace], Word]:
-    return lambda _arguments: word
+def _always(verdict: Verdict) -> Callable[[argparse.Namespace], Verdict]:
+    return lambda _arguments: verdict
 
 
 _ROWS = (
-    Verb("approve", "approve", "approved", _describe_approve, _approved, _always("approve")),
-    Verb("reject", "reject", "rejected", _describe_reject, _rejected, _always("reject")),
-    Verb("ask-back", "ask_back", "asked back", _describe_ask_back, _asked_back, _always("reject")),
-    Verb("answer", "answer", "answered", _describe_answer, _answer, _always("answer")),
-    Verb("edit", "approve", "approved as you changed it", _describe_edit, _no_words, _always("edit")),
-    Verb("resolve", "resolve", "resolved", _describe_resolve, _resolved, _outcome),
-    Verb("review", "review", "reviewed", _describe_review, _reviewed),
-    Verb("grant", "approve", "approved, with a grant", _describe_grant, _grant),
+    Verb("approve", "approved", _describe_approve, _approved, _always("approve")),
+    Verb("reject", "rejected", _describe_reject, _rejected, _always("reject")),
+    Verb("ask-back", "asked back", _describe_ask_back, _asked_back, _always("ask_back")),
+    Verb("answer", "answered", _describe_answer, _answer, _always("answer")),
+    Verb("edit", "approved as you changed it", _describe_edit, _no_words, _always("edit")),
+    Verb("resolve", "resolved", _describe_resolve, _resolved, _outcome),
+    Verb("review", "reviewed", _describe_review, _no_words, _outcome, signs=False),
+    Verb("grant", "approved, with a grant", _describe_grant, _grant, _always("approve"), signs=False),
 )
 
 #: The command of each verb, by its name.

@@ -5,7 +5,7 @@ What is told is the same structs at a journal and at a server, so that a command
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -13,6 +13,7 @@ from ...audit.decisions.entries import AuditEntry
 from ...core.people import Proof
 from ...directory.reads import Read
 from ...inbox.insights import InsightsReport
+from ...inbox.personal import PersonalInbox
 from ...inbox.suggestions import Suggestion
 from ...journal.rows import Query, RequestRow, RunRow
 from ...presenting.stopped import Story
@@ -154,9 +155,9 @@ class Policies(Protocol):
 
 
 class Seat(NamedTuple):
-    """Holds what a command may ask; `inbox` has the words of `keyturn.inbox.desk.Inbox`."""
+    """Holds what a command may ask; `inbox` opens that of the person, whose login has to be good for a scope."""
 
-    inbox: Any
+    inbox: Callable[[str], Awaitable[PersonalInbox]]
     runs: Runs
     people: People
     insights: Insights

@@ -25,6 +25,7 @@ from ...engine.run.log_cache import log_in
 from ...engine.run.open_run import chain_of
 from ...inbox.desk import Inbox
 from ...inbox.insights import Insights
+from ...inbox.personal import PersonalInbox
 from ...inbox.replay import Replayed, Unread, replay
 from ...journal.base import Store
 from ...journal.rows import Query, RunRow
@@ -46,8 +47,14 @@ def at_journal(store: Store, arguments: argparse.Namespace, app: App | None = No
     """Return the seat at a journal; `app` has the agents of its runs, where one was named."""
     people = People(store, roots=app.people.roots) if app is not None else People(store)
     inbox = Inbox(store) if app is None else Inbox(store, app.agents, people)
+
+    async def own_inbox(scope: str) -> PersonalInbox:
+        if not scope:
+            return inbox.as_person(await reader_of(people, arguments))
+        return inbox.as_person(await login_of(people, arguments, scope) or by_of(arguments))
+
     return Seat(
-        inbox,
+        own_inbox,
         JournalRuns(store, people, arguments, app),
         JournalPeople(people, arguments),
         Insights(store),
@@ -171,7 +178,7 @@ class JournalPeople:
     async def change(self, word: str, *given: Any, **more: Any) -> Any:
         """Say a word of the directory that changes it."""
         login = await login_of(self._people, self._given, "people")
-        with hinting(login, ", or say who you are with --as"):
+        with hinting(login is not None, ", or say who you are with --as"):
             return await getattr(self._people, word)(*given, by=author_of(login, self._given), **more)
 
     async def enrol(self, key: PublicKey, text: str, sign: Signing) -> KeySeen:

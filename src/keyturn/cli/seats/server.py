@@ -17,6 +17,7 @@ from ...core.people import ProofRefused
 from ...directory.reads import Read
 from ...directory.signed import confirmation_challenge, enrolment_challenge
 from ...directory.state import Key
+from ...inbox.personal import PersonalInbox
 from ...journal.rows import Query, RequestRow, RunRow
 from ...presenting.stopped import Story
 from ...proofs.base import PublicKey
@@ -25,7 +26,6 @@ from ...wire.people import KeySeen, TokenSeen
 from ...wire.records import ReplayReport
 from ..printing import print_labelled
 from .base import Book, Line, Outcome, Seat, Signing, Start
-from .remote_inbox import RemoteInbox
 
 _NOBODY = ("give_role", "take_role", "set")
 _SECRETS = ("issue_token", "make_link")
@@ -40,9 +40,14 @@ async def at_server(url: str, token: str, arguments: argparse.Namespace) -> Asyn
         raise UserError(str(error)) from None
     async with AsyncClient(url, token) as client:
         await _same_person(client, arguments)
-        inbox = RemoteInbox(client)
+
+        async def own_inbox(scope: str) -> PersonalInbox:
+            if scope:
+                await client.inbox.who(scope)
+            return client.inbox
+
         record, policies = ServerRecord(client), ServerPolicies(client)
-        yield Seat(inbox, ServerRuns(client), ServerPeople(client), client.insights, record, policies)
+        yield Seat(own_inbox, ServerRuns(client), ServerPeople(client), client.insights, record, policies)
 
 
 async def _same_person(client: Any, arguments: argparse.Namespace) -> None:

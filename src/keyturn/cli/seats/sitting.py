@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, LiteralString
 
 from ...core.errors import UserError
-from ...inbox.desk import Inbox
+from ...directory.login import DECIDE
+from ...inbox.personal import PersonalInbox
 from ..loading import found
 from ..with_journal import SERVER, TENANT, TOKEN, Told, close, run_command, token_of, with_store
 from .base import Seat
@@ -27,10 +28,18 @@ def run_at(arguments: argparse.Namespace, name: LiteralString, work: Work) -> in
 
 
 def run_with_inbox(
-    arguments: argparse.Namespace, name: LiteralString, work: Callable[[Inbox], Awaitable[Told | int]]
+    arguments: argparse.Namespace,
+    name: LiteralString,
+    work: Callable[[PersonalInbox], Awaitable[Told | int]],
+    *,
+    scope: str = DECIDE,
 ) -> int:
-    """Do the work with the inbox of where it is meant."""
-    return run_at(arguments, name, lambda seat: work(seat.inbox))
+    """Do the work with the inbox of the person where it is meant; their login has to be good for the scope."""
+
+    async def seated_work(seat: Seat) -> Told | int:
+        return await work(await seat.inbox(scope))
+
+    return run_at(arguments, name, seated_work)
 
 
 async def seated(arguments: argparse.Namespace, work: Callable[[Seat], Awaitable[Any]]) -> Any:

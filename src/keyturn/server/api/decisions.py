@@ -43,7 +43,7 @@ async def approve(here: Here, request: IdPath, body: Annotated[said.Approve, tak
         None if body.grant is None else Grant(body.grant.where, body.grant.expires, body.grant.uses, body.grant.scope)
     )
     more: dict[str, Any] = {"edit": body.edit, "grant": grant, "seen": body.seen, "break_glass": body.break_glass}
-    done = here.app.inbox.approve(request, by=here.visitor.login, **more, **words(body))
+    done = here.inbox.decide(request, "approve", **more, **words(body))
     verdicts = ("approve",) if body.edit is None else ("edit", "approve")
     return await _recorded(here, row, done, verdicts, granting=grant is not None)
 
@@ -57,7 +57,7 @@ async def preview_edit(here: Here, request: IdPath, body: Annotated[said.Preview
     row = await here.sight.request(request, shows=True)
     here.sight.must_decide(row.request)
     shown: dict[str, Any] = {"digest": body.digest, "revision": body.revision}
-    return answer(await here.app.inbox.preview_edit(request, body.edit, **shown))
+    return answer(await here.inbox.preview_edit(request, body.edit, **shown))
 
 
 @_decides("reject", said.Reject)
@@ -65,7 +65,7 @@ async def reject(here: Here, request: IdPath, body: Annotated[said.Reject, taken
     """Reject the call; its model is told the message."""
     row = await here.sight.request(request)
     more: dict[str, Any] = {"message": body.message, "always": body.always}
-    done = here.app.inbox.reject(request, by=here.visitor.login, **more, **words(body))
+    done = here.inbox.decide(request, "reject", **more, **words(body))
     return await _recorded(here, row, done, ("reject",), granting=body.always)
 
 
@@ -73,7 +73,7 @@ async def reject(here: Here, request: IdPath, body: Annotated[said.Reject, taken
 async def ask_back(here: Here, request: IdPath, body: Annotated[said.AskBack, taken(said.AskBack)]) -> Any:
     """Ask the agent back: the call does not run, and its model answers the question."""
     row = await here.sight.request(request)
-    done = here.app.inbox.ask_back(request, body.question, by=here.visitor.login, **words(body))
+    done = here.inbox.decide(request, "ask_back", message=body.question, **words(body))
     return await _recorded(here, row, done, ("reject",))
 
 
@@ -81,7 +81,7 @@ async def ask_back(here: Here, request: IdPath, body: Annotated[said.AskBack, ta
 async def answer_request(here: Here, request: IdPath, body: Annotated[said.Answer, taken(said.Answer)]) -> Any:
     """Give the call's result in its tool's place, or what its tool asked for."""
     row = await here.sight.request(request)
-    done = here.app.inbox.answer(request, body.output, by=here.visitor.login, **words(body))
+    done = here.inbox.decide(request, "answer", output=body.output, **words(body))
     return await _recorded(here, row, done, ("answer",))
 
 
@@ -89,7 +89,7 @@ async def answer_request(here: Here, request: IdPath, body: Annotated[said.Answe
 async def resolve(here: Here, request: IdPath, body: Annotated[said.Resolve, taken(said.Resolve)]) -> Any:
     """Record what became of a call in doubt."""
     row = await here.sight.request(request)
-    done = here.app.inbox.resolve(request, body.outcome, body.output, by=here.visitor.login, **words(body))
+    done = here.inbox.decide(request, body.outcome, output=body.output, **words(body))
     return await _recorded(here, row, done, (body.outcome,))
 
 
@@ -101,7 +101,7 @@ async def withdraw(here: Here, request: IdPath, body: Annotated[said.Withdraw, t
     else:
         await here.sight.run(body.run)
     named: dict[str, Any] = {"digest": body.digest, "note": body.note}
-    row = await here.app.inbox.withdraw(request, by=here.visitor.login, run=body.run, **named)
+    row = await here.inbox.withdraw(request, run=body.run, **named)
     return answer(RequestSeen.of(row))
 
 
@@ -124,7 +124,7 @@ async def to_sign(here: Here, request: IdPath, body: Annotated[said.Signing, tak
 async def approve_all(here: Here, body: Annotated[said.ApproveAll, taken(said.ApproveAll)]) -> Any:
     """Approve several requests, each as it was shown; one that is refused holds up none of the others."""
     rows, missing = await _several(here, body.requests)
-    made = await here.app.inbox.approve_all(rows, by=here.visitor.login, note=body.note)
+    made = await here.inbox.decide_all(rows, "approve", note=body.note)
     return answer(_outcomes(body.requests, [*made, *missing]))
 
 
@@ -132,7 +132,7 @@ async def approve_all(here: Here, body: Annotated[said.ApproveAll, taken(said.Ap
 async def reject_all(here: Here, body: Annotated[said.RejectAll, taken(said.RejectAll)]) -> Any:
     """Reject several requests, each as it was shown."""
     rows, missing = await _several(here, body.requests)
-    made = await here.app.inbox.reject_all(rows, by=here.visitor.login, message=body.message, note=body.note)
+    made = await here.inbox.decide_all(rows, "reject", message=body.message, note=body.note)
     return answer(_outcomes(body.requests, [*made, *missing]))
 
 

@@ -37,5 +37,5 @@ async def revoke_grant(here: Here, run: IdPath, grant: IdPath, body: Annotated[s
     await here.sight.run(run)
     if not await here.app.inbox.grants(Query(run=run, id=grant)):
         raise NotPending("there is no such grant; the list of grants says which there are")
-    await here.app.inbox.revoke(run, grant, by=here.visitor.login)
+    await here.inbox.revoke(run, grant)
     return answer(Done())

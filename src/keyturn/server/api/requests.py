@@ -15,8 +15,7 @@ from fastapi import Query as Param
 from ...directory.settings import RECORD_READS
 from ...engine.run.log_cache import log_in
 from ...journal.rows import Query, RequestRow
-from ...presenting.trail import trail_of
-from ...presenting.words_before import NOTHING_SAID, context_of
+from ...presenting.facts import RequestFacts
 from ...wire import said
 from ...wire.detail import RequestDetail
 from ...wire.seen import Done, Form, RequestPage, RequestSeen
@@ -171,12 +170,9 @@ async def get_detail(here: Here, request: IdPath) -> Any:
     """Return a request with what stands beside it: what you can do, what was said before, and what happened to it."""
     row = await here.sight.request(request, shows=True)
     stands, now = await standing_of(here.app, here.visitor, row), await here.app.inbox.now()
-    seen = RequestSeen.of(row)
     if row.state == "damaged":
-        return answer(RequestDetail.of(seen, stands, NOTHING_SAID, (), 0, now))
-    log = await log_in(here.app.journal, row.run)
-    before, trail = context_of(log, row.call), trail_of(log, row.call)
-    return answer(RequestDetail.of(seen, stands, before, trail, len(log.steps), now))
+        return answer(RequestDetail.of(RequestFacts(row, stands), now))
+    return answer(RequestDetail.of(RequestFacts.of(row, stands, await log_in(here.app.journal, row.run)), now))
 
 
 @routes.add("GET", "/requests/{request}/form", scope=("read", "decide"), gives=Form, errors=(404,))
@@ -217,7 +213,7 @@ async def look_at(here: Here, request: IdPath, body: Annotated[said.Shown, taken
     """Note that you have a request on the screen, as it was shown: terms may want that before you approve."""
     here.marks()
     await here.sight.request(request)
-    await here.app.inbox.looked(request, by=here.visitor.login, **named(body))
+    await here.inbox.looked(request, **named(body))
     return answer(Done())
 
 
@@ -227,7 +223,7 @@ async def look_at(here: Here, request: IdPath, body: Annotated[said.Shown, taken
 async def review_request(here: Here, request: IdPath, body: Annotated[said.Review, taken(said.Review)]) -> Any:
     """Say whether a call was right or wrong to let run; it stays as it is."""
     await here.sight.request(request, shows=True)
-    word = here.app.inbox.review(request, body.verdict, by=here.visitor.login, note=body.note, **named(body))
+    word = here.inbox.decide(request, body.verdict, note=body.note, **named(body))
     return answer(RequestSeen.of(await word))
 
 
@@ -236,7 +232,7 @@ async def take_request(here: Here, request: IdPath, body: Annotated[said.Until, 
     """Say that you are on it, for 15 minutes unless you say until when."""
     here.marks()
     await here.sight.request(request)
-    row = await here.app.inbox.take(request, by=here.visitor.login, until=body.until, lasts=body.lasts, **named(body))
+    row = await here.inbox.mark(request, "take", until=body.until, lasts=body.lasts, **named(body))
     return answer(RequestSeen.of(row))
 
 
@@ -247,7 +243,7 @@ async def let_go(here: Here, request: IdPath, body: Annotated[said.Shown, taken(
     """Say that you are not on it any more."""
     here.marks()
     await here.sight.request(request)
-    return answer(RequestSeen.of(await here.app.inbox.let_go(request, by=here.visitor.login, **named(body))))
+    return answer(RequestSeen.of(await here.inbox.mark(request, "let_go", **named(body))))
 
 
 @routes.add(
@@ -257,7 +253,7 @@ async def snooze_request(here: Here, request: IdPath, body: Annotated[said.Until
     """Put a request off, for yourself alone."""
     here.marks()
     await here.sight.request(request)
-    row = await here.app.inbox.snooze(request, by=here.visitor.login, until=body.until, lasts=body.lasts, **named(body))
+    row = await here.inbox.mark(request, "snooze", until=body.until, lasts=body.lasts, **named(body))
     return answer(RequestSeen.of(row))
 
 
@@ -266,7 +262,7 @@ async def wake_request(here: Here, request: IdPath, body: Annotated[said.Shown, 
     """Have a request back that you put off."""
     here.marks()
     await here.sight.request(request)
-    return answer(RequestSeen.of(await here.app.inbox.wake(request, by=here.visitor.login, **named(body))))
+    return answer(RequestSeen.of(await here.inbox.mark(request, "wake", **named(body))))
 
 
 def named(body: said.Shown) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 from ...app import App
 from ...core.errors import NotAllowed
+from ...inbox.personal import PersonalInbox
 from ...wire.people import Secret
 from ..limits import MARKS
 from ..live import Live
@@ -69,6 +70,11 @@ class Call(NamedTuple):
     live: Live
     request: Request
     scopes: tuple[str, ...]
+
+    @property
+    def inbox(self) -> PersonalInbox:
+        """Return the inbox of whoever asks."""
+        return self.app.inbox.as_person(self.visitor.login)
 
     def marks(self) -> None:
         """Count what somebody notes beside a request, or raise `TooMany`."""

@@ -14,10 +14,10 @@ from starlette.responses import JSONResponse, Response
 
 from ...core.errors import BadJson, Conflict, KeyturnError, NotAllowed, NotPending, UserError
 from ...core.people import Proof, ProofRefused
-from ...core.records import Word
 from ...directory.signed import public_of
 from ...directory.state import Key
 from ...engine.views.items import ToolApprovalItem
+from ...inbox.personal import SIGNABLE
 from ...presenting.shown_request import ShownRequest
 from ...proofs.base import Asked, PublicKey, Site
 from ...proofs.passkey import assertion_options, credential_of, proof_of, registration_options, site_of
@@ -189,11 +189,6 @@ def _to_sign(challenge: bytes, keys: Sequence[PublicKey]) -> Response:
 
 # Signing decisions --------------------------------------------------------------------------------------------------
 
-_DOES: dict[str, str] = {
-    "approve": "approve", "edit": "approve", "reject": "reject", "answer": "answer", "ask_back": "ask_back",
-}  # fmt: skip
-_RESOLVES = ("ran", "did_not_run", "retry")
-
 
 @router.post("/sign/options")
 async def sign_options(request: Request) -> Response:
@@ -203,9 +198,7 @@ async def sign_options(request: Request) -> Response:
         visitor, site = by_script(request, await entrance.visitor(request)), _site(entrance, request)
         said = await _said(entrance, visitor, await body_of(request))
         shown, verdict = said.pop("request"), said.pop("verdict")
-        if verdict == "ask_back":
-            verdict, said["message"], said["asks_back"] = "reject", said.pop("question"), True
-        challenge = await entrance.app.inbox.to_sign(shown, cast("Word", verdict), **said)
+        challenge = await entrance.app.inbox.as_person(visitor.login).challenge(shown, verdict, **said)
         return _to_sign(challenge, await _keys(entrance, site, visitor.id, counts=True))
     except KeyturnError as error:
         return told(error)
@@ -221,13 +214,7 @@ async def decide(request: Request) -> Response:
         proof = proof_of(_credential(body), await _keys(entrance, site, visitor.id, counts=True))
         said = await _said(entrance, visitor, body)
         shown, verdict = said.pop("request"), said.pop("verdict")
-        said |= {"by": visitor.login, "proof": proof}
-        if verdict in _RESOLVES:
-            row = await entrance.app.inbox.resolve(shown, verdict, said.pop("output", None), **said)
-        elif verdict == "answer":
-            row = await entrance.app.inbox.answer(shown, said.pop("output", None), **said)
-        else:
-            row = await getattr(entrance.app.inbox, _DOES[verdict])(shown, **said)
+        row = await entrance.app.inbox.as_person(visitor.login).decide(shown, verdict, proof=proof, **said)
     except KeyturnError as error:
         return told(error)
     return JSONResponse({"request": row.id, "state": row.state, "next": f"{root_of(request)}/requests/{row.id}"})
@@ -269,8 +256,8 @@ async def _edit(item: ToolApprovalItem, body: dict[str, Any]) -> dict[str, Any]:
 
 def _words(body: dict[str, Any]) -> dict[str, Any]:
     verdict, digest = text_of(body, "verdict"), text_of(body, "digest")
-    if verdict not in _DOES and verdict not in _RESOLVES:
-        raise UserError(f"verdict is one of {', '.join([*_DOES, *_RESOLVES])}")
+    if verdict not in SIGNABLE:
+        raise UserError(f"verdict is one of {', '.join(SIGNABLE)}")
     if not text_of(body, "request"):
         raise NotPending("request is the id of a request")
     if not digest:
@@ -284,7 +271,7 @@ def _words(body: dict[str, Any]) -> dict[str, Any]:
     if verdict == "edit":
         said["edit"] = body.get("edit")
     if verdict == "ask_back":
-        said["question"] = text_of(body, "message")
+        said["message"] = text_of(body, "message")
     if verdict in ("answer", "ran"):
         said["output"] = body.get("output")
     if verdict == "approve" and body.get("glass") is True:

@@ -21,6 +21,7 @@ from ...core.predicate import holds, without_secrets
 from ...core.strict import parse
 from ...engine.facts.decisions import check_compared
 from ...inbox.naming import Outcome
+from ...inbox.personal import Details
 from ...journal.rows import Query, RequestRow
 from ...policies.grants import Scope
 from ...presenting.asking import row_of, why_not
@@ -128,7 +129,7 @@ async def approve_edit(request: HttpRequest, at: Judging, name: str) -> Response
         if form.get("looked") != made.mark:
             raise Conflict("what it would do is drawn differently now than what you were shown: look at it again")
         check_seen(made.payload, form)
-        await at.app.inbox.approve(name, by=at.visitor.login, edit=made.edit, seen=shown.seen(), **words_of(form))
+        await at.inbox.decide(name, "edit", edit=made.edit, seen=shown.seen(), **words_of(form))
     except KeyturnError as error:
         return await _edited_again(at, name, shown, made, error)
     return RedirectResponse(at.url(f"/requests/{name}"), 303)
@@ -217,7 +218,7 @@ async def give_grant(request: HttpRequest, at: Judging, name: str) -> Response:
             raise UserError("this grant does not cover the call itself")
         check_seen(await asyncio.to_thread(payload_of, row.request), form)
         made = replace(made, scope=cast("Scope", form.get("scope", "run")))
-        await at.app.inbox.approve(name, by=at.visitor.login, grant=made, **words_of(form))
+        await at.inbox.decide(name, "approve", grant=made, **words_of(form))
     except KeyturnError as error:
         return await told(at, name, error)
     return RedirectResponse(at.url(f"/requests/{name}"), 303)
@@ -303,10 +304,10 @@ async def decide_alike(request: HttpRequest, at: Reading, name: str) -> Response
             raise UserError("tick those that you mean")
         if form.get("verdict") == "approve":
             check_seen(await asyncio.to_thread(payload_of, row.request), form)
-            done = await at.app.inbox.approve_all(rows, by=at.visitor.login, note=form.get("note") or None)
+            done = await at.inbox.decide_all(rows, "approve", note=form.get("note") or None)
         elif form.get("verdict") == "reject":
-            words = {"message": form.get("message") or None, "note": form.get("note") or None}
-            done = await at.app.inbox.reject_all(rows, by=at.visitor.login, **words)
+            words: Details = {"message": form.get("message") or None, "note": form.get("note") or None}
+            done = await at.inbox.decide_all(rows, "reject", **words)
         else:
             raise NotAllowed("several requests are approved or rejected together, nothing else")
     except KeyturnError as error:

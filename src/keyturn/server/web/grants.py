@@ -57,7 +57,7 @@ async def revoke(request: HttpRequest, at: Reading) -> Response:
         await at.sight.run(run)
         if not await at.app.journal.grants(Query(run=run, id=grant, limit=1)):
             raise NotPending("there is no such grant; the list of grants says which there are")
-        await at.app.inbox.revoke(run, grant, by=at.visitor.login)
+        await at.inbox.revoke(run, grant)
         return "/grants"
 
     return await change(request, at, make, lambda said: _drawn(at, said, request))

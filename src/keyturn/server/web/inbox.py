@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from ...core.errors import KeyturnError, UserError
 from ...engine.run.log_cache import log_in
 from ...inbox.listing import Filters, Listed, listed
+from ...inbox.personal import MARKINGS, VERDICTS, Details, Verdict
 from ...journal.rows import Query, RequestRow, RunRow
 from ...presenting.asking import (
     choices_of,
@@ -123,7 +124,7 @@ async def looked(request: HttpRequest, at: Judging, name: str) -> Response:
         form = (await form_of(request, at)).whole()
         await at.sight.request(name)
         request.app.state.limits.spend(MARKS, at.visitor.id)
-        await at.app.inbox.looked(name, by=at.visitor.login, **words_of(form))
+        await at.inbox.looked(name, **words_of(form))
         row = await at.sight.request(name)
         looking = looking_of(row, at.visitor.id, await at.app.inbox.now())
     except KeyturnError as error:
@@ -182,34 +183,27 @@ def words_of(form: dict[str, str]) -> dict[str, Any]:
 
 async def _say(at: Here, name: str, form: dict[str, str]) -> None:
     """Deliver one word; a decision names the digest and revision that stood on the page."""
-    inbox, by = at.app.inbox, at.visitor.login
+    inbox = at.inbox
     verdict, words = form.get("verdict", ""), words_of(form)
-    message = form.get("message") or None
-    match verdict:
-        case "approve":
-            await inbox.approve(name, by=by, break_glass=form.get("glass") == "yes", **words)
-        case "reject":
-            await inbox.reject(name, by=by, message=message, **words)
-        case "ask_back":
-            await inbox.ask_back(name, message or "", by=by, **words)
-        case "answer":
-            await inbox.answer(name, form.get("output", ""), by=by, **words)
-        case "ran" | "did_not_run" | "retry":
-            await inbox.resolve(name, verdict, form.get("output") or None, by=by, **words)
-        case "right" | "wrong":
-            await inbox.review(name, verdict, by=by, **words)
-        case "take":
-            await inbox.take(name, by=by, **words)
-        case "let_go":
-            await inbox.let_go(name, by=by, **words)
-        case "snooze":
-            await inbox.snooze(name, by=by, lasts="1h", **words)
-        case "wake":
-            await inbox.wake(name, by=by, **words)
-        case "withdraw":
-            await inbox.withdraw(name, by=by, **words)
-        case _:
-            raise UserError(f"a form of ours never says {verdict!r}")
+    if verdict in MARKINGS:
+        await inbox.mark(name, verdict, lasts="1h" if verdict == "snooze" else None, **words)
+    elif verdict == "withdraw":
+        await inbox.withdraw(name, **words)
+    elif verdict in VERDICTS and verdict != "edit":
+        await inbox.decide(name, verdict, **_details(verdict, form), **words)
+    else:
+        raise UserError(f"a form of ours never says {verdict!r}")
+
+
+def _details(verdict: Verdict, form: dict[str, str]) -> Details:
+    """Return what a form has to go with a verdict."""
+    if verdict == "approve":
+        return {"break_glass": form.get("glass") == "yes"}
+    if verdict in ("reject", "ask_back"):
+        return {"message": form.get("message") or None}
+    if verdict == "answer":
+        return {"output": form.get("output", "")}
+    return {"output": form.get("output") or None} if verdict in ("ran", "did_not_run", "retry") else {}
 
 
 async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from ...app import App
 from ...core.errors import KeyturnError
+from ...inbox.personal import PersonalInbox
 from ...presenting.asking import MARKS, STATES, seconds
 from ...presenting.clock import span, stamp
 from ..errors import refused
@@ -40,6 +41,11 @@ class Here(NamedTuple):
     now: int
     root: str
     partial: bool
+
+    @property
+    def inbox(self) -> PersonalInbox:
+        """Return the inbox of the visitor."""
+        return self.app.inbox.as_person(self.visitor.login)
 
     def url(self, path: str) -> str:
         """Return the path of a page of ours, below whatever prefix it is served."""

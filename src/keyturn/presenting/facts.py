@@ -1,0 +1,29 @@
+"""Hold all that is shown of one request: its row, what a person can do, what was written before, what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..core.codec import Log
+from ..journal.rows import RequestRow
+from .asking import Standing
+from .trail import Mark, trail_of, was_started
+from .words_before import NOTHING_SAID, Context, context_of
+
+
+class RequestFacts(NamedTuple):
+    """Holds a request and what stands beside it: `lines` of its run's log, and whether its call was started."""
+
+    row: RequestRow
+    standing: Standing
+    context: Context = NOTHING_SAID
+    trail: Sequence[Mark] = ()
+    lines: int = 0
+    ran: bool = False
+
+    @classmethod
+    def of(cls, row: RequestRow, standing: Standing, log: Log) -> RequestFacts:
+        """Return what the log of its run has of a request."""
+        trail = trail_of(log, row.call)
+        return cls(row, standing, context_of(log, row.call), trail, len(log.steps), was_started(trail))

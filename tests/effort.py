@@ -1,0 +1,17 @@
+"""How much is tried where chance decides what: some in `make test`, all of it in `make sweep` and `make trials`.
+
+No test is here.
+"""
+
+from __future__ import annotations
+
+import os
+
+#: How many cases a test marked `sweep` tries: few in `make test`, COUNT in `make sweep COUNT=...`.
+SWEEP = int(os.environ.get("KEYTURN_SWEEP", "8"))
+AT_LENGTH = "KEYTURN_SWEEP" in os.environ
+
+
+def some(all_of_it: int) -> int:
+    """Return how many of so many examples are tried here: a quarter of them in `make test`."""
+    return all_of_it if AT_LENGTH else max(all_of_it // 4, 4)
