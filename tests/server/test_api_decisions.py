@@ -120,9 +120,7 @@ async def test_a_batch_decides_each_by_itself() -> None:
     async with program() as at:
         rows = [await at.waiting() for _ in range(3)]
         alike = await at.get(f"/requests/{rows[0]['id']}/alike")
-        assert {each["id"] for each in alike["requests"]} == {
-            rows[0]["id"]
-        }  # its card is secret
+        assert {each["id"] for each in alike["requests"]} == {rows[0]["id"]}  # its card is secret
         await at.post(f"/requests/{rows[1]['id']}/reject", {"digest": rows[1]["digest"]})
         named = [{"id": each["id"], "digest": each["digest"]} for each in rows]
         named += [{"id": "nobody", "digest": "0"}, {"id": rows[2]["id"], "digest": rows[2]["digest"]}]
