@@ -20,7 +20,6 @@ from .app_settings import AppSettings, check_heard
 from .audit.service import Audit
 from .channels.service import Channels, ChannelService
 from .core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
-from .core.people import plain_text
 from .directory.people import People
 from .engine.attended import Hosting
 from .engine.driving.writer import Writer
@@ -149,12 +148,14 @@ class App(AppSettings):
         )
         check_returns(wrapped(context).context, self.context_serializer, Maker(self.context_deserializer, kind))
         await self.at_work()
-        start = {"context": context, "max_turns": max_turns, "session": self.session(session_id)}
+        start = {
+            "context": context,
+            "max_turns": max_turns,
+            "session": self.session(session_id),
+            "requester": requester,
+        }
         play = play_of(self._agent(agent), input, **self._options(), **start)
         first: Any = play.state.undelivered.start
-        if requester is not None:
-            first["requester"] = plain_text(requester, "requester")
-            await own_session(self.journal, session_id, requester)
         first["about"] = about = {} if session_id is None else {"session": session_id}
         play.live.serializer, play.live.witness = self.context_serializer, self.people.objection
         if once is None:
@@ -255,12 +256,12 @@ class App(AppSettings):
         """Add a message that the model reads at its next turn."""
         await self.inbox.send(run_id, message)
 
-    async def resume(self, run_id: str, max_turns: int | None = None, *, by: By = "app") -> None:
-        """Resume a run that failed or was set aside, with another limit of turns if one is given."""
+    async def resume(self, run_id: str, max_turns: int | None = None, *, by: By | None = None) -> None:
+        """Resume a run that failed, with another limit of turns if one is given; a set-aside run requires a person."""
         await self.inbox.resume(run_id, by=by, max_turns=max_turns)
         await self.at_work()
 
-    async def cancel(self, run_id: str, *, by: By = "app", why: str = "") -> None:
+    async def cancel(self, run_id: str, *, by: By | None = None, why: str = "") -> None:
         """Cancel a run, wherever it is being moved; the outcome of a tool at work is unknown."""
         await self.inbox.cancel(run_id, by=by, why=why)
 
@@ -279,13 +280,18 @@ class App(AppSettings):
         *,
         trust: bool = False,
         session_id: str | None = None,
+        requester: str | None = None,
         **options: Unpack[TakeoverOptions],
     ) -> RunHandle:
-        """Take over a paused run of openai-agents into the journal, once; see `RunState.from_openai_agents`."""
+        """Take over a paused run of openai-agents into the journal, once; see `RunState.from_openai_agents`.
+
+        `session_id` and `requester` are those of `start`.
+        """
         about = {} if session_id is None else {"session": session_id}
-        keeping = Keeping(self.journal, await self.journal.now(), about)
+        keeping = Keeping(self.journal, await self.journal.now(), about, requester)
         taken = await take_over(self._agent(agent), data, trust=trust, options=options, keeping=keeping)
         state = await RunState.taken_over(taken)
+        await own_session(self.journal, session_id, requester)
         await write(state.live, state.undelivered, keeping)
         self._employ()
         return RunHandle(self, state.run_id)

@@ -9,7 +9,10 @@ import pytest
 
 from keyturn import (
     Agent,
+    ApprovalRequired,
+    CustomTool,
     RunState,
+    ToolContext,
     UserError,
     Verdict,
     function_tool,
@@ -521,3 +524,25 @@ async def test_a_handoff_beside_a_call_that_is_refused_still_happens(run: Run, e
     )
     result = await run(a, "go")
     assert (result.final_output, effects) == ("b is done", [])
+
+
+async def test_on_approval_is_asked_before_a_call_starts_and_not_about_one_that_asks_from_inside(run: Run) -> None:
+    heard: list[str] = []
+
+    def approves(_context: Any, item: Any) -> Any:
+        heard.append(item.kind)
+        return {"approve": True}
+
+    async def sql(context: ToolContext[Any], text: str) -> str:
+        if context.approval is None or context.approval.via == "on_approval":
+            raise ApprovalRequired
+        return f"ran {text}"
+
+    tool = CustomTool("sql", "Runs SQL.", sql, needs_approval=True, on_approval=approves)
+    asks = {"type": "custom_tool_call", "id": "i1", "call_id": "c1", "name": "sql", "input": "DROP"}
+    agent = Agent("desk", model=ScriptedModel([[asks], "done"]), tools=[tool])
+    paused = await run(agent, "go")
+    assert (len(paused.interruptions), heard) == (1, ["approval"])
+    state = paused.to_state()
+    state.approve(paused.interruptions[0], by="ada")
+    assert ((await run(agent, state)).final_output, heard) == ("done", ["approval"])

@@ -9,6 +9,8 @@ import pytest
 
 from keyturn import Agent, AgentHooks, App, MemoryJournal, RunHooks, Runner, RunStopped, function_tool
 from keyturn.core.errors import AgentMissing
+from keyturn.core.events import RunResumed
+from keyturn.engine.run import log_cache
 from keyturn.models.scripted.model import ScriptedModel, function_call
 from keyturn.tools.base import ToolProblem
 from keyturn.tools.functions.schema import Secret
@@ -289,6 +291,8 @@ async def test_a_run_that_goes_on_forgets_why_it_failed() -> None:
         await until_status(app, handle.id, "failed")
         assert (await app.state(handle.id)).live.run.traceback.endswith("OSError: down")
         await app.resume(handle.id)
+        resumed = [event for step in (await log_cache.log_in(app.journal, handle.id)).steps for event in step.events]
+        assert [event.decider for event in resumed if isinstance(event, RunResumed)] == [None], "no person is named"
         assert (await handle.result(20)).final_output == "done"
         assert (await app.state(handle.id)).live.run.traceback == ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from keyturn import (
     Diff,
     InvalidArguments,
     Json,
+    MemoryJournal,
     NotPending,
     Policy,
     Preview,
@@ -25,15 +27,30 @@ from keyturn import (
     Tool,
     ToolExecutionConfig,
 )
+from keyturn.audit.checker import check
 from keyturn.core.events import CallDecided, CallScreened, CallStarted, CallVoided
 from keyturn.core.items import Item
 from keyturn.engine.facts.live_preview import CHANGED
 from keyturn.engine.views.event_stream import ApprovalRequestedStreamEvent
 from keyturn.testing import approve_all
 from keyturn.tools.base import Prepared
-from tests.playing import HOUR, Carry, Clock, Run, call, events, fresh, item_of, labels, script, told
+from tests.playing import (
+    HOUR,
+    Carry,
+    Clock,
+    Run,
+    call,
+    cut_off,
+    events,
+    fresh,
+    item_of,
+    labels,
+    script,
+    streamed,
+    told,
+)
 from tests.table import each
-from tests.waiting import turns_of_the_loop
+from tests.waiting import never, turns_of_the_loop, until
 
 World = dict[str, str]
 
@@ -250,6 +267,90 @@ async def test_every_pause_is_told_to_who_listens() -> None:
     stream = Runner.run_streamed(agent, state)
     seen = [event async for event in stream.stream_events()]
     assert [event.item.preview for event in seen if isinstance(event, ApprovalRequestedStreamEvent)] == [shows("other")]
+
+
+# ------------------------------------------------------------------------------------------------------ calls in doubt
+
+
+class Stuck(Shelf):
+    """Is cut off before it acts, the first time."""
+
+    began: asyncio.Event | None = None
+
+    async def invoke(self, context: Any, prepared: Prepared) -> str:
+        if self.began is None:
+            self.began = asyncio.Event()
+            self.began.set()
+            await never()
+        return await super().invoke(context, prepared)
+
+    async def begun(self) -> None:
+        await until(lambda: self.began is not None)
+
+
+async def cut(run: Run, carry: Carry, tool: Stuck) -> RunState[Any]:
+    """Approve a call and cut it off before it acts."""
+    agent = clerk(tool)
+    state = await carry(agent, (await run(agent, "go")).to_state())
+    state.approve(state.get_interruptions()[0], by="ada")
+    stopped = await cut_off(agent, await carry(agent, state), tool.begun, run is streamed)
+    return await carry(agent, stopped.to_state())
+
+
+async def test_a_retry_in_a_changed_world_shows_what_it_would_do_now_and_the_next_one_does_it(
+    run: Run, carry: Carry
+) -> None:
+    tool = Stuck({"a": "old"})
+    state = await cut(run, carry, tool)
+    before = state.get_interruptions()[0]
+    assert (before.kind, before.preview) == ("in_doubt", shows("old"))
+    tool.world["a"] = "other"
+    state.resolve(before, "retry", by="ada")
+    result = await run(clerk(tool), await carry(clerk(tool), state))
+    state = await carry(clerk(tool), result.to_state())
+    [item] = state.get_interruptions()
+    assert (item.kind, item.preview, tool.done) == ("in_doubt", shows("other"), [])
+    assert item.reason == f"{CHANGED}; it was started before, and nobody knows what it did"
+    with pytest.raises(NotPending):
+        state.resolve(before, "retry", by="ada")
+    state.resolve(item, "retry", by="bob")
+    result = await run(clerk(tool), await carry(clerk(tool), state))
+    assert (result.interruptions, tool.done) == ([], [("a", "new", {"a": "other"})])
+    assert len(events(result, CallStarted)) == 2
+
+
+async def test_a_call_in_doubt_whose_tool_changed_says_which_decisions_end_it(run: Run, carry: Carry) -> None:
+    tool = Stuck({"a": "old"})
+    state = await cut(run, carry, tool)
+    tool.description = "Does something else now."
+    for _ in range(2):
+        state.resolve(state.get_interruptions()[0], "retry", by="ada")
+        result = await run(clerk(tool), state)
+        state = await carry(clerk(tool), result.to_state())
+        [item] = state.get_interruptions()
+        assert (item.kind, tool.done) == ("in_doubt", [])
+        assert "no retry runs it: resolve the call as ran or did_not_run" in item.reason
+    state.resolve(item, "did_not_run", by="ada")
+    assert (await run(clerk(tool), state)).interruptions == []
+    assert tool.done == []
+
+
+async def test_the_checker_holds_a_journal_to_what_a_retry_shows(run: Run, carry: Carry) -> None:
+    journal, tool = MemoryJournal(), Stuck({"a": "old"})
+    paused = await run(clerk(tool), "go", journal=journal)
+    state = paused.to_state()
+    state.approve(paused.interruptions[0], by="ada")
+    await cut_off(clerk(tool), state, tool.begun, run is streamed)
+    tool.world["a"] = "other"
+    for _ in range(2):
+        state = await RunState.load(journal, paused.run_id, clerk(tool))
+        waiting = state.get_interruptions() or (await run(clerk(tool), state)).interruptions
+        state = await RunState.load(journal, paused.run_id, clerk(tool))
+        state.resolve(waiting[0], "retry", by="ada")
+        result = await run(clerk(tool), state)
+    assert (result.interruptions, tool.done) == ([], [("a", "new", {"a": "other"})])
+    report = await check(journal)
+    assert report.ok, report.violations
 
 
 # ---------------------------------------------------------------------------------------------------------- other words

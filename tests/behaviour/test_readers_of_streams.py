@@ -69,12 +69,16 @@ async def test_a_cancel_at_a_call_stops_its_siblings_too(world: World) -> None:
     assert outputs((await plain(agent, stream.to_state())).to_input_list()) == {"c1": "free(0)", "c2": "free(0)"}
 
 
-async def test_a_reader_who_is_busy_elsewhere_holds_nothing_up(world: World) -> None:
-    agent = worker(world)
-    stream = Runner.run_streamed(agent, "go")
-    async for _event in stream.stream_events():
+async def test_a_reader_who_is_busy_elsewhere_holds_nothing_up_and_misses_no_event(world: World) -> None:
+    prompt = [told(event) async for event in Runner.run_streamed(worker(world), "go").stream_events()]
+    world.done.clear()
+    stream = Runner.run_streamed(worker(world), "go")
+    heard: list[str] = []
+    async for event in stream.stream_events():
         await asyncio.wait_for(stream.run_loop_task, 30)
+        heard.append(told(event))
     assert (stream.final_output, world.done) == ("done", ["free(1)", "free(2)"])
+    assert heard == prompt
 
 
 async def test_a_run_that_nobody_reads_goes_on(world: World) -> None:

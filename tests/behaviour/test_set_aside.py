@@ -111,6 +111,9 @@ async def test_a_decision_on_a_run_that_is_set_aside_is_recorded_and_runs_nothin
         other = await app.start("other", "go")
         await other.result(30)
         assert ((await app.get(run)).status, done) == ("set_aside", [])
+        with pytest.raises(SetAside, match="keyturn resume"):
+            await app.resume(run)
+        assert (await app.get(run)).status == "set_aside"
         await app.resume(run, by="bob")
         assert (await app.result(run, 30)).final_output == "done"
 

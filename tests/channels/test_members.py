@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from typing import Any, ClassVar
@@ -19,7 +20,10 @@ from py_vapid import Vapid02
 from standardwebhooks.webhooks import Webhook
 
 from keyturn import UserError
-from keyturn.channels.apprise import AppriseChannel
+from keyturn.channels.apprise import (
+    AppriseChannel,
+    _tame,  # pyright: ignore[reportPrivateUsage]  # no service that draws links is here
+)
 from keyturn.channels.base import Channel, ChannelRefused, Recipient
 from keyturn.channels.slack import SlackChannel
 from keyturn.channels.terminal import TerminalChannel
@@ -240,3 +244,12 @@ def _to(message: Any, address: str) -> Any:
     from msgspec.structs import replace
 
     return replace(message, to=replace(message.to, address=address))
+
+
+@pytest.mark.parametrize(
+    "text", ["[approve](https://evil.example)", "<https://evil.example|approve>", "<mailto:a@b|c>"]
+)
+def test_no_text_of_a_message_is_a_link_under_other_words(text: str) -> None:
+    shown = _tame(text)
+    assert "](" not in shown
+    assert not re.search("<[a-z]+:", shown)

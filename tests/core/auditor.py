@@ -401,6 +401,7 @@ class Auditor:
         assert event.call not in self.desks, "what an agent answers is not lost"
         assert not event.again or call.proposal.recover == "retry", "what has effects is not started again by itself"
         call.revoked |= call.place == "open"
+        call.basis = call.basis if event.preview is None else event.preview.basis
         call.place, call.again = "open" if event.again else "doubt", call.again + (not event.again)
         call.unchecked, call.voices = False, {}
         call.doubted |= not event.again

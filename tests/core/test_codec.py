@@ -173,6 +173,7 @@ FIELDS: dict[tuple[type[Any], str], Any] = {
     (ev.CallScreened, "preview"): PREVIEW,
     (ev.CallScreened, "shadow"): st.none() | st.builds(Verdict, st.sampled_from(["allow", "ask", "deny"]), st.text()),
     (ev.CallNeeds, "preview"): PREVIEW,
+    (ev.CallLost, "preview"): PREVIEW,
     (ev.VoteCast, "decision"): DECISION,
     (ev.CallDecided, "decision"): DECISION,
     (ev.DrillEnded, "decision"): DECISION,

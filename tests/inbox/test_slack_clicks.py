@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from keyturn import App, Approval, Conflict, MemoryJournal, NotAllowed
+from keyturn.channels.base import Message, Recipient
+from keyturn.channels.slack import blocks
 from keyturn.channels.slack_replies import SlackRefused, SlackReplies
 from keyturn.core.people import Decider
 from keyturn.directory.events import AddressSet
@@ -150,3 +153,18 @@ async def test_a_click_that_opens_is_a_look_and_not_of_what_one_may_not_see(room
     assert len(await room.journal.outbox()) == before
     await room.click(request, "U2", "open")
     assert (await room.journal.outbox())[-1].about["person"] == "bob"
+
+
+async def test_a_click_approves_only_what_a_message_shows_whole_at_a_glance(room: Room) -> None:
+    long, short = await asked(room.journal, "a" * 3_000, "ann")
+    refused = await room.click(long, "U2")
+    assert not refused.decided
+    assert "too long" in refused.text
+    assert (await room.state(long)).state == "open"
+    assert (await room.click(short, "U2")).decided
+    assert (await room.click(long, "U2", "reject")).decided
+    told = Message(id="m", topic="request.created", to=Recipient(person="ada", channel="slack"), title="t", text="x")
+    told = replace(told, request=short.id, verdicts=("approve", "reject"))
+    for whole, words in ((True, ["Approve", "Reject"]), (False, ["Reject"])):
+        shown = blocks(replace(told, whole=whole), buttons=True)
+        assert [button["text"]["text"] for button in shown[-1]["elements"]] == words

@@ -139,7 +139,7 @@ FORMS: dict[str, list[Body]] = {
     # These are about the directory alone, which no argument is in.
     "POST /people": NOTHING,
     "POST /people/{name:path}": NOTHING,
-    "POST /people/{name:path}/secret": NOTHING,
+    "POST /secrets/{name:path}": NOTHING,
     "POST /settings": NOTHING,
 }  # fmt: skip
 ASKED = (

@@ -24,6 +24,8 @@ _library: Any = apprise  # its types are partly unknown
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*", re.IGNORECASE)
 # What some services read as a call to all of their readers.
 _MENTIONS = re.compile(r"@(?=everyone|here|channel|all\b)|(?<=<)(?=[@!#])", re.IGNORECASE)
+# What some services draw as a link under other words: "<https://a|b>" and "[b](https://a)".
+_LINKS = re.compile(r"(?<=<)(?=[a-z][a-z0-9+.-]*:)|(?<=\])(?=\()", re.IGNORECASE)
 
 
 class AppriseChannel(Channel):
@@ -96,9 +98,9 @@ class AppriseChannel(Channel):
 
 
 def _tame(text: str) -> str:
-    """Return text that calls nobody: the sign that would is shown as what it is.
+    """Return text that notifies no group and hides no link: the sign that would is shown as what it is.
 
     >>> _tame("@everyone, ask ada@example.com")
     '\\\\u{40}everyone, ask ada@example.com'
     """
-    return _MENTIONS.sub(lambda found: "\\u{40}" if found[0] else " ", text)
+    return _LINKS.sub(" ", _MENTIONS.sub(lambda found: "\\u{40}" if found[0] else " ", text))

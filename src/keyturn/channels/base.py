@@ -142,8 +142,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
     `id` is the same at each attempt, so that a receiver can drop what it has. `title` is one line and `text` several,
     both escaped; rows of data in `text` begin with a margin that no word of ours has. `request` and `revision` name
-    what a decision is about, `digest` is what it is bound to, `verdicts` the words that can be said. `facts` are plain
-    data for machines.
+    what a decision is about, `digest` is what it is bound to, `verdicts` the words that can be said. `whole` says that
+    the text shows all of what would run, at a glance. `facts` are plain data for machines.
 
     >>> ada = Recipient(person="ada", channel="mail")
     >>> Message(id="m1", topic="request.created", to=ada, title="desk asks to run pay").count
@@ -161,6 +161,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     revision: int = 0
     digest: str = ""
     verdicts: tuple[str, ...] = ()
+    whole: bool = False
     link: str = ""
     count: int = 1
     facts: dict[str, Any] = {}

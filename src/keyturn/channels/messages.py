@@ -20,6 +20,7 @@ from ..journal.rows import Delivery, RequestRow
 from ..render.arguments import request_lines
 from ..render.escape import clip, quote
 from ..render.layout import LayoutLine
+from ..render.length import is_long
 from ..render.names import doubtful_names
 from ..render.terminal import drawn
 from ..render.verdicts import STATES
@@ -81,6 +82,7 @@ def _single(told: NoticedRequest, to: Recipient, tenant: str, link: str | None) 
         revision=request.revision,
         digest=row.digest,
         verdicts=tuple(request.verdicts) if row.state == "open" else (),
+        whole=to.details and shows_whole(row),
         link=opens,
         text=_text(note, row, request, opens, details=to.details),
         facts=_facts(note, request, details=to.details),
@@ -164,6 +166,16 @@ def _shown(row: RequestRow, request: Request) -> list[str]:
             return [*kept, "\\[cut here: open the request to see all of it; its digest is below]"]
         kept.append(line)
     return kept
+
+
+def shows_whole(row: RequestRow) -> bool:
+    """Return whether a message shows all of what would run, at a glance: only then a click in it approves."""
+    if len(row.body) > LARGEST:
+        return False
+    groups = [*request_lines(row.request.preview, row.request.params)]
+    drawn_whole = sum(len(line) + 1 for line in drawn(groups, width=200))
+    longest = max((len(line.text) for group in groups for line in group), default=0)
+    return not is_long(groups) and drawn_whole <= MOST and longest <= TEXT
 
 
 def _bounded(groups: Any) -> Any:

@@ -33,7 +33,8 @@ class SlackChannel(Channel):
     """Posts to the channel or person (`C...`, `U...`) that is the recipient's address, else to `to`.
 
     `token` is the app's bot token, with the scope `chat:write`. `buttons` adds buttons to approve and to reject;
-    without them there is the link, if the plan has one. `base_url` is another server's: for tests.
+    without them there is the link, if the plan has one. A message that does not show the whole call, at a glance, has
+    no button to approve. `base_url` is another server's: for tests.
     """
 
     def __init__(
@@ -88,7 +89,8 @@ def blocks(message: Message, *, buttons: bool = False) -> list[dict[str, Any]]:
     if message.link:
         elements.append(_button("Open", f"{ACTION}open") | {"url": message.link})
     for verdict, (label, style) in _CLICKS.items():
-        if buttons and message.request and verdict in message.verdicts:
+        hidden = verdict == "approve" and (not message.whole or len(message.text) > _SECTION)
+        if buttons and message.request and verdict in message.verdicts and not hidden:
             value = f"{message.request}.{message.revision}"
             elements.append(_button(label, ACTION + verdict) | {"value": value, "style": style})
     return [*made, {"type": "actions", "elements": elements}] if elements else made

@@ -28,6 +28,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", required=True, metavar="AGENT", help="module:agent, or with --app the agent's name")
     parser.add_argument("--app", metavar="APP", help="module:app, whose journal is to keep the run")
     parser.add_argument("--session", metavar="ID", help="with --app, the id of the run's session")
+    parser.add_argument("--requester", metavar="PERSON", help="with --app, for whom the run acts")
     parser.add_argument("--output", type=Path, metavar="FILE", help="where to write the state (default: stdout)")
     parser.add_argument("--trust", action="store_true", help="say that the file is as your program saved it")
 
@@ -62,7 +63,13 @@ async def _kept(app: App, data: str, arguments: argparse.Namespace) -> str:
     """Take a state over into an app's journal; its workers go on with the run, and not this command."""
     app = App([*app.agents.values()], app.journal, worker=False)
     try:
-        run = await app.take_over(arguments.agent, data, trust=arguments.trust, session_id=arguments.session)
+        run = await app.take_over(
+            arguments.agent,
+            data,
+            trust=arguments.trust,
+            session_id=arguments.session,
+            requester=arguments.requester,
+        )
     finally:
         if isinstance(app.journal, SQLJournal):
             await app.journal.close()

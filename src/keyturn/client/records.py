@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..audit.decisions.entries import AuditEntry
+from ..audit.evidence.write import replaced
 from ..directory.reads import Read
 from ..inbox.insights import InsightsReport
 from ..inbox.suggestions import Suggestion
@@ -41,7 +42,8 @@ class AsyncAudit:
     async def export(self, out: str | Path, *, format: Literal["jsonl", "csv"] = "csv", **terms: Any) -> None:
         """Export the record into a file."""
         made = await self._sender.posted("/audit/export", said.Export(format=format, **terms))
-        Path(out).write_bytes(made)
+        with replaced(Path(out)) as stream:
+            stream.write(made)
 
 
 class AsyncInsights:

@@ -20,12 +20,11 @@ from ..engine.views.items import ToolApprovalItem
 from ..presenting.proposed_grants import grant_for, how_long, proposed_grants
 from ..presenting.shown_request import ShownRequest
 from ..presenting.words_before import context_of
+from ..render.length import FIRST, is_long
 from ..tools.base import InvalidArguments
 from .given import GivenGrants
 from .introduction import introduce, list_calls, point_out
 from .screen import Terminal, interruptible
-
-ROWS = 40  # what a person can be expected to read without asking for the rest
 
 
 class Desk:
@@ -118,11 +117,11 @@ class Desk:
     def present(self, request: ShownRequest) -> None:
         """Show what would run: all of it, or its first rows and a mark that says what is missing."""
         rows = self.screen.rows(request.lines())
-        request.seen_whole = request.seen_whole or len(rows) <= ROWS
-        for row in rows if request.seen_whole else rows[:ROWS]:
+        request.seen_whole = request.seen_whole or not is_long(request.lines())
+        for row in rows if request.seen_whole else rows[:FIRST]:
             self.screen.show(row)
         if not request.seen_whole:
-            self.screen.say("[{} of {} rows are not shown]", len(rows) - ROWS, len(rows))
+            self.screen.say("[{} of {} rows are not shown]", max(len(rows) - FIRST, 0), len(rows))
             whole = sha256(msgspec.json.encode(request.preview())).hexdigest()
             self.screen.label("sha256 of the whole", whole)
 
@@ -280,7 +279,7 @@ def _shown_beside(desk: Desk, request: ShownRequest) -> tuple[list[ShownRequest]
     """Show the other calls whole, as far as a person can be expected to read on; and how many that leaves."""
     shown = list[ShownRequest]()
     rest = desk.rest(request)
-    spare = ROWS * 3
+    spare = FIRST * 3
     for item in rest:
         other = ShownRequest(item)
         spare -= len(desk.screen.rows(other.lines()))

@@ -76,8 +76,7 @@ class OpenFrame(RunCommand, frozen=True):
 class Resume(RunCommand, frozen=True):
     """Resume a run.
 
-    `max_turns` is a new limit, `unlimited` takes it away; `limits` are those on its usage, `about` is what its caller
-    says now. `decider` is the person who resumes it: what was set aside goes on by no other word.
+    `max_turns` is a new limit, `unlimited` none; `decider` is the person, whom a run that was set aside requires.
     """
 
     max_turns: int | None = None
@@ -250,13 +249,14 @@ class StartCall(RunCommand, frozen=True):
 
 
 class VoidCall(RunCommand, frozen=True):
-    """Propose a call anew because what was shown is not what would run, or its tool takes other `terms` now."""
+    """Propose a call anew on what would run now, or on new `terms`; `preview` is what a retry of one in doubt does."""
 
     call: str
     proposal: Proposal
     why: str
     tools: dict[str, Any] = {}
     terms: Approval | None = None
+    preview: Preview | None = None
 
 
 class NeedInput(RunCommand, frozen=True):

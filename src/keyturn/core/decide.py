@@ -146,7 +146,8 @@ def _void_call(run: Run, c: cm.VoidCall) -> Events:
         raise UserError("a call is proposed anew under the label that its model gave it")
     check_proposal(c.proposal, shown.raw)
     if shown.acted:
-        yield from lost_before(shown, c.why)
+        canonical(None if c.preview is None else c.preview.basis)
+        yield from lost_before(shown, c.why, c.preview)
         if c.terms is not None and c.terms != shown.terms:
             yield ev.CallAskedAgain(c.call, "terms", run.now, c.terms)
         return

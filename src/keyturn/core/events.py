@@ -244,12 +244,13 @@ class CallFinished(Event, frozen=True):
 
 
 class CallLost(Event, frozen=True):
-    """A started call was lost and will never report; `again` says that it may simply be started anew."""
+    """A call was lost: it may be started anew (`again`), or is in doubt; `preview` is what a retry would do now."""
 
     call: str
     why: str
     again: bool = False
     nonce: str = ""
+    preview: Preview | None = None
 
 
 class GrantGiven(Event, frozen=True):

@@ -256,6 +256,7 @@ def _call_lost(run: Run, event: ev.CallLost) -> None:
     call = run.calls[event.call]
     call.reason = event.why
     call.renewed = event.nonce or call.renewed
+    call.preview = event.preview or call.preview
     if event.again:
         move(run, call, "again")
         return

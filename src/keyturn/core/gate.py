@@ -347,9 +347,9 @@ def unknown(call: Call) -> bool:
     return call.acted and call.state != "supplied"
 
 
-def lost_before(call: Call, why: str) -> Events:
+def lost_before(call: Call, why: str, preview: Preview | None = None) -> Events:
     """Leave a call that will not be started again in doubt: only a person can say what it did before."""
-    yield ev.CallLost(call.id, f"{why}; it was started before, and nobody knows what it did")
+    yield ev.CallLost(call.id, f"{why}; it was started before, and nobody knows what it did", preview=preview)
 
 
 def _agreeing(run: Run, call: Call, decision: ev.Decision) -> dict[str, ev.Decision]:

@@ -116,7 +116,7 @@ class Execution:
         if told or self.live.journal is None:
             self.drive.leave()
             return (await self.finish()).run_id
-        with tracing(self.live, self.scope.config) as self.drive.traces:
+        with contained, tracing(self.live, self.scope.config) as self.drive.traces:
             self._check_terms(inbox=True)
             self.live.clock = await journal_clock(self.live.journal)
             await self._start()
@@ -124,6 +124,10 @@ class Execution:
 
     async def finish(self) -> RunResult:
         """Drive the run until it is finished or only people can move it."""
+        with contained:
+            return await self._finished()
+
+    async def _finished(self) -> RunResult:
         run_id = self.state.run_id
         ended = None if self._hand_over is None else await self._hand_over()
         if ended is not None:
@@ -254,7 +258,7 @@ class Execution:
         if self._at_work and self.run.status == "running" and not left:
             try:
                 await self.drive.commit(cm.Fail(failure_words(error), failure_trace(error)))
-            except (Conflict, StorageError) as other:  # what stopped the run is told, not what followed from it
+            except Exception as other:  # what stopped the run is raised, not what followed from it
                 logger.warning(
                     "that run %s failed is not recorded, whoever takes it up goes on with it: %s",
                     self.run.id,
@@ -273,6 +277,9 @@ class Execution:
                 )
         try:
             await self._look_up_tools()
+        except Exception as other:  # their arguments are not checked then, where a person edits them
+            logger.debug("tools of run %s are not found after %s", self.run.id, error_words(other))
+        try:
             error.run_data = self.result()  # type: ignore[attr-defined]  # every error tells how far the run came
             self.state.settled(self.result().interruptions)
         except Exception as other:  # an exception that takes no attributes, or a run that is not there yet

@@ -10,11 +10,13 @@ from ..agents.context import TContext
 from ..agents.hooks import RunHooks
 from ..agents.limits import UsageLimits
 from ..agents.settings import RunConfig, RunErrorHandlers, check_error_handlers
-from ..core.errors import AgentMissing, UserError
+from ..core.errors import AgentMissing, NotPending, UserError
+from ..core.people import plain_text
 from ..journal import opened
 from ..journal.base import Journal
 from ..policies.base import PolicyLike
 from ..sessions.base import Session
+from ..user_code import contained
 from .execution import Execution, TurnLimit
 from .result import RunResult
 from .run.agents import AgentGraph
@@ -34,7 +36,7 @@ class _Default(int):
 DEFAULT_MAX_TURNS = _Default(10)
 _NOT_GIVEN = (
     "context", "hooks", "run_config", "error_handlers", "previous_response_id", "conversation_id", "session",
-    "journal", "policy", "usage_limits", "policy_of",
+    "journal", "policy", "usage_limits", "policy_of", "requester",
 )  # fmt: skip
 _KEPT_BY_PROVIDER = ("conversation_id", "previous_response_id", "auto_previous_response_id")
 _DEFAULTS: dict[str, Any] = dict.fromkeys(_NOT_GIVEN) | {
@@ -71,8 +73,12 @@ class Runner:
         journal: Journal | str | None = None,
         policy: PolicyLike | None = None,
         usage_limits: UsageLimits | None = None,
+        requester: str | None = None,
     ) -> RunResult:
-        """Run an agent on an input, or resume a state, until it is finished or waits for people."""
+        """Run an agent on an input, or resume a state, until it is finished or waits for people.
+
+        `requester` is the id of the person for whom it runs: see `App.start`.
+        """
         play = play_of(**_given(locals()))
         return await play.finish()
 
@@ -94,6 +100,7 @@ class Runner:
         journal: Journal | str | None = None,
         policy: PolicyLike | None = None,
         usage_limits: UsageLimits | None = None,
+        requester: str | None = None,
     ) -> RunResult:
         """Run like `run`, without `await`; this works inside a notebook's running loop too."""
         given = _given(locals())
@@ -117,6 +124,7 @@ class Runner:
         journal: Journal | str | None = None,
         policy: PolicyLike | None = None,
         usage_limits: UsageLimits | None = None,
+        requester: str | None = None,
     ) -> RunResultStreaming:
         """Run like `run`, but return at once: the run goes on while its events are read."""
         return RunResultStreaming(play_of(**_given(locals())))
@@ -132,6 +140,11 @@ async def _finish(given: dict[str, Any]) -> RunResult:
 
 def play_of(starting_agent: Agent[Any], input: Any, **options: Any) -> Execution:
     """Make the execution of an input or a state; the options are those of `Runner.run`, and have its defaults."""
+    with contained:  # what is given is looked at, and may be of any class
+        return _play_of(starting_agent, input, **options)
+
+
+def _play_of(starting_agent: Agent[Any], input: Any, **options: Any) -> Execution:
     given = _DEFAULTS | options
     if isinstance(input, RunResult | RunResultStreaming):
         input = input.to_state()
@@ -190,6 +203,7 @@ def _fresh(agent: Agent[Any], input: Any, config: RunConfig, given: dict[str, An
         )
     live.policy = config.policy
     live.handed_out = False
+    _request_for(state, given["requester"])
     return given["execution"](live, _scope(live, config, given, state.undelivered.start or {}), state, None)
 
 
@@ -209,6 +223,7 @@ def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: 
 def _attached(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: dict[str, Any]) -> Execution:
     """Attach to a run what its caller gives at a resume, and make the execution of both."""
     live = state.live
+    _request_for(state, given["requester"])
     _attach_agent(live, agent)
     named = given["conversation_id"]
     if named is not None and live.run.status != "new" and named != live.run.about.get("conversation_id"):
@@ -231,6 +246,17 @@ def _attached(agent: Agent[Any], state: RunState[Any], config: RunConfig, given:
     limit = given["max_turns"]
     chosen = None if isinstance(limit, _Default) else TurnLimit(None if limit is None else int(limit))
     return given["execution"](live, _scope(live, config, given, start), state, chosen)
+
+
+def _request_for(state: RunState[Any], requester: str | None) -> None:
+    """Set the requester of a run that has not started; a run that has started is resumed for its own requester only."""
+    if requester is None:
+        return
+    start, run = state.undelivered.start, state.live.run
+    if start is not None:
+        start["requester"] = plain_text(requester, "requester")
+    elif requester != run.requester:
+        raise NotPending(f"there is no run {run.id!r} of this requester; leave requester= out to resume it for its own")
 
 
 def _attach_agent(live: OpenRun, agent: Agent[Any]) -> None:

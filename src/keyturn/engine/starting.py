@@ -14,6 +14,7 @@ from .driving.stop import NO_MORE_ROUNDS
 from .effects.input_guardrails import guarded, input_guardrails
 from .run.about import about_run, session_name
 from .run.open_run import new_id, new_salt
+from .session.owner import own_given
 from .session.sync import opening
 from .session.turn import runs_before
 from .states.context_data import context_now
@@ -27,6 +28,7 @@ async def start(drive: Drive, given: dict[str, Any], said: list[Item], limits: d
     agent = live.graph.root
     about = about_run(given, scope, live.session)
     after = [*([cm.Resume(limits=limits)] if limits else []), *context_now(live)]
+    await own_given(live.journal, live.session, given.get("requester"), about)
     if live.session is not None and scope.config.paused_session == QUEUE:
         _check_index(drive, about)
         drive.run.id = drive.run.id or new_id()

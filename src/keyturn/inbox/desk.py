@@ -35,10 +35,14 @@ class Inbox(Decisions):
         """Add a message that the run's model reads at its next turn."""
         await self.tell(run, cm.AddInput(ev.ROOT, said_items(message if isinstance(message, str) else [*message])))
 
-    async def resume(self, run: str, *, by: By, max_turns: int | None = None) -> None:
-        """Resume a run that failed or was set aside; a worker goes on with it."""
-        await self.tell(run, cm.Resume(max_turns, decider=await self._who(by)))
+    async def resume(self, run: str, *, by: By | None, max_turns: int | None = None) -> None:
+        """Resume a run that failed or was set aside; a worker goes on with it.
 
-    async def cancel(self, run: str, *, by: By, why: str = "") -> None:
-        """Cancel a run; what is in flight is stopped, and nothing of the run waits any more."""
-        await self.tell(run, cm.Cancel(await self._who(by), plain_text(why, "why")))
+        None is the program itself, which cannot resume a run that was set aside.
+        """
+        await self.tell(run, cm.Resume(max_turns, decider=None if by is None else await self._who(by)))
+
+    async def cancel(self, run: str, *, by: By | None, why: str = "") -> None:
+        """Cancel a run, for a person or for the program itself (None); what is in flight is stopped."""
+        who = None if by is None else await self._who(by)
+        await self.tell(run, cm.Cancel(who, plain_text(why, "why")))

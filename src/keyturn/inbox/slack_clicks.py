@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ..channels.messages import shows_whole
 from ..channels.slack import escaped
 from ..channels.slack_replies import SlackClick, SlackReplies
 from ..core.drills import told_of
@@ -85,6 +86,8 @@ class SlackDesk:
             if click.verdict == "open":
                 await self._looked(click, login)
                 return SlackAnswer("", person, response_url=click.response_url)
+            if click.verdict == "approve":
+                await self._check_seen(click)
             verdict = "approve" if click.verdict == "approve" else "reject"
             done = await self._inbox.as_person(login).decide(click.request, verdict, revision=click.revision)
         except NotAllowed as error:
@@ -96,6 +99,12 @@ class SlackDesk:
         return SlackAnswer(
             told_of(done.state) or _done(click.verdict, done), person, decided=True, response_url=click.response_url
         )
+
+    async def _check_seen(self, click: SlackClick) -> None:
+        """Refuse a click that approves what no message shows whole, whatever button it came by."""
+        row = await self._inbox.get(click.request)
+        if row.state == "open" and not shows_whole(row):
+            raise UserError("it is too long to be approved by a click: open it, and approve it there")
 
     async def _looked(self, click: SlackClick, login: Login) -> None:
         """Note that somebody opened a request, if its button says which and they may see it."""

@@ -38,9 +38,7 @@ class ModelRetryBackoffSettings(Settable):
     max_delay: float | None = None
     multiplier: float | None = None
     jitter: bool | None = None
-    _rules: ClassVar[Rules] = dict.fromkeys(
-        ("initial_delay", "max_delay", "multiplier"), must(_is_amount, "a number of 0 or more")
-    )
+    _rules: ClassVar[Rules] = dict.fromkeys(("initial_delay", "max_delay", "multiplier"), _AMOUNT)
 
     def wait(self, attempt: int) -> float:
         """How many seconds to wait after that many tries."""

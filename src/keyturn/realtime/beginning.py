@@ -9,7 +9,6 @@ from typing import Any, cast
 from ..agents.settings import RunConfig
 from ..core.aside import SetAside
 from ..core.errors import Conflict, UserError
-from ..core.people import plain_text
 from ..engine.attended import Attendant, AttendedExecution, Hosting
 from ..engine.driving.taking import claimed
 from ..engine.run.agents import AgentGraph
@@ -45,9 +44,6 @@ class Beginning:
             context = {} if self.context is None else {"context": self.context}
             play = self._play(given, **context)
         play.attendant = attendant
-        start = play.state.undelivered.start
-        if start is not None and self.requester is not None:
-            start["requester"] = plain_text(self.requester, "requester")
         try:
             if self.hosting.attach is not None:
                 await self.hosting.attach(play)
@@ -60,7 +56,15 @@ class Beginning:
     def _play(self, given: Any, **more: Any) -> AttendedExecution:
         return cast(
             "AttendedExecution",
-            play_of(self.agent, given, execution=AttendedExecution, max_turns=None, **self.options, **more),
+            play_of(
+                self.agent,
+                given,
+                execution=AttendedExecution,
+                max_turns=None,
+                requester=self.requester,
+                **self.options,
+                **more,
+            ),
         )
 
     async def _taken_up(self, run_id: str) -> AttendedExecution:

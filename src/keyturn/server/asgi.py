@@ -27,6 +27,7 @@ from .opening import Opening
 from .places import StreamPlaces
 from .reading_logs import LogReaders
 from .settings import ServerSettings
+from .turns import Turns
 from .visitor import Visitor
 from .web import routes as pages
 from .web.files import static_files
@@ -48,7 +49,7 @@ def serve(app: App, settings: ServerSettings | None = None) -> Guard:
 
 def limited(api: FastAPI) -> ASGIApp:
     """Return the routes of an app behind the limits on how often somebody asks."""
-    return Limiter(api, api.state.app, api.state.settings, api.state.limits)
+    return Limiter(api, api.state.app, api.state.settings, api.state.limits, api.state.turns)
 
 
 def face(app: App, settings: ServerSettings) -> FastAPI:
@@ -76,10 +77,10 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
     api.state.settings = settings
     api.state.live = live
     api.state.limits = Limits()
-    api.state.places = StreamPlaces()
+    api.state.places, api.state.turns = StreamPlaces(), Turns()
     api.state.entrance = Entrance(app, settings, api.state.limits, _drawn)
     api.state.readers = LogReaders()
-    api.mount("/v1", api_of(app, settings, live, api.state.limits, api.state.readers))
+    api.mount("/v1", api_of(api.state))
     api.include_router(entering.router)
     api.include_router(pages.router)
     api.add_exception_handler(TooMany, too_many)

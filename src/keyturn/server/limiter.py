@@ -19,7 +19,8 @@ from .address import client_of, network_of
 from .guard import SAFE, TooLong
 from .limits import BY_PERSON, CHANGES, MISSES, Limits, TooMany
 from .settings import ServerSettings
-from .visitor import FOUND, Visitor, recognized
+from .turns import TURN, Turns, leave_turn
+from .visitor import FOUND, Visitor, recognized, turn_of
 
 #: How many bytes a request may have whose sender is not known.
 BEFORE_LOGIN = 16_384
@@ -32,33 +33,45 @@ class Limiter:
     Nobody else is told of anything but logins.
     """
 
-    def __init__(self, routes: ASGIApp, app: App, settings: ServerSettings, limits: Limits) -> None:
+    def __init__(self, routes: ASGIApp, app: App, settings: ServerSettings, limits: Limits, turns: Turns) -> None:
         self._routes, self._app = routes, app
         self._settings = settings
-        self._limits = limits
+        self._limits, self._turns = limits, turns
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request of somebody who has not asked too much."""
         if scope["type"] != "http":
             return await self._routes(scope, receive, send)
         asker = scope["keyturn_asker"] = {"token": ""}
-        if scope["method"] not in SAFE:
-            visitor = await self._visitor(scope)
-            try:
+        visitor = None if _is_static(scope) else await self._visitor(scope)
+        try:
+            if scope["method"] not in SAFE:
                 self._spend(scope, visitor)
-            except TooMany as many:
-                return await _refuse(send, many)
-            if visitor is None:
-                receive = _short(receive)
+                receive = _short(receive) if visitor is None else receive
+            turn = None if visitor is None else await self._turns.take(turn_of(visitor))
+        except TooMany as many:
+            return await _refuse(send, many)
+        scope[TURN] = turn
+        if turn is not None and turn.waited:  # who it is was looked up a while ago
+            scope.pop(FOUND, None)
+        try:
+            await self._routes(scope, receive, self._counting(scope, asker, send))
+        finally:
+            leave_turn(scope)
+        return None
+
+    def _counting(self, scope: Scope, asker: dict[str, str], send: Send) -> Send:
+        """Return what sends an answer, and counts one that says that there is no such thing."""
 
         async def counted(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] == 404 and asker["token"]:
-                with contextlib.suppress(TooMany):  # the next one is refused
-                    self._limits.spend(MISSES, asker["token"])
+            if message["type"] == "http.response.start":
+                if message["status"] == 404 and asker["token"]:
+                    with contextlib.suppress(TooMany):  # the next one is refused
+                        self._limits.spend(MISSES, asker["token"])
+                leave_turn(scope)  # the work is done: a reader who is slow holds up nothing
             await send(message)
 
-        await self._routes(scope, receive, counted)
-        return None
+        return counted
 
     async def _visitor(self, scope: Scope) -> Visitor | None:
         """Return who makes a request, which is kept for its route; nobody, while the store cannot be asked."""
@@ -90,6 +103,11 @@ def _short(receive: Receive) -> Receive:
         return message
 
     return received
+
+
+def _is_static(scope: Scope) -> bool:
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", "")).startswith("/static/")
 
 
 async def _refuse(send: Send, many: TooMany) -> None:

@@ -16,7 +16,7 @@ from ..journal.base import Store
 
 _AGAIN = 1.0
 _AT_ONCE = 0.1
-_KEPT = 1_000
+_KEPT = 20  # looks of one change that are shared: each may be as large as a page
 
 
 class Live:
@@ -50,14 +50,18 @@ class Live:
                 changed = await _rung(ring, every)
         finally:
             self._rings.discard(ring)
+            if not self._rings:
+                self._looked.clear()
 
     async def once(self, what: Hashable, look: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         """Return what a look finds; those who ask for the same after the same change share one look."""
         version, task = self._looked.get(what, (-1, None))
         if task is None or version != self._version or (task.done() and task.exception() is not None):
             task = asyncio.ensure_future(look())
+            for old in [each for each, (seen, _) in self._looked.items() if seen != self._version]:
+                del self._looked[old]
             if len(self._looked) >= _KEPT:
-                self._looked.clear()
+                del self._looked[next(iter(self._looked))]
             self._looked[what] = (self._version, task)
         return await asyncio.shield(task)
 

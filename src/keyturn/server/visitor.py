@@ -51,6 +51,11 @@ class Visitor(NamedTuple):
         return ADMIN in self.roles and self.may("people")
 
 
+def turn_of(visitor: Visitor) -> str:
+    """Return whose turns a visitor takes: a program of theirs that runs wild does not keep them from the pages."""
+    return f"{visitor.via} {visitor.id}"
+
+
 async def visitor_of(app: App, request: HTTPConnection) -> Visitor | None:
     """Return who makes a request, or None for nobody that is known: a wrong token is not explained."""
     known: Visitor | None = request.scope.pop(FOUND, None)  # good once: who asks anew is looked up anew

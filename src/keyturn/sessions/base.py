@@ -130,10 +130,21 @@ def _knows_wrapper(session: type, function: Callable[..., Any]) -> bool:
 
     A parameter of that name that has no default in one method alone is given all the same, since the call needs it.
     """
+    return _has_wrapper(session) or inspect.signature(function).parameters["wrapper"].default is inspect.Parameter.empty
+
+
+def keeps_users_apart(session: Any) -> bool:
+    """Return whether one session object keeps a conversation for each user: all its methods take the run's context.
+
+    >>> keeps_users_apart(object())
+    False
+    """
+    return isinstance(session, Session) and _has_wrapper(cast("type", type(session)))
+
+
+def _has_wrapper(session: type) -> bool:
     methods = [getattr(session, name, None) for name in ("get_items", "add_items", "pop_item", "clear_session")]
-    if all(method is None or "wrapper" in _parameters(method) for method in methods):
-        return True
-    return inspect.signature(function).parameters["wrapper"].default is inspect.Parameter.empty
+    return all(method is None or "wrapper" in _parameters(method) for method in methods)
 
 
 @lru_cache(maxsize=256)

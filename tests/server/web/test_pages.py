@@ -90,7 +90,7 @@ async def test_a_form_of_another_session_changes_nothing(office: Office) -> None
         "/audit/export": {"format": "csv"},
         "/people": {"do": "add", "id": "eve"},
         "/people/ben": {"do": "give", "role": "admin"},
-        "/people/ben/secret": {"do": "token", "scope": "read"},
+        "/secrets/ben": {"do": "token", "scope": "read"},
         "/channels/again": {"which": "all"},
         "/settings": {"do": "min_look", "look_": "5s"},
     }
@@ -291,17 +291,15 @@ async def test_people_are_changed_by_who_administers_and_their_own_by_themselves
 
 async def test_a_token_and_a_link_are_shown_once_and_never_again(office: Office) -> None:
     ada, ben = office.as_("ada"), office.as_("ben")
-    answer = await posted(
-        ben, "/people/ben", "/people/ben/secret", do="token", scope="read", label="phone", expires="30d"
-    )
+    answer = await posted(ben, "/people/ben", "/secrets/ben", do="token", scope="read", label="phone", expires="30d")
     assert answer.status_code == 200
     assert answer.headers["cache-control"] == "no-store"
     token = answer.text.partition('id="once">')[2].partition("<")[0]
     assert (await office.app.people.login(token)).person == "ben"
     assert token not in (await ben.see("/people/ben")).text
-    assert (await posted(ben, "/people/ben", "/people/ada/secret", do="token", scope="read")).status_code == 403
-    assert (await posted(ben, "/people/ben", "/people/ben/secret", do="link")).status_code == 403
-    linked = await posted(ada, "/people/ben", "/people/ben/secret", do="link")
+    assert (await posted(ben, "/people/ben", "/secrets/ada", do="token", scope="read")).status_code == 403
+    assert (await posted(ben, "/people/ben", "/secrets/ben", do="link")).status_code == 403
+    linked = await posted(ada, "/people/ben", "/secrets/ben", do="link")
     link = linked.text.partition('id="once">')[2].partition("<")[0]
     assert link.startswith("http://localhost/enter#kt_")
     [issued] = [each for each in await office.app.people.tokens("ben") if each.label == "phone"]

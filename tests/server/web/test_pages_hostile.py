@@ -129,8 +129,8 @@ async def test_nobody_takes_the_rights_of_another() -> None:
             ("/people/eve", {"do": "join", "group": "finance"}),
             ("/people/ben", {"do": "delegate", "to": "eve", "lasts": "1d"}),
             ("/people/ben", {"do": "address", "channel": "mail", "address": "eve@example.com"}),
-            ("/people/ben/secret", {"do": "token", "scope": "decide"}),
-            ("/people/eve/secret", {"do": "link"}),
+            ("/secrets/ben", {"do": "token", "scope": "decide"}),
+            ("/secrets/eve", {"do": "link"}),
             ("/people", {"do": "give_group", "group": "all", "role": "finance"}),
         ):
             made = await eve.send(path, {"form_mark": mark, **form})

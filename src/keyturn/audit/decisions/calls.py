@@ -117,6 +117,7 @@ def _told(call: AuditedCall, event: Any) -> None:
         call.asked_at = event.at
         call.votes = {}
     elif not event.again:
+        call.preview = event.preview or call.preview
         call.asks += 1
         call.renewed = event.nonce or call.renewed
         call.votes = {}

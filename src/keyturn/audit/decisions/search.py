@@ -23,6 +23,7 @@ from .entries import AuditEntry, damage, entries_of, texts
 
 _PAGE = 200
 _MOST = 10_000
+_DIGITS = 18  # of a number of a key: no store compares more
 _VERDICTS = (
     *("approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire", "drill_passed", "drill_failed"),
     *("asked_back", "right", "wrong", "allow", "ask", "deny", "upheld", "more", "revoke", "cancel", "damaged"),
@@ -47,6 +48,8 @@ class Place(NamedTuple):
         try:
             first, rest = str(key).split(".", 1)
             run, line, part = rest.rsplit(".", 2)
+            if max(map(len, (first, line, part))) > _DIGITS:
+                raise ValueError
             return cls(int(first), run, int(line), int(part))
         except ValueError:
             raise UserError(f"after is the key of an entry, as the page before gave it, and not {key!r}") from None

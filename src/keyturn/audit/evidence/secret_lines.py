@@ -44,7 +44,7 @@ class SecretLines:
             return event.decision.call in self._calls and event.decision.args is not None
         if isinstance(event, ev.FrameOpened | ev.HandedOff):  # what an agent begins with may quote earlier arguments
             return bool(self._calls)
-        if isinstance(event, ev.CallScreened):
+        if isinstance(event, ev.CallScreened | ev.CallLost):
             return event.call in self._calls and event.preview is not None
         return isinstance(event, ev.CallNeeds | ev.GrantGiven | ev.GrantBorrowed) and self._of_call(event)
 

@@ -358,8 +358,11 @@ def lost(audited: AuditedRun, event: ev.CallLost) -> None:
         need(call.acted and not event.again, "I2", f"call {call.id} was lost while it waited to be started")
     else:
         _running(audited, event.call, "was lost")
+    shows = event.preview is not None and (event.again or call.place == "running")
+    need(not shows, "I4", f"call {call.id} was lost at work and records a preview, which nobody was asked about")
     call.reason = event.why
     call.renewed = event.nonce or call.renewed
+    call.preview = event.preview or call.preview
     call.revoked = call.revoked or call.place != "running"
     if event.again:
         again = call.proposal.recover == "retry"

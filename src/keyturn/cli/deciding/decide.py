@@ -19,6 +19,7 @@ from ...journal.rows import GrantRow, Query, RequestRow
 from ...presenting.asking import vote_of
 from ...presenting.shown_request import ShownRequest, bare_item
 from ...render.escape import escape, quote
+from ...render.length import is_long
 from ..finding import SHORT, find_request
 from ..with_journal import Told, hinting
 from .asking import said_yes
@@ -51,7 +52,7 @@ async def decide(inbox: PersonalInbox, verb: Verb, arguments: argparse.Namespace
         words = {"output": ShownRequest(bare_item(row)).answer(words["typed"])}
     if verb.name == "edit" and row.state == "open":
         words |= await edited(inbox, row, arguments)
-    if asked.at_terminal and verb.name != "edit" and not _said_yes(verb.name, words):
+    if asked.at_terminal and verb.name != "edit" and not (_saw_all(verb, row) and _said_yes(verb.name, words)):
         return Told(["nothing was decided"], {"request": row.id, "state": row.state}, NOT_DONE)
     if verb.name == "edit" and words.pop("declined", False):
         return Told(["nothing was decided"], {"request": row.id, "state": row.state}, NOT_DONE)
@@ -103,6 +104,19 @@ _QUESTIONS: dict[str, LiteralString] = {
     "grant": "Approve it, and grant later ones like it? y or n",
     "ask-back": "Ask the agent this? It does not run until it asks again. y or n",
 }
+
+
+def _saw_all(verb: Verb, row: RequestRow) -> bool:
+    """Ask whether a long call was seen whole, before a decision that lets it run."""
+    if verb.name not in _LETS_RUN or not is_long(ShownRequest(bare_item(row)).lines()):
+        return True
+    screen = Terminal.here()
+    screen.say()
+    screen.say("This call is longer than what is seen at a glance.")
+    return said_yes(screen, "Did you see all of it, up to its first row? y or n")
+
+
+_LETS_RUN = ("approve", "grant", "answer", "resolve")
 
 
 def _said_yes(name: str, words: dict[str, Any]) -> bool:

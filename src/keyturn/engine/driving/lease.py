@@ -69,7 +69,7 @@ async def _give_back(drive: Drive, journal: Journal, later: int) -> None:
     assert drive.claim is not None
     try:
         await journal.release(drive.claim, await _due(drive, journal, drive.claim, later))
-    except StorageError as error:  # the hold runs out by itself, and then the run is due
+    except Exception as error:  # the lease runs out by itself, and then the run is due
         logger.warning("run %s is held until its lease runs out: %s", drive.run.id, error_words(error))
 
 
@@ -146,7 +146,7 @@ async def _renew(drive: Drive, journal: Journal, ttl_ms: int) -> None:
         except Conflict as error:  # the next append says so, where it can be handled
             logger.info("run %s was taken over: %s", drive.run.id, error_words(error))
             return
-        except StorageError as error:  # there is time to try again before the hold runs out
+        except Exception as error:  # there is time to try again before the lease runs out
             logger.warning("the lease of run %s is not renewed, trying again: %s", drive.run.id, error_words(error))
         await asyncio.sleep(ttl_ms / 3_000)
 
@@ -160,7 +160,7 @@ async def _listen(drive: Drive, journal: Journal) -> None:
         except LogDamaged as error:  # the next append says so, where it can be handled
             logger.warning("what others say to run %s cannot be read: %s", drive.run.id, error_words(error))
             return
-        except StorageError as error:
+        except Exception as error:  # a store of the user may raise anything, and memory may run out
             logger.warning("what others say to run %s is not heard, trying again: %s", drive.run.id, error_words(error))
         await asyncio.sleep(_LISTEN_AGAIN)
 

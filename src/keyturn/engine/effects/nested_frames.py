@@ -17,6 +17,7 @@ from ..driving.drive import Drive
 from ..facts.values import jsonable
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
+from ..session.owner import own_given
 from ..session.sync import opening, save_session
 from .around_tool import judged, tool_hooks
 from .input_guardrails import guarded, input_guardrails
@@ -29,6 +30,7 @@ async def open_frame(drive: Drive, call: Call, delegate: Delegate) -> None:
     inner = await drive.enter(call.id)
     inner.context.turn_input = own_copy(input_items(delegate.input))
     path = drive.live.graph.path(delegate.agent, call.agent)
+    await own_given(drive.live.journal, inner.session, drive.run.requester, {})
     items, prefix = await opening(drive.live, call.id, inner, input_items(delegate.input))
     await drive.commit(
         cm.OpenFrame(

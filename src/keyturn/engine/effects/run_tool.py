@@ -56,6 +56,7 @@ TWICE = "Multiple handoffs detected, ignoring this one."
 #: The label of what a tool said of its call when it asked for approval or for a result.
 SAID = "metadata"
 _TOOL_CHANGED = "the tool changed after it was shown: compare its description and schema before you decide again"
+_NO_RETRY = "the tool is not the one that was shown, so no retry runs it: resolve the call as ran or did_not_run"
 
 
 # Values of these types are the same when they are read from a log; those in a dict or a list are as JSON has them.
@@ -112,8 +113,9 @@ async def _start(
     drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: ToolContext[Any], reports: list[Report]
 ) -> None:
     """Check the preview once more, now that others had their word, and record the start."""
-    if await changed_since(tool, call):
-        await ask_anew(drive, scope, call, tool, CHANGED)
+    changed = await changed_since(tool, call)
+    if changed is not None:
+        await ask_anew(drive, scope, call, tool, CHANGED, changed)
         return
     await tool_hooks(scope, context, "on_tool_start", tool)
     now = tool_digest(tool, call.raw)
@@ -131,11 +133,18 @@ async def _start(
     await _invoke(drive, scope, call, tool, context)
 
 
-async def ask_anew(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, why: str) -> None:
-    """Void the approval and propose the call anew, since what would run, or on what terms, is not what was shown."""
+async def ask_anew(
+    drive: Drive, scope: FrameSettings, call: Call, tool: Tool, why: str, changed: Preview | None = None
+) -> None:
+    """Void the approval and propose the call anew, since what would run, or on what terms, is not what was shown.
+
+    `changed` is what it would do now. A call in doubt keeps its tool, so that no retry runs another one.
+    """
+    if call.acted and why == _TOOL_CHANGED:
+        why = _NO_RETRY
     terms = tool.approval if why == OUTGROWN else None
     spec = {tool_digest(tool, call.raw): tool_spec(tool, call.raw)}
-    await drive.commit(cm.VoidCall(call.id, revised(scope, tool, call), why, spec, terms))
+    await drive.commit(cm.VoidCall(call.id, revised(scope, tool, call), why, spec, terms, changed))
 
 
 async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: Any) -> None:

@@ -46,12 +46,15 @@ def recorded(preview: Preview) -> Preview:
     return made
 
 
-async def changed_since(tool: Tool, call: Call) -> bool:
-    """Return whether the world that an approved call was shown with has changed since."""
+async def changed_since(tool: Tool, call: Call) -> Preview | None:
+    """Return what an approved call would do now, where the world that it was shown with has changed since."""
     if not tool.looks or call.preview is None:
-        return False
-    shown = call.preview.basis
-    now = (await look(tool, call, again=True)).basis
+        return None
+    made = await look(tool, call, again=True)
+    return made if _differs(call, call.preview.basis, made.basis) else None
+
+
+def _differs(call: Call, shown: dict[str, str], now: dict[str, str]) -> bool:
     decision = call.decision
     if decision is None or decision.args is None:
         return now != shown

@@ -1,11 +1,12 @@
-"""Say whose a session is: the first requester who starts a run on it owns it, and nobody else reads what was said.
+"""Record the owner of a session: the first requester who starts a run on it, and refuse runs of other requesters.
 
-Whose it is stands in a log of its own in the journal, whose id follows from the session's: what two processes write at
-once is one owner, in every store. It is read once in a process, at the first start; it never changes.
+The owner is a log of its own in the journal, whose id follows from the session's: two processes that write it at once
+record one owner, in every store. A process reads it once, at the first start; it never changes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,7 +15,7 @@ from ...core.codec import Log
 from ...core.errors import Conflict, LogDamaged, NotPending, StorageError
 from ...core.queueing import OWNED
 from ...journal.base import Journal
-from ...sessions.base import called
+from ...sessions.base import called, keeps_users_apart
 from ..driving.writer import Writer
 from ..run.about import session_name
 from ..run.log_cache import log_in
@@ -26,13 +27,16 @@ _KEPT = 10_000
 _known: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 
 
-async def own_session(journal: Journal, session_id: str | None, requester: str, unowned: Any = None) -> None:
-    """Make a requester the owner of a session that has none, or raise `NotPending` where it is another's.
+async def own_session(
+    journal: Journal | None, session_id: str | None, requester: str | None, unowned: Any = None
+) -> None:
+    """Make a requester the owner of a session that has none, or raise `NotPending` where another requester owns it.
 
-    With `unowned`, the session itself, one that nobody owns is taken only while nothing was said in it: what the
-    program kept before owners were recorded, or for nobody, is given away by the program alone.
+    Nothing is recorded without a journal, a session's id or a requester. With `unowned`, the session itself, a session
+    without an owner is owned only while it is empty: an older one, or one of runs without a requester, can be assigned
+    by the program alone.
     """
-    if session_id is None:
+    if journal is None or requester is None or not isinstance(session_id, str):
         return
     name = session_name({"session": session_id})
     known = _known.setdefault(journal, {})
@@ -48,6 +52,17 @@ async def own_session(journal: Journal, session_id: str | None, requester: str, 
         known[name] = owner
     if owner != requester:
         raise _missing(session_id)
+
+
+async def own_given(journal: Journal | None, session: Any, requester: str | None, about: Mapping[str, Any]) -> None:
+    """Make a requester the owner of the session that a run is given, by the id that an app or the session itself names.
+
+    A session that keeps a conversation for each user is one object of many owners, and has none unless an app names it.
+    """
+    named = about.get("session")
+    if named is None and session is not None and not keeps_users_apart(session):
+        named = getattr(session, "session_id", None)
+    await own_session(journal, named, requester)
 
 
 def _missing(session_id: str) -> NotPending:

@@ -24,6 +24,7 @@ from ..run.about import session_name
 from ..run.frame_settings import FrameSettings
 from ..run.open_run import OpenRun
 from .matching import overlaps
+from .owner import own_given
 from .segments import places
 
 MOVED_ON = "no result: the user moved on. If the call still waited for approval, it is not executed."
@@ -155,6 +156,7 @@ async def reopen(drive: Drive, frame: Frame, scope: FrameSettings) -> list[cm.Ru
 
 async def _taken(drive: Drive, scope: FrameSettings) -> list[cm.RunCommand]:
     """Give a run its first session, in which the whole of it will stand, after what is there already."""
+    await own_given(drive.live.journal, scope.session, drive.run.requester, drive.run.about)
     await _supersede(scope, await _history(scope))
     drive.live.prefixes[ROOT] = []
     return [cm.WroteSession(ROOT, 0, history_address([]))]

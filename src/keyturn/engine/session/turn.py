@@ -7,7 +7,7 @@ it, and nobody is asked to decide for it any more.
 from __future__ import annotations
 
 from ...core import commands as cm
-from ...core.errors import Conflict, LogDamaged, StorageError
+from ...core.errors import Conflict, LogDamaged
 from ...core.events import ROOT
 from ...journal.base import Journal, Sessions
 from ...journal.rows import ENDED
@@ -34,7 +34,7 @@ async def end_superseded(drive: Drive) -> None:
     """End a run that can never go on, so that nobody waits for it."""
     try:
         await drive.commit(cm.Cancel(why=WHY))
-    except (Conflict, StorageError) as error:  # whoever comes next finds it so, too
+    except Exception as error:  # whoever comes next finds it so, too
         logger.warning("that run %s was superseded is not recorded: %s", drive.run.id, error_words(error))
 
 

@@ -23,6 +23,7 @@ from ...core.digest import digest
 from ...core.errors import Conflict, StateRejected
 from ...core.events import Step
 from ...core.items import own_copy
+from ...core.people import plain_text
 from ...core.usage import NOTHING, Counts
 from ...journal.base import Journal, LostRace
 from ..driving.writer import Writer
@@ -62,11 +63,12 @@ class TakenOver(NamedTuple):
 
 
 class Keeping(NamedTuple):
-    """Says that a journal is to keep the run: which, its time, and what its caller says of the run."""
+    """Says that a journal is to keep the run: which, its time, what its caller says of the run, its requester."""
 
     journal: Journal
     now: int
     about: dict[str, Any]
+    requester: str | None = None
 
 
 async def take_over(
@@ -96,7 +98,7 @@ async def take_over(
         said.start = _start(saved)
         return TakenOver(live, said, {})
     over = Takeover(live, saved)
-    _begin(over, saved, run_id, {} if keeping is None else keeping.about)
+    _begin(over, saved, run_id, keeping)
     await FrameReplay(over, saved, ROOT).play()
     rest = _rest(live.run.usage, counts_of(saved.context.usage))
     if rest != NOTHING:  # of nested agents that have ended, whose replies the state does not hold
@@ -165,20 +167,21 @@ def _start(saved: SavedState) -> dict[str, Any]:
     }
 
 
-def _begin(over: Takeover, saved: SavedState, run_id: str, about: dict[str, Any]) -> None:
+def _begin(over: Takeover, saved: SavedState, run_id: str, keeping: Keeping | None) -> None:
     items, prefix, guarded = over.begins(saved)
     over.do(
         cm.Start(
             run_id,
             new_salt(run_id),
             own_copy(saved.original_input),
-            _about(saved) | about,
+            _about(saved) | ({} if keeping is None else keeping.about),
             over.live.graph.root.name,
             items,
             turns_left(saved),
             guarded,
             prefix,
             saved.previous_response_id,
+            None if keeping is None or keeping.requester is None else plain_text(keeping.requester, "requester"),
         )
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -10,21 +11,29 @@ from starlette.requests import Request
 
 from ...core.errors import BadJson
 from ...core.strict import Limits, parse
+from ...wire import said
 from .refusing import Refusal
 
 T = TypeVar("T")
+
+
+#: How many bytes the body of most routes has, and from which size on one is parsed outside of the event loop.
+MOST, LARGE = 160_000, 16_384
+#: What holds texts of a conversation, arguments or results: as large as the settings allow.
+_WHOLE = (said.Start, said.Message, said.Approve, said.PreviewEdit, said.Signing, said.Answer, said.Resolve)
 
 
 def body_of(kind: type[T]) -> Callable[[Request], Awaitable[T]]:
     """Return what reads the body of a request as this struct."""
 
     async def read(request: Request) -> T:
-        return convert(await json_of(request), kind)
+        whole = request.app.state.settings.body_limit
+        return convert(await json_of(request, whole if kind in _WHOLE else min(whole, MOST)), kind)
 
     return read
 
 
-async def json_of(request: Request) -> Any:
+async def json_of(request: Request, most: int) -> Any:
     """Return the body as strict JSON; one that is empty is an empty object."""
     raw = await request.body()
     if not raw:
@@ -32,7 +41,10 @@ async def json_of(request: Request) -> Any:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Refusal(415, "media_type", "a body is JSON: send it with content-type application/json")
-    return parse(raw, Limits(bytes=request.app.state.settings.body_limit))
+    if len(raw) > most:
+        raise Refusal(413, "too_long", f"the body of this request has at most {most} bytes")
+    limits = Limits(bytes=most)
+    return parse(raw, limits) if len(raw) <= LARGE else await asyncio.to_thread(parse, raw, limits)
 
 
 def convert(given: Any, kind: type[T]) -> T:

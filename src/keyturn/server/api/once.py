@@ -24,6 +24,7 @@ HEADER = "idempotency-key"
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
 _SECONDS = 24 * 3600.0
 _MOST = 20_000
+_MOST_EACH = 1_000  # of one token, so that nobody pushes out what is remembered for others
 _LARGEST = 16_384
 
 
@@ -50,6 +51,7 @@ class Answers:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._kept = OrderedDict[tuple[str, str], _Kept]()
+        self._keys = dict[str, OrderedDict[str, None]]()
         self._at_work = dict[tuple[str, str], _Work]()
 
     async def once(
@@ -84,13 +86,24 @@ class Answers:
         return kept if kept is not None and self._clock() < kept.until else None
 
     def _keep(self, name: tuple[str, str], asked: bytes, made: Response, *, secret: bool) -> None:
-        body = bytes(made.body)
-        if made.status_code >= 300 or len(body) > _LARGEST:
+        body = getattr(made, "body", None)  # a file, which is read and changes nothing, has none
+        if made.status_code >= 300 or not isinstance(body, bytes) or len(body) > _LARGEST:
             return
+        own = self._keys.setdefault(name[0], OrderedDict())
+        own[name[1]] = None
+        if len(own) > _MOST_EACH:
+            self._forget((name[0], next(iter(own))))
         self._kept[name] = _Kept(self._clock() + _SECONDS, asked, made.status_code, None if secret else body)
         self._kept.move_to_end(name)
-        while len(self._kept) > _MOST:
-            self._kept.popitem(last=False)
+        if len(self._kept) > _MOST:
+            self._forget(next(iter(self._kept)))
+
+    def _forget(self, name: tuple[str, str]) -> None:
+        self._kept.pop(name, None)
+        own = self._keys[name[0]]
+        own.pop(name[1], None)
+        if not own:
+            del self._keys[name[0]]
 
 
 def key_of(headers: Any) -> str | None:

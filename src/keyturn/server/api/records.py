@@ -10,14 +10,15 @@ from typing import Annotated, Any
 from fastapi import Depends
 from fastapi import Query as Param
 from pydantic import AwareDatetime
-from starlette.background import BackgroundTask
-from starlette.responses import FileResponse
 
+from ...audit.decisions.entries import AuditEntry
 from ...core.errors import NotAllowed
 from ...inbox.insights import InsightsReport
 from ...wire import said
 from ...wire.records import AuditPage, ReadsPage, Suggestions, Verified
+from ..exported import ExportedFile
 from ..reading_logs import SEARCH_SECONDS, reading_logs
+from ..visible_pages import of_one_size
 from .paging import Limit, Name, Newest, Place, plain
 from .routes import Here, Routes, answer, taken
 
@@ -60,7 +61,13 @@ async def search_audit(
         found = await here.app.audit.search_page(
             after=after, limit=limit, newest=newest, seconds=SEARCH_SECONDS, **more
         )
-    return answer(AuditPage(found.entries, found.next, found.late))
+    entries = of_one_size(found.entries, _size)
+    whole = len(entries) == len(found.entries)
+    return answer(AuditPage(entries, found.next if whole else entries[-1].key, found.late and whole))
+
+
+def _size(entry: AuditEntry) -> int:
+    return len(entry.arguments) + len(entry.edited) + len(entry.message)
 
 
 @routes.add("GET", "/audit/reads", scope="read", gives=ReadsPage, errors=(503,))
@@ -95,23 +102,17 @@ async def export_audit(here: Here, body: Annotated[said.Export, taken(said.Expor
     here.sight.must_see_all()
     if body.format == "jsonl" and not here.visitor.administers:
         raise NotAllowed("the whole record has who is who in it: it is for administrators, with a token for 'people'")
-    folder = Path(tempfile.mkdtemp(prefix="keyturn-export-"))
-    file = folder / f"decisions.{body.format}"
-    gone = BackgroundTask(_removed, file, folder)
+    folder = tempfile.TemporaryDirectory(prefix="keyturn-export-")
+    file = Path(folder.name) / f"decisions.{body.format}"
     try:
         terms = {name: getattr(body, name) for name in ("person", "tool", "agent", "run", "verdict", "text")}
         async with reading_logs(here.request.app.state, here.visitor, "the export", "keyturn audit export"):
             await here.app.audit.export(file, format=body.format, secrets=body.secrets, by=here.visitor.login, **terms)
     except BaseException:
-        await gone()
+        folder.cleanup()
         raise
     named = f"keyturn-{datetime.now(UTC):%Y-%m-%d}.{body.format}"
-    return FileResponse(file, media_type="application/octet-stream", filename=named, background=gone)
-
-
-def _removed(file: Path, folder: Path) -> None:
-    file.unlink(missing_ok=True)
-    folder.rmdir()
+    return ExportedFile(folder, file, media_type="application/octet-stream", filename=named)
 
 
 @routes.add("GET", "/insights", scope="read", gives=InsightsReport)

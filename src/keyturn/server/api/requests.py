@@ -20,7 +20,7 @@ from ...wire import said
 from ...wire.detail import RequestDetail
 from ...wire.seen import Done, Form, RequestPage, RequestSeen
 from ..standing import standing_of
-from ..visible_pages import visible_page
+from ..visible_pages import of_one_size, visible_page
 from .paging import After, IdPath, Limit, Name, Newest, after_of, key_of, plain
 from .routes import Call, Here, Routes, answer, taken
 from .run_events import LastId
@@ -88,13 +88,21 @@ async def _wanted(
 Selected = Annotated[Wanted, Depends(_wanted)]
 
 
+def _place(row: RequestRow) -> tuple[int, str]:
+    return row.asked_at, row.id
+
+
+def _size(row: RequestRow) -> int:
+    return len(row.body)
+
+
 async def page_of(here: Call, wanted: Wanted) -> RequestPage:
     """Return a page of requests as it is now, with the token that names it."""
 
     async def seen(rows: Sequence[RequestRow]) -> list[RequestRow]:
         return [row for row in rows if here.sight.lists(row, mine=wanted.mine, unclaimed=wanted.unclaimed)]
 
-    rows, more = await visible_page(wanted.query, here.app.journal.requests, seen, lambda row: (row.asked_at, row.id))
+    rows, more = await visible_page(wanted.query, here.app.journal.requests, seen, _place, _size)
     await here.sight.reads("list", rows)
     shown = [RequestSeen.of(row) for row in rows]
     token = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:32]
@@ -107,7 +115,8 @@ async def list_requests(here: Here, wanted: Selected, wait: Wait = 0, token: Tok
     page = await page_of(here, wanted)
     if token is not None and page.token == token:
         async for _ in changes_within(here, wait):
-            page = await page_of(await here.anew(), wanted)
+            async with here.look():
+                page = await page_of(await here.anew(), wanted)
             if page.token != token:
                 break
     return answer(page)
@@ -137,10 +146,12 @@ async def _pages(here: Call, wanted: Wanted, token: str | None) -> AsyncGenerato
                 continue
             whose = "" if now.sight.whole and not (timed or noted) else now.visitor.id
             look = partial(_encoded, now, wanted)
-            name, body = await (here.live.once(("requests", wanted, whose), look) if changed else look())
+            async with here.look():
+                name, body = await (here.live.once(("requests", wanted, whose), look) if changed else look())
             if name != token:
                 token = name
                 yield event(body, id=name, name="requests")
+            del body  # it is not kept while the stream waits
 
 
 async def _encoded(here: Call, wanted: Wanted) -> tuple[str, bytes]:
@@ -187,7 +198,10 @@ async def list_alike(here: Here, request: IdPath, after: After = None) -> Any:
     if row.state != "open":
         return answer(RequestPage([], None, ""))
     page, more = await here.app.inbox.alike_page(row, Query(after=after_of(after)))
-    found = [each for each in page if here.sight.sees(each)]
+    visible = [each for each in page if here.sight.sees(each)]
+    found = of_one_size(visible, _size)
+    if len(found) < len(visible):
+        more = _place(found[-1])
     await here.sight.reads("list", found)
     shown = [RequestSeen.of(each) for each in found]
     token = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:32]

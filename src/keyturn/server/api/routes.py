@@ -6,6 +6,7 @@ One table of them (`ROUTES` of each file) is what the OpenAPI is made of, and wh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import wraps
 from typing import Annotated, Any, NamedTuple
 
@@ -22,7 +23,7 @@ from ..limits import MARKS
 from ..live import Live
 from ..settings import ServerSettings
 from ..visibility import Sight
-from ..visitor import Visitor, visitor_of
+from ..visitor import Visitor, turn_of, visitor_of
 from .bodies import body_of
 from .once import Answers, asked_of, key_of
 from .refusing import Refusal
@@ -78,6 +79,10 @@ class Call(NamedTuple):
     def marks(self) -> None:
         """Count what somebody notes beside a request, or raise `TooMany`."""
         self.request.app.state.limits.spend(MARKS, self.visitor.id)
+
+    def look(self) -> AbstractAsyncContextManager[None]:
+        """Hold the turn in which a request of theirs that waits, or streams, looks again."""
+        return self.request.app.state.turns.look(turn_of(self.visitor))
 
     async def anew(self) -> Call:
         """Return the same with who asks as they are now, or refuse whoever is let in no more."""

@@ -46,7 +46,11 @@ async def stream_run(
     places.check(here.visitor.id)
     teller = Teller() if words else None
     lines = nothing() if row.status == "erased" else run_lines(here.app.journal, run, after, teller, follow=follow)
-    return EventStream(lines, ended=here.live.ended, places=places, person=here.visitor.id, still=here.anew)
+
+    async def still() -> None:
+        await (await here.anew()).sight.run(run)
+
+    return EventStream(lines, ended=here.live.ended, places=places, person=here.visitor.id, still=still)
 
 
 def _after(given: str | None) -> int:

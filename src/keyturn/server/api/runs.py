@@ -76,7 +76,8 @@ async def get_run(here: Here, run: IdPath, wait: Wait = 0) -> Any:
     """Return a run; with `wait`, once it is over or waits for people, or so many seconds have passed."""
     row = await here.sight.run(run)
     async for _ in changes_within(here, wait):
-        row = await here.app.get(run)
+        async with here.look():
+            row = await (await here.anew()).sight.run(run)
         if row.status not in _STILL:
             break
     return answer(RunSeen.of(row))

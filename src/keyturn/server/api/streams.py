@@ -19,6 +19,7 @@ from ..places import StreamPlaces
 from .refusing import Refusal
 
 _PING = 15.0
+_AT_ONCE = 0.1
 _HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
 _BEGIN = b": keyturn\nretry: 1000\n\n"
 
@@ -36,7 +37,8 @@ def event(data: bytes, *, id: str, name: str = "") -> bytes:
 class EventStream(Response):
     """Answers with the events of a generator, which it closes; `ended` ends it when the server stops.
 
-    `still` is asked every now and then, and raises where the reader is let in no more: then it ends as well.
+    `still` is asked before an event is sent, and every now and then; it raises where the reader may read this no more:
+    then it ends as well. Events that come at once share one look.
     """
 
     media_type = "text/event-stream"
@@ -75,7 +77,7 @@ class EventStream(Response):
     async def _pump(self, send: Send) -> None:
         async with contextlib.aclosing(self._events) as events:
             while (body := await self._next(events, send)) is not None:
-                await self._check()
+                await self._check(_AT_ONCE)
                 await send({"type": "http.response.body", "body": body, "more_body": True})
 
     async def _next(self, events: AsyncGenerator[bytes], send: Send) -> bytes | None:
@@ -83,14 +85,14 @@ class EventStream(Response):
         coming = asyncio.ensure_future(anext(events, None))
         try:
             while not (await asyncio.wait({coming}, timeout=_PING))[0]:
-                await self._check()
+                await self._check(0)
                 await send({"type": "http.response.body", "body": b": \n\n", "more_body": True})
         finally:
             await _stopped({coming})
         return coming.result()
 
-    async def _check(self) -> None:
-        if time.monotonic() - self._checked >= _PING:
+    async def _check(self, age: float) -> None:
+        if time.monotonic() - self._checked >= age:
             await self._still()
             self._checked = time.monotonic()
 

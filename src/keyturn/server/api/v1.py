@@ -9,14 +9,9 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from ..._version import __version__
-from ...app import App
 from ...wire.seen import Failure
 from ..contained import ContainedRequests
-from ..limits import Limits
-from ..live import Live
 from ..places import StreamPlaces
-from ..reading_logs import LogReaders
-from ..settings import ServerSettings
 from . import decisions, grants, health, people, policies, records, requests, run_events, runs
 from .health import Measured, Metrics
 from .once import Answers
@@ -26,8 +21,8 @@ from .routes import SCHEMA, Route
 SUBJECTS = (health, runs, run_events, requests, decisions, grants, people, policies, records)
 
 
-def api_of(app: App, settings: ServerSettings, live: Live, limits: Limits, readers: LogReaders) -> ASGIApp:
-    """Return the API of an app, to be mounted under /v1."""
+def api_of(shared: Any) -> ASGIApp:
+    """Return the API of an app, to be mounted under /v1; it shares what counts people with the pages."""
     api = FastAPI(
         title="Keyturn",
         version=__version__,
@@ -39,14 +34,11 @@ def api_of(app: App, settings: ServerSettings, live: Live, limits: Limits, reade
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     api.add_middleware(ContainedRequests)
-    api.state.app = app
-    api.state.settings = settings
-    api.state.live = live
-    api.state.limits = limits
+    for name in ("app", "settings", "live", "limits", "turns", "readers"):
+        setattr(api.state, name, getattr(shared, name))
     api.state.answers = Answers()
     api.state.places = StreamPlaces()
     api.state.metrics = Metrics()
-    api.state.readers = readers
     for subject in SUBJECTS:
         api.include_router(subject.routes.router)
     answer_refusals(api)

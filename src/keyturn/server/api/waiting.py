@@ -9,6 +9,7 @@ from typing import Annotated
 
 from fastapi import Query
 
+from ..turns import leave_turn
 from .routes import Call
 
 _LONGEST = 60
@@ -24,6 +25,7 @@ async def changes_within(here: Call, wait: float) -> AsyncGenerator[None]:
     places = here.request.app.state.places
     places.check(here.visitor.id)
     ends = time.monotonic() + wait
+    leave_turn(here.request.scope)
     async with contextlib.AsyncExitStack() as held:
         held.enter_context(places.held(here.visitor.id))
         changes = await held.enter_async_context(contextlib.aclosing(here.live.changes(min(wait, _LOOK))))

@@ -227,7 +227,7 @@ async def _said(entrance: Entrance, visitor: Visitor, body: dict[str, Any]) -> d
     row = await sight.request(said["request"])
     sight.must_decide(row.request)
     if said["verdict"] in GUARDED and said["verdict"] != "edit" and (row.state, row.digest) == ("open", said["digest"]):
-        check_seen(payload_of(row.request), body)
+        check_seen(await asyncio.to_thread(payload_of, row.request), body)
     if said["verdict"] == "edit" and "fields" in body:
         said |= await _edit(await entrance.app.inbox.item(said["request"], by=visitor.login), body)
     return said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import secrets
 import unicodedata
@@ -89,7 +90,7 @@ class Passwords:
 
     def __init__(self, hasher: PasswordHasher | None = None) -> None:
         self._hasher = hasher or PasswordHasher()
-        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._slots, self._strangers = asyncio.Semaphore(_AT_ONCE), asyncio.Semaphore(_AT_ONCE - 1)
         self._waiting = 0
         self._nobodys = ""
         self.work = 0
@@ -101,7 +102,7 @@ class Passwords:
     async def fits(self, hashed: str, password: str, *, known: bool = False) -> bool:
         """Return whether it is the password of this hash; with none, the same is done and the answer is no.
 
-        A `known` browser has places that strangers from ever so many addresses do not take.
+        A `known` browser has places that strangers from ever so many addresses do not take, and waits for none of them.
         """
         text = unicodedata.normalize("NFC", password)[: LONGEST + 1]
         if not self._nobodys:
@@ -124,7 +125,7 @@ class Passwords:
             raise TooMany(5)
         self._waiting += 1
         try:
-            async with self._slots:
+            async with contextlib.nullcontext() if known else self._strangers, self._slots:
                 self.work += 1
                 return await asyncio.to_thread(work)
         finally:

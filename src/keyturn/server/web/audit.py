@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter
-from starlette.background import BackgroundTask
 from starlette.requests import Request as HttpRequest
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from ...audit.decisions.entries import AuditEntry
 from ...audit.evidence.report import VerifyReport
 from ...audit.service import Format, Terms
 from ...core.errors import KeyturnError, UserError
 from ..errors import Refused, refused
+from ..exported import ExportedFile
 from ..reading_logs import SEARCH_SECONDS, reading_logs
 from .form import Form, Overseeing, administers, form_of
 from .pages import Here, page
@@ -87,7 +87,7 @@ async def export(request: HttpRequest, at: Overseeing) -> Response:
             folder.cleanup()
         return _drawn(at, {}, refusal=refused(error))
     kind = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl"}[made]
-    return FileResponse(path, media_type=kind, filename=path.name, background=BackgroundTask(folder.cleanup))
+    return ExportedFile(folder, path, media_type=kind, filename=path.name)
 
 
 def _format(form: Form) -> Format:

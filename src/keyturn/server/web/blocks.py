@@ -15,12 +15,9 @@ from ...render import diff
 from ...render.arguments import argument_lines
 from ...render.escape import escape, reorders
 from ...render.layout import LayoutLine, block_lines
+from ...render.length import FIRST, phone_rows
 from .shown import Shown, ready
 
-#: How many rows of a payload are on the page before somebody asks for the rest.
-FIRST = 40
-#: How many characters of a payload a phone draws in one row.
-PHONE = 38
 _WORDS = 400  # characters of a line up to which changed words are marked
 _TURNED = "some letters run from right to left: rows that hold them may be drawn out of order"
 
@@ -77,11 +74,7 @@ def drawn_rows(block: Block) -> int:
         sides = [pair.before] if pair.before is not None and pair.before.sign == "same" else [pair.before, pair.after]
         texts += ["".join(str(text) for _, text in side.pieces) for side in sides if side is not None]
         texts += [""] if pair.hidden else []
-    return sum(max(1, -(-_width(text) // PHONE)) for text in texts)
-
-
-def _width(text: str) -> int:
-    return len(text) if text.isascii() else sum(1 if ord(char) < 0x1100 else 2 for char in text)
+    return sum(map(phone_rows, texts))
 
 
 def blocks_of(preview: Preview, arguments: Any) -> list[Block]:

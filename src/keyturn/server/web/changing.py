@@ -32,7 +32,7 @@ from ..standing import standing_of
 from .blocks import Block, blocks_of
 from .form import Judging, Reading, form_of
 from .inbox import detail_of, told, words_of
-from .pages import Here, failure, page
+from .pages import Here, drawn, failure
 from .payload import Payload, check_seen, drawn_payload, payload_of
 
 router = APIRouter(include_in_schema=False)
@@ -77,7 +77,7 @@ async def edit(at: Judging, name: str) -> Response:
         if not shown.editable:
             raise UserError(_NOT["edit"])
         values = {"fields": fields_of(shown), "change": Change(None, [], [])}
-        return page(at, "edit.html", **values, **await detail_of(at, row))
+        return await drawn(at, "edit.html", **values, **await detail_of(at, row))
     except KeyturnError as error:
         return failure(at, error)
 
@@ -112,7 +112,7 @@ async def change(request: HttpRequest, at: Judging, name: str) -> Response:
         return failure(at, error)
     except KeyturnError as error:
         made = Change(None, [], [], wrong=refused(error).message)
-    return page(at, "_change.html", change=made)
+    return await drawn(at, "_change.html", change=made)
 
 
 @router.post("/requests/{name}/edit")
@@ -140,7 +140,7 @@ async def _edited_again(at: Here, name: str, shown: ShownRequest | None, made: C
     if shown is None or isinstance(error, NotPending):
         return await told(at, name, error)
     detail = await detail_of(at, await at.sight.request(name)) | {"unrecorded": why_not(error, at.now)}
-    return page(at, "edit.html", said.status, fields=fields_of(shown), change=made, **detail)
+    return await drawn(at, "edit.html", said.status, fields=fields_of(shown), change=made, **detail)
 
 
 def changed(shown: ShownRequest, form: dict[str, str]) -> Change:
@@ -171,6 +171,8 @@ def fields_of(shown: ShownRequest) -> list[Field]:
 def _field(name: str, value: Any, text: str, schema: dict[str, Any], *, secret: bool) -> Field:
     about = str(schema.get("description") or "")
     choices: list[Any] = schema.get("enum") or []
+    if secret:  # a choice has no place for "keep it": a browser would send its first
+        return Field(name, "line", text, (), about, secret)
     if isinstance(value, bool):
         return Field(name, "choice", text, ("true", "false"), about, secret)
     if choices and isinstance(value, str):
@@ -190,7 +192,7 @@ async def grant(at: Judging, name: str) -> Response:
         _alone(row)
         proposed = _proposed(shown)
         own = json.dumps(proposed[0].where or {}, ensure_ascii=True)
-        return page(at, "grant.html", proposed=proposed, own=own, **await detail_of(at, row))
+        return await drawn(at, "grant.html", proposed=proposed, own=own, **await detail_of(at, row))
     except KeyturnError as error:
         return failure(at, error)
 
@@ -214,7 +216,7 @@ async def give_grant(request: HttpRequest, at: Judging, name: str) -> Response:
         check_compared(made, secrets)
         if not holds(made.where, without_secrets(shown.true_arguments, secrets)):
             raise UserError("this grant does not cover the call itself")
-        check_seen(payload_of(row.request), form)
+        check_seen(await asyncio.to_thread(payload_of, row.request), form)
         made = replace(made, scope=cast("Scope", form.get("scope", "run")))
         await at.inbox.decide(name, "approve", grant=made, **words_of(form))
     except KeyturnError as error:
@@ -258,7 +260,7 @@ async def alike(at: Reading, name: str) -> Response:
         rows = await _alike(at, row)
         await at.sight.reads("list", rows)
         listed = {"rows": [row_of(each, at.now) for each in rows], "digests": [each.digest for each in rows]}
-        return page(at, "alike.html", **listed, **await detail_of(at, row))
+        return await drawn(at, "alike.html", **listed, **await detail_of(at, row))
     except KeyturnError as error:
         return failure(at, error)
 
@@ -301,7 +303,7 @@ async def decide_alike(request: HttpRequest, at: Reading, name: str) -> Response
         if not rows:
             raise UserError("tick those that you mean")
         if form.get("verdict") == "approve":
-            check_seen(payload_of(row.request), form)
+            check_seen(await asyncio.to_thread(payload_of, row.request), form)
             done = await at.inbox.decide_all(rows, "approve", note=form.get("note") or None)
         elif form.get("verdict") == "reject":
             words: Details = {"message": form.get("message") or None, "note": form.get("note") or None}
@@ -311,4 +313,4 @@ async def decide_alike(request: HttpRequest, at: Reading, name: str) -> Response
     except KeyturnError as error:
         return await told(at, name, error)
     outcomes = [(each.request, _became(each)) for each in done]
-    return page(at, "alike_done.html", outcomes=outcomes, verdict=form["verdict"], tool=row.tool)
+    return await drawn(at, "alike_done.html", outcomes=outcomes, verdict=form["verdict"], tool=row.tool)

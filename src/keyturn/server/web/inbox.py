@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends
@@ -31,7 +32,7 @@ from ..errors import refused
 from ..limits import MARKS
 from ..standing import standing_of
 from .form import Judging, Reading, form_of
-from .pages import Here, failure, page
+from .pages import Here, drawn, failure
 from .payload import GUARDED, check_seen, payload_of
 
 router = APIRouter(include_in_schema=False)
@@ -59,7 +60,7 @@ async def inbox(at: Reading, chosen: Chosen) -> Response:
     first = found.rows[0] if found.rows else None
     detail = await _first(at, first)
     last = None if first is not None else await _last_decided(at)
-    return page(at, "inbox.html", chosen=chosen, picked=False, last=last, **await _drawn(at, found), **detail)
+    return await drawn(at, "inbox.html", chosen=chosen, picked=False, last=last, **await _drawn(at, found), **detail)
 
 
 async def seen_list(at: Here, chosen: Filters) -> Listed:
@@ -95,19 +96,19 @@ async def request_page(at: Judging, chosen: Chosen, name: str) -> Response:
     try:
         detail = await detail_of(at, await at.sight.request(name, shows=True))
         if at.partial:
-            return page(at, "_request.html", **detail)
+            return await drawn(at, "_request.html", **detail)
         found = await seen_list(at, chosen) if at.visitor.may("read") else Listed([], 0, whole=True)
         await at.sight.reads("list", found.rows)
     except KeyturnError as error:
         return failure(at, error)
-    return page(at, "inbox.html", chosen=chosen, picked=True, last=None, **await _drawn(at, found), **detail)
+    return await drawn(at, "inbox.html", chosen=chosen, picked=True, last=None, **await _drawn(at, found), **detail)
 
 
 @router.get("/requests/{name}/outcome")
 async def outcome(at: Judging, name: str) -> Response:
     """Show what became of a request so far: the part of its page that is live."""
     try:
-        return page(at, "_outcome.html", **await detail_of(at, await at.sight.request(name, shows=True)))
+        return await drawn(at, "_outcome.html", **await detail_of(at, await at.sight.request(name, shows=True)))
     except KeyturnError as error:
         return failure(at, error)
 
@@ -143,12 +144,12 @@ async def decide(request: HttpRequest, at: Judging, name: str) -> Response:
         form = (await form_of(request, at)).whole()
         row = await at.sight.request(name)
         if form.get("verdict") in GUARDED and row.state == "open" and form.get("digest") == row.digest:
-            check_seen(payload_of(row.request), form)
+            check_seen(await asyncio.to_thread(payload_of, row.request), form)
         if form.get("verdict") in _MARKS:
             request.app.state.limits.spend(MARKS, at.visitor.id)
         await _say(at, name, form)
         if at.partial:
-            return page(at, "_request.html", **await detail_of(at, await at.sight.request(name, shows=True)))
+            return await drawn(at, "_request.html", **await detail_of(at, await at.sight.request(name, shows=True)))
     except KeyturnError as error:
         return await told(at, name, error)
     return RedirectResponse(at.url(f"/requests/{name}"), 303)
@@ -162,7 +163,7 @@ async def told(at: Here, name: str, error: KeyturnError) -> Response:
         return failure(at, error)
     said = refused(error)
     detail |= {"unrecorded": why_not(error, at.now)}
-    return page(
+    return await drawn(
         at, "_request.html" if at.partial else "request_alone.html", 200 if at.partial else said.status, **detail
     )
 
@@ -210,7 +211,7 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
     shown = row.request
     log = await log_in(at.app.journal, row.run)
     who = await standing_of(at.app, at.visitor, row)
-    payload = payload_of(shown)
+    payload = await asyncio.to_thread(payload_of, shown)
     return {
         "row": row,
         "shown": shown,

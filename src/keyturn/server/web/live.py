@@ -20,6 +20,7 @@ from ...core.errors import KeyturnError
 from ...inbox.listing import Filters
 from ..limits import TooMany
 from ..places import StreamPlaces
+from ..visitor import turn_of
 from .form import Barred, Reading, reader
 from .inbox import Chosen, seen_list
 from .pages import Elsewhere, Here, here
@@ -59,7 +60,8 @@ async def _events(request: HttpRequest, at: Here, chosen: Filters, run: str, see
         if not (changed or chosen.mine):  # what was put off is so until a time
             yield ": still here\n\n"
             continue
-        told = dict(await _snapshot(now, chosen, changed=changed))
+        async with request.app.state.turns.look(turn_of(now.visitor)):
+            told = dict(await _snapshot(now, chosen, changed=changed))
         if run:
             told["head"] = await _head(now, run)
         state = f"{crc32(json.dumps(told).encode()):08x}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from functools import cache
 from pathlib import Path
@@ -86,6 +87,11 @@ def page(at: Here, template: str, status: int = 200, /, **values: Any) -> Respon
     """Draw a page, or a part of one."""
     made = _environment().get_template(template).render(at=at, static=static_path(), **values)
     return HTMLResponse(made, status)
+
+
+async def drawn(at: Here, template: str, status: int = 200, /, **values: Any) -> Response:
+    """Draw a page that shows what would run, outside of the event loop: it may be long."""
+    return await asyncio.to_thread(page, at, template, status, **values)
 
 
 def failure(at: Here, error: KeyturnError, **values: Any) -> Response:

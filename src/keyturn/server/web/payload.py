@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 from ...core.errors import UserError
 from ...core.request import Request
+from ...render.length import ROWS
 from .blocks import Block, blocks_of, drawn_rows
 
-#: How many rows of a phone a whole call may take before somebody says that they saw all of it.
-ROWS = 60
 #: The verdicts that let a call run, or speak for it.
 GUARDED = ("approve", "edit", "retry", "answer")
 

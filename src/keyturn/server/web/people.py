@@ -68,7 +68,7 @@ async def person_page(at: Reading, name: str) -> Response:
     return await _one(at, name, None)
 
 
-@router.post("/people/{name:path}/secret")
+@router.post("/secrets/{name:path}")
 async def secret(request: HttpRequest, at: Reading, name: str) -> Response:
     """Issue a token, or make a link: it is on the answer of this request and nowhere else, ever."""
     try:
