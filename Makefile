@@ -49,8 +49,8 @@ $(VENV)/.ready: $(VENV)/.runtime
 
 # What the tests use of the machine, as program:package-of-Debian. Where Debian's packages can be had, what is missing is
 # installed; where they cannot, the tests that need it are skipped and say so.
-SYSTEM  = initdb:postgresql bwrap:bubblewrap ssh-keygen:openssh-client openssl:openssl \
-          chromium-headless-shell:chromium-headless-shell chromium:chromium
+SYSTEM  = initdb:postgresql bwrap:bubblewrap ssh-keygen:openssh-client openssl:openssl $(BROWSERS)
+BROWSERS = chromium-headless-shell:chromium-headless-shell chromium:chromium
 APT_GET = DEBIAN_FRONTEND=noninteractive timeout 600 apt-get -q
 define install_system
 lacking=; \

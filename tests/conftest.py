@@ -46,6 +46,16 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Try two of the four ways to run and to resume in `make test`, in which each way occurs; the others are trials."""
+    for item in items:
+        given = getattr(getattr(item, "callspec", None), "params", {})
+        ways = [given.get("streamed", given.get("run")), given.get("saved", given.get("carry"))]
+        if None not in ways and (ways[0] in (True, streamed)) is not (ways[1] in (True, "saved")):
+            item.add_marker(pytest.mark.trial)
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Say last what was skipped and why, one line for each reason."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")

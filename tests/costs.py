@@ -135,12 +135,14 @@ def run(command: list[str], folder: str) -> tuple[int, float, float]:
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     began = time.monotonic()
     child = subprocess.Popen(command, env={**os.environ, FOLDER: folder}, stdout=sys.stderr)
-    code = child.wait()
-    while True:  # what the tests started and left behind ends soon after
+    code = 1
+    while True:  # the command, and what it left behind; a test may look whether that is gone
         try:
-            os.wait()
+            pid, status = os.wait()
         except ChildProcessError:
             break
+        if pid == child.pid:
+            code = child.returncode = os.waitstatus_to_exitcode(status)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return code, used.ru_utime + used.ru_stime, time.monotonic() - began
 

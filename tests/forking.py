@@ -55,6 +55,11 @@ def _file(item: pytest.Item) -> str:
     return f"@{mark.args[0]}" if mark else item.nodeid.partition("::")[0]
 
 
+def _folders(config: pytest.Config) -> Any:
+    made: Any = config
+    return made._tmp_path_factory
+
+
 def _named(item: pytest.Item) -> tuple[str, Any]:
     return item.nodeid, item.location
 
@@ -86,6 +91,7 @@ class _Parent:
 
     def run(self, count: int) -> None:
         template()  # one for all: it imports nothing until a test asks for a program
+        _folders(self.config).getbasetemp()  # made here, it is removed by later runs
         try:
             for _ in range(min(count, len(self.todo))):
                 self.fork()
@@ -204,6 +210,9 @@ def _live(session: pytest.Session, pipe: Connection) -> None:
         for reporter in ("terminalreporter", "lfplugin", "nfplugin", "stepwiseplugin", "junitxml"):
             if manager.hasplugin(reporter):
                 manager.unregister(name=reporter)
+        folders = _folders(session.config)
+        folders._basetemp = folders.getbasetemp() / f"fork-{os.getpid()}"
+        folders._basetemp.mkdir(mode=0o700)
         capture: Any = manager.getplugin("capturemanager")
         capture.stop_global_capturing()  # the parent's file has one offset for all
         capture.start_global_capturing()

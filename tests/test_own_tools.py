@@ -21,4 +21,7 @@ def test_examples() -> None:
 def test_what_make_installs_has_the_name_that_a_skipped_test_tells() -> None:
     found = re.search(r"^SYSTEM *= (.*)$", MAKEFILE.read_text(encoding="utf-8"), re.MULTILINE)
     assert found is not None
-    assert {pair.partition(":")[2] for pair in found[1].split()} <= set(needs.PACKAGES.values())
+    browsers = re.search(r"^BROWSERS *= (.*)$", MAKEFILE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert browsers is not None
+    pairs = found[1].removesuffix(" $(BROWSERS)").split() + browsers[1].split()
+    assert {pair.partition(":")[2] for pair in pairs} <= set(needs.PACKAGES.values())

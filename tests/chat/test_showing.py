@@ -18,6 +18,7 @@ from keyturn.screens.rows import STYLES, content_of
 from keyturn.testing import ScriptedModel, function_call
 from keyturn.testing import assistant_message as says
 from tests.chat.playing_chat import chat, writes
+from tests.effort import AT_LENGTH
 from tests.table import each
 
 HOSTILE = (
@@ -149,7 +150,7 @@ def test_money_is_shown_only_where_the_price_is_known() -> None:
     assert [("text", "cost 0.0020")] in list(usage_rows(usage, {"m": Price(1, 2)}, 40))
 
 
-@each("size", [(40, 12), (20, 8), (12, 5), (200, 60)])
+@each("size", [(40, 12), (12, 5), *([(20, 8), (200, 60)] if AT_LENGTH else [])])
 async def test_no_size_is_too_small_to_live_in(root: Path, size: tuple[int, int]) -> None:
     async with chat(root, [todos("pending"), writes("/a", "x" * 300)], "Done.", size=size) as screen:
         await screen.say("Go.")
