@@ -333,8 +333,8 @@ def test_where_nothing_can_be_queued_it_is_refused_at_the_call() -> None:
     agent = Agent("a", model=ScriptedModel(["x"]))
     with pytest.raises(UserError, match="needs journal="):
         Runner.run_sync(agent, "hi", session=MemorySession("s"), run_config=QUEUE)
-    nameless: Any = MemorySession("s")
-    nameless.session_id = None
+    nameless = MemorySession("s")
+    vars(nameless)["session_id"] = None
     with pytest.raises(UserError, match="session_id"):
         Runner.run_sync(agent, "hi", session=nameless, journal="memory://", run_config=QUEUE)
     assert Runner.run_sync(agent, "hi", run_config=QUEUE).final_output == "x"

@@ -316,8 +316,8 @@ async def test_a_model_of_ones_own_is_named_by_its_attribute() -> None:
 
     named = await plain(Agent("a", model=Own(["hi"])), "go")
     assert named.usage.request_usage_entries[0].model == "said-by-the-reply"
-    nameless: Any = ScriptedModel(["hi"])
-    nameless.model = None  # anything may stand there in a class of somebody else's
+    nameless = ScriptedModel(["hi"])
+    vars(nameless)["model"] = None  # anything may stand there in a class of somebody else's
     result = await plain(Agent("a", model=nameless), "go")
     assert (result.usage.request_usage_entries[0].model, result.usage.cost(PRICES)) == ("", None)
 

@@ -19,6 +19,7 @@ from keyturn.core.encodable import moment
 from keyturn.core.errors import KeyturnError
 from keyturn.core.preview import Json, Preview, Text
 from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
+from keyturn.render import length
 from keyturn.render.arguments import is_text
 from tests.console.test_console import Keyboard, asking
 from tests.effort import AT_LENGTH
@@ -122,7 +123,7 @@ def shown(field: str, text: str, width: int, kind: str = "approval") -> list[str
 @pytest.mark.parametrize("first", range(4))
 def test_m5_no_text_begins_where_our_words_do(kind: str, first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """M5: at every width our own rows are the same whatever stands in any field; all else keeps the margin."""
-    monkeypatch.setattr(desk, "ROWS", 10_000)
+    monkeypatch.setattr(length, "ROWS", 10_000)
     monkeypatch.setattr(given_here, "tool_digest", lambda *_given: "digest")
     for width in WIDTHS[first::4]:
         every = width % 40 == 12 + first if AT_LENGTH else width == 52 + first
@@ -156,7 +157,7 @@ def drawn(agent: Agent[Any], width: int, *lines: str, **options: Any) -> list[st
 
 def test_m5_questions_reasons_and_the_models_words_in_real_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """M5, as it was found: through the public functions."""
-    monkeypatch.setattr(desk, "ROWS", 10_000)
+    monkeypatch.setattr(length, "ROWS", 10_000)
     monkeypatch.setattr(desk, "point_out", lambda *_given: None)  # whether a text presses is told in words of ours
 
     def spoken(words: str) -> Agent[Any]:

@@ -34,7 +34,7 @@ class OverStdio:
         return over_stdio(self.shop, seconds, **self.options)
 
     def kill(self) -> None:
-        for group in pipes._GROUPS:  # pyright: ignore[reportPrivateUsage]  # nobody else knows the processes
+        for group in list(pipes._GROUPS):  # pyright: ignore[reportPrivateUsage]  # nobody else knows the processes
             os.kill(group, signal.SIGKILL)
 
     def start(self) -> None:

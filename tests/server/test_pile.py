@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from keyturn import MemoryJournal
-from keyturn.inbox import desk
+from keyturn.inbox import decisions
 from keyturn.journal.rows import Query, RequestRow
 from tests.server.programs import program
 from tests.server.web.test_sight import bank
@@ -56,7 +56,7 @@ async def test_requests_that_are_alike_are_found_page_by_page_in_a_bounded_numbe
         while True:
             pile.rows = 0
             page = await at.get(f"/requests/{row.id}/alike" + (f"?after={after}" if after else ""))
-            assert pile.rows <= desk.LOOKS + 10
+            assert pile.rows <= decisions.LOOKS + 10
             found, after, pages = found + len(page["requests"]), page["next"], pages + 1
             if after is None:
                 break
@@ -71,7 +71,7 @@ async def test_the_page_of_those_that_are_alike_and_deciding_them_read_no_more(m
         pile.rows = 0
         ben = at.as_("ben")
         fields = await ben.fields(f"/requests/{row.id}/alike")
-        assert pile.rows <= desk.LOOKS + 20
+        assert pile.rows <= decisions.LOOKS + 20
         pile.rows = 0
         body = {"form_mark": fields["form_mark"], "verdict": "approve", f"is.{row.id}.{row.digest}": "on"}
         done = await ben.send(f"/requests/{row.id}/alike", body)

@@ -79,8 +79,7 @@ async def test_a_run_is_a_workflow_with_an_agent_its_questions_and_its_tools(run
 
 async def test_a_question_says_its_model_its_settings_and_what_it_used(run: Run, seen: Seen) -> None:
     asked = model("hello", default_usage=Usage(requests=1, input_tokens=12, output_tokens=3, total_tokens=15))
-    named: Any = asked
-    named.model, named.provider = "gpt-9", "openai"
+    vars(asked).update(model="gpt-9", provider="openai")
     agent = Agent(name="Clerk", model=asked, model_settings=ModelSettings(temperature=0.5, max_tokens=90))
     await run(agent, "hi", run_config=seen.config())
     said = of(seen.one("chat gpt-9"))
