@@ -239,6 +239,10 @@ def test_counts_of_several_runs_are_told_once_of_what_a_fork_copied() -> None:
     fork = copied(pen)
     assert fork.run.owed == {}
     assert fault(fork.log.steps, fork.run.id) == ""
+    for owed in list(pen.run.owed.values()):
+        pen(cm.ReturnQuota(pen.run.id, owed.call, owed.of))
+    told = copied(pen)  # the copied line that says so is the other run's
+    assert (told.run.owed, fault(told.log.steps, told.run.id)) == ({}, "")
 
 
 def test_a_drill_and_a_call_of_a_model_that_talks_on_are_forked_by_the_same_rule() -> None:

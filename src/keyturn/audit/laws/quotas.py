@@ -26,13 +26,15 @@ def taken(audited: AuditedRun, event: ev.QuotaTaken) -> None:
 
 def returned(audited: AuditedRun, event: ev.QuotaReturned) -> None:
     """Check that a call that did not run is counted no more, in the log that counted it."""
-    if event.run != audited.run:
+    if event.run not in (audited.run, audited.bound_to):
         gone = audited.parts.pop((event.run, event.call, event.of), None)
         if gone is None:
             raise Broken("I8", f"call {event.call} of run {event.run} was not counted, and is no more")
         audited.sum -= gone
         return
-    audited.told_of += [(watch, event.call, audited.line) for watch in audited.to_tell.pop(event.call, ())]
+    told = audited.to_tell.pop(event.call, ())
+    if event.run == audited.run:  # what a fork copied is looked for in the run in which it was
+        audited.told_of += [(watch, event.call, audited.line) for watch in told]
 
 
 def troubled(audited: AuditedRun, call: AuditedCall, trouble: Trouble) -> None:
