@@ -147,6 +147,7 @@ class App(AppSettings):
             else self.context_type or declared_type(self._agent(agent))
         )
         check_returns(wrapped(context).context, self.context_serializer, Maker(self.context_deserializer, kind))
+        self._lint_agents()
         await self.at_work()
         start = {
             "context": context,

@@ -15,7 +15,7 @@ from .agents.settings import RunConfig
 from .channels.plan import ChannelPlan
 from .channels.service import ChannelService
 from .core.errors import UserError
-from .core.settable import CALLBACK, ELSEWHERE, FLAG, WHOLE, Rule, Settable, fixed, must, own_of
+from .core.settable import CALLBACK, ELSEWHERE, FLAG, WHOLE, Constructed, Rule, fixed, must, own_of
 from .engine.states.loading import ContextOptions
 from .inbox.drills import DrillService
 from .inbox.rule_lint import checked_policy
@@ -42,6 +42,7 @@ def _agents(app: Any, name: str, given: Any) -> Any:
     if known is not named:
         known.clear()
         known.update(named)
+    own_of(app)["_linted"] = made
     return known
 
 
@@ -68,7 +69,12 @@ def check_heard(name: str, declared: Any) -> None:
 
 def _run_config(app: Any, name: str, given: Any) -> RunConfig:
     config = RunConfig.of(given)
-    checked_policy(app.agents, config.policy)
+
+    def check(policy: Any) -> Any:
+        return checked_policy(app.agents, policy)
+
+    own_of(config)["_check_policy"] = check
+    config.policy = config.policy
     return config
 
 
@@ -129,7 +135,7 @@ APP_RULES: dict[str, Rule] = {
 }
 
 
-class AppSettings(Settable):
+class AppSettings(Constructed):
     """Holds the settings of an app; one that is set holds from the next thing that reads it."""
 
     #: The agents of the app, by name.
@@ -155,6 +161,7 @@ class AppSettings(Settable):
     _telling: ChannelService
     _resources: AppResources
     _drilling: DrillService
+    _linted: list[Agent[Any]]
     _rules = APP_RULES
     _remedies: ClassVar[Mapping[str, str]] = {"worker": "embedded says whether this process moves runs"}
 
@@ -165,7 +172,7 @@ class AppSettings(Settable):
 
     @policy.setter
     def policy(self, policy: PolicyLike | None) -> None:
-        self.run_config.policy = checked_policy(self.agents, policy)
+        self.run_config.policy = policy
 
     @property
     def channels(self) -> ChannelPlan:
@@ -181,6 +188,13 @@ class AppSettings(Settable):
     def drills(self) -> Any:
         """Return the drills that are mixed in with what waits."""
         return self._drilling.drills
+
+    def _lint_agents(self) -> None:
+        """Refuse a policy that can match nothing of the agents, where their dict was changed in place."""
+        now = list(self.agents.values())
+        if now != self._linted:
+            checked_policy(self.agents, self.policy)
+            self._linted = now
 
     @property
     def _contexts(self) -> ContextOptions:

@@ -8,37 +8,34 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from enum import Enum
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 import keyturn
+import keyturn.channels
 import keyturn.deep
 import keyturn.deferred
 import keyturn.mcp
 import keyturn.realtime
+import keyturn.tracing.processors
 from keyturn import (
     Agent,
     AgentHooks,
     App,
-    ApplyPatchTool,
     Approval,
-    Computer,
     ComputerTool,
-    CustomTool,
     FunctionTool,
-    Handoff,
-    HostedMCPTool,
-    LocalShellTool,
     MemoryJournal,
     ModelSettings,
     Policy,
     RunConfig,
     RunHooks,
-    Runner,
     SessionSettings,
-    ShellTool,
-    ToolGuardrailFunctionOutput,
     UsageLimits,
     UserError,
     Workspace,
@@ -46,111 +43,110 @@ from keyturn import (
     filesystem_tools,
     function_tool,
     handoff,
-    tool_output_guardrail,
 )
-from keyturn.core.settable import Settable, settable_names
-from keyturn.mcp import MCPServerStdio, MCPServerStreamableHttp
+from keyturn.core.immutable import immutable
+from keyturn.core.settable import settable_names
 from keyturn.testing import ScriptedModel, approve_all, function_call
 from keyturn.tools.base import Tool, tool_digest
 from tests.playing import Run
+from tests.public_objects import CONFIG, MAKERS, POLICY, echo, screen, server, withheld
 from tests.table import each
 
-
-async def echo(_context: Any, arguments: str) -> str:
-    return arguments
-
-
-def screen() -> Any:
-    from unittest.mock import Mock
-
-    made = Mock(spec=Computer)
-    made.environment, made.dimensions = "browser", (10, 10)
-    return made
-
-
-@tool_output_guardrail
-def withheld(_data: Any) -> ToolGuardrailFunctionOutput:
-    return ToolGuardrailFunctionOutput.reject_content("withheld")
-
-
-POLICY = Policy(keyturn.Rule("deny", risk="high"))
-CONFIG = {"type": "mcp", "server_label": "wiki", "server_url": "https://example.com/mcp"}
-
-
-def function(**options: Any) -> FunctionTool:
-    given = {"name": "t", "description": "d", "params_json_schema": {"type": "object", "properties": {}}}
-    return FunctionTool(**{**given, "on_invoke_tool": echo, **options})
-
-
-def agent_tool(**options: Any) -> Any:
-    agent = options.pop("agent", Agent("inner"))
-    name, description = options.pop("name", "inner"), options.pop("description", "d")
-    return agent.as_tool(name, description, **options)
-
-
-def handed(**options: Any) -> Any:
-    given = {"tool_name": "go", "tool_description": "d", "input_json_schema": {}, "agent_name": "a"}
-    return Handoff(**{**given, "on_invoke_handoff": echo, **options})
-
-
-def server(**options: Any) -> MCPServerStdio:
-    return MCPServerStdio(**{"params": {"command": "python"}, "name": "s", **options})
-
-
-def app(**options: Any) -> App:
-    return App(**{"agents": [Agent("a")], "journal": MemoryJournal(), **options})
-
-
-#: One object of each class that users declare, made with the options that are given.
-MAKERS: dict[str, Callable[..., Any]] = {
-    "Agent": lambda **o: Agent(**{"name": "a", **o}),
-    "RealtimeAgent": lambda **o: keyturn.realtime.RealtimeAgent(**{"name": "a", **o}),
-    "FunctionTool": function,
-    "AgentTool": agent_tool,
-    "Handoff": handed,
-    "CustomTool": lambda **o: CustomTool(**{"name": "t", "description": "d", "on_invoke_tool": echo, **o}),
-    "ShellTool": lambda **o: ShellTool(**{"executor": echo, **o}),
-    "LocalShellTool": lambda **o: LocalShellTool(**{"executor": echo, **o}),
-    "ApplyPatchTool": lambda **o: ApplyPatchTool(**{"editor": WorkspaceEditor("."), **o}),
-    "ComputerTool": lambda **o: ComputerTool(**{"computer": screen(), **o}),
-    "HostedMCPTool": lambda **o: HostedMCPTool(**{"tool_config": CONFIG, **o}),
-    "WebSearchTool": keyturn.WebSearchTool,
-    "FileSearchTool": lambda **o: keyturn.FileSearchTool(**{"vector_store_ids": ["v"], **o}),
-    "CodeInterpreterTool": lambda **o: keyturn.CodeInterpreterTool(
-        **{"tool_config": {"type": "code_interpreter", "container": "c"}, **o}
-    ),
-    "ImageGenerationTool": lambda **o: keyturn.ImageGenerationTool(
-        **{"tool_config": {"type": "image_generation"}, **o}
-    ),
-    "MCPServerStdio": server,
-    "MCPServerSse": lambda **o: keyturn.MCPServerSse(**{"params": {"url": "http://h/x"}, "name": "s", **o}),
-    "MCPServerStreamableHttp": lambda **o: MCPServerStreamableHttp(
-        **{"params": {"url": "http://h/x"}, "name": "s", **o}
-    ),
-    "RunConfig": RunConfig,
-    "ModelSettings": ModelSettings,
-    "ModelRetrySettings": keyturn.ModelRetrySettings,
-    "ModelRetryBackoffSettings": keyturn.ModelRetryBackoffSettings,
-    "ToolExecutionConfig": keyturn.ToolExecutionConfig,
-    "InputGuardrail": lambda **o: keyturn.InputGuardrail(**{"guardrail_function": echo, **o}),
-    "OutputGuardrail": lambda **o: keyturn.OutputGuardrail(**{"guardrail_function": echo, **o}),
-    "ToolInputGuardrail": lambda **o: keyturn.ToolInputGuardrail(**{"guardrail_function": echo, **o}),
-    "ToolOutputGuardrail": lambda **o: keyturn.ToolOutputGuardrail(**{"guardrail_function": echo, **o}),
-    "App": app,
-    "deferred.Agent": lambda **o: keyturn.deferred.Agent(**o),
-    "deferred.Tool": lambda **o: keyturn.deferred.Tool(**{"function": lambda x: x, "name": "t", **o}),
-    "DeepAgent": lambda **o: keyturn.deep.create_deep_agent(ScriptedModel([]), **o),
-}
-#: Bases and kinds that are made by others: their attributes are those of what is above.
+SOURCES = Path(keyturn.__file__).parent
+#: Settable classes that nobody makes: their attributes are those of the classes above.
 NOT_MADE = {"AgentBase", "Tool", "ProviderTool", "MCPServer", "MCPTool"}
+#: Public classes that are not settable and whose objects are no records either.
+NOT_SETTINGS = {
+    **dict.fromkeys(("Runner", "ItemHelpers", "MCPUtil"), "functions in a namespace: no object is made"),
+    **dict.fromkeys(
+        ("RunResult", "RunResultStreaming", "AgentRunResult", "StreamedRunResult", "RunState"), "made by a run"
+    ),
+    **dict.fromkeys(("RunHandle", "RealtimeSession", "Span", "Trace"), "made by a run"),
+    **dict.fromkeys(("AgentHooksBase", "RunHooksBase"), "has no attributes; a subclass is the user's own"),
+    "Secret": "an annotation: no object is made",
+    **dict.fromkeys(("RealtimeServer", "RealtimeLine"), "a server for tests"),
+}
+#: What a class is made of that needs no walk: it has no settings, or cannot be changed.
+OTHER_KINDS = (BaseException, Enum, dict, tuple, BaseModel)
 
 
-def test_every_public_class_that_checks_its_attributes_is_walked() -> None:
-    rooms = (keyturn, keyturn.mcp, keyturn.deferred, keyturn.deep, keyturn.realtime)
-    found = {name: getattr(room, name) for room in rooms for name in room.__all__}
-    classes = {kind for kind in found.values() if inspect.isclass(kind) and issubclass(kind, Settable)}
+def public_classes() -> set[type]:
+    """Return the classes in `__all__` of the package and of its public modules."""
+    found: set[type] = set()
+    for path in SOURCES.rglob("*.py"):
+        names = path.relative_to(SOURCES.parent).with_suffix("").parts
+        if "\n__all__" in path.read_text(encoding="utf-8") and not any(name[0] == "_" for name in names[:-1]):
+            module = import_module(".".join(name for name in names if name != "__init__"))
+            found |= {made for name in module.__all__ if inspect.isclass(made := getattr(module, name))}
+    return found
+
+
+def test_every_public_class_checks_what_is_assigned_or_is_excepted_with_a_reason() -> None:
     walked = {type(make()) for make in MAKERS.values()}
-    assert {kind.__name__ for kind in classes - walked} - NOT_MADE == set()
+    left: set[str] = set()
+    for kind in public_classes() - walked:
+        if issubclass(kind, OTHER_KINDS) or inspect.isabstract(kind) or getattr(kind, "_is_protocol", False):
+            continue
+        frozen = getattr(kind, "__dataclass_params__", getattr(kind, "__struct_config__", None))
+        if frozen is None and not kind.__name__.endswith("Suite"):
+            left.add(kind.__name__)
+        elif frozen is not None and frozen.frozen:
+            assert kind.__setattr__.__module__ == immutable.__module__, f"{kind.__name__} is frozen and not @immutable"
+    assert left - NOT_MADE - NOT_SETTINGS.keys() == set()
+    assert NOT_SETTINGS.keys() <= left, "an exception that is not needed"
+
+
+def test_what_is_given_to_a_constructor_for_good_is_refused_later_and_private_state_is_not() -> None:
+    session = keyturn.SQLiteSession("s")
+    with pytest.raises(
+        AttributeError, match="'db_path' of a SQLiteSession cannot be set after construction: make anoth"
+    ):
+        session.db_path = "other.db"
+    with pytest.raises(AttributeError, match="has no attribute 'session_setting'; did you mean 'session_settings'"):
+        session.session_setting = None  # type: ignore[attr-defined]  # a name that it does not have
+    with pytest.raises(TypeError, match="unexpected keyword argument 'db_pth'; did you mean 'db_path'"):
+        keyturn.SQLiteSession("s", db_pth="x")  # type: ignore[call-arg]  # a keyword that it does not have
+
+
+def test_a_users_subclass_of_a_sealed_class_sets_what_its_own_methods_set() -> None:
+    class Mine(keyturn.channels.TerminalChannel):
+        colour = "red"
+
+        def __init__(self) -> None:
+            self.name = "first"
+            super().__init__()
+            self.name, self.sent = "mine", 0
+
+        def count(self) -> None:
+            self.sent += 1
+
+    made = Mine()
+    made.count()
+    made.colour = "blue"
+    made.sent = 5
+    assert (made.name, made.sent, made.colour) == ("mine", 5, "blue")
+    with pytest.raises(AttributeError, match="did you mean 'colour'"):
+        made.color = "green"  # type: ignore[attr-defined]  # a name that it does not have
+
+
+async def test_settings_of_a_session_that_are_set_late_hold_for_the_next_run(run: Run) -> None:
+    session = keyturn.MemorySession("s")
+    model = ScriptedModel(["one", "two"])
+    await run(Agent("a", model=model), "first", session=session)
+    session.session_settings = SessionSettings(limit=1)
+    await run(Agent("a", model=model), "second", session=session)
+    assert len(model.calls[-1].input) == 2
+    with pytest.raises(UserError, match="session_settings must be SessionSettings or None"):
+        session.session_settings = 3  # type: ignore[assignment]  # a number
+
+
+async def test_the_seconds_of_an_executor_that_are_set_late_hold_for_its_next_command() -> None:
+    executor = keyturn.LocalExecutor()
+    executor.timeout = 0.01
+    ended = await executor.run(["sleep", "5"])
+    assert ended.outcome.type == "timeout"
+    with pytest.raises(UserError, match="timeout must be a positive number of seconds"):
+        executor.timeout = 0
 
 
 @each("name", MAKERS)
@@ -251,7 +247,9 @@ VALUES: dict[str, Any] = {
     "stop_on_first_tool", "tools": [], "trace_id": "t", "trace_include_sensitive_data": True, "trace_metadata": {},
     "tracing": None, "tracing_disabled": True, "trust_annotations": True, "usage_limits": UsageLimits(),
     "use_structured_content": True, "user_location": None, "vector_store_ids": ["w"], "wire_type":
-    "computer_use_preview", "workflow_name": "other", "backoff": None,
+    "computer_use_preview", "session_id": "other", "ttl": 9.0, "at_once": 2,
+    "cleanup_timeout_seconds": 9.0, "drop_failed_servers": False, "strict": True, "connect_in_parallel": True,
+    "workflow_name": "other", "backoff": None,
     **dict.fromkeys(("temperature", "top_p", "frequency_penalty", "presence_penalty"), 0.5),
     **dict.fromkeys(("max_tokens", "top_logprobs"), 5), "timeout_": 1, "parallel_tool_calls": True,
     "truncation": "auto", "reasoning": None, "verbosity": "low", "metadata": {}, "store": True,
@@ -494,11 +492,22 @@ def test_a_screen_with_safety_checks_asks_whatever_its_gate_is_set_to() -> None:
     assert callable(made.needs_approval)
 
 
-@each("frozen", [Approval(), UsageLimits(), SessionSettings()])
-def test_what_is_frozen_refuses_to_be_changed(frozen: Any) -> None:
-    with pytest.raises(AttributeError):
-        frozen.limit = 3
-    assert Runner
+@each(
+    ("made", "remedy"),
+    [
+        (Approval(), r"msgspec.structs.replace\(..., role=...\)"),
+        (UsageLimits(), r"dataclasses.replace\(..., requests=...\)"),
+        (SessionSettings(), r"dataclasses.replace\(..., limit=...\)"),
+    ],
+)
+def test_what_is_frozen_refuses_to_be_changed_and_says_what_to_do(made: Any, remedy: str) -> None:
+    name = remedy.rpartition(" ")[2].partition("=")[0]
+    with pytest.raises(AttributeError, match=f"a {type(made).__name__} is immutable: use a copy made by {remedy}"):
+        setattr(made, name, 3)
+    with pytest.raises(AttributeError, match=f"is immutable: .*{name}"):
+        delattr(made, name)
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}x'; did you mean '{name}'"):
+        setattr(made, f"{name}x", 3)
 
 
 async def test_a_policy_that_can_match_nothing_is_refused_when_an_app_is_given_it() -> None:
@@ -508,11 +517,22 @@ async def test_a_policy_that_can_match_nothing_is_refused_when_an_app_is_given_i
         made.policy = unmatched
     with pytest.raises(UserError, match="no tool is named 'pya'"):
         made.run_config = RunConfig(policy=unmatched)
+    with pytest.raises(UserError, match="no tool is named 'pya'"):
+        made.run_config.policy = unmatched
     assert made.policy is None
+    RunConfig.of(made.run_config).policy = unmatched  # a copy is no app's
     made.policy = Policy(keyturn.Rule("deny", tool="pay"))
     with pytest.raises(UserError, match="no tool is named 'pay'"):
         made.agents = [Agent("desk")]
     assert [tool.name for tool in made.agents["desk"].tools] == ["pay"]
+
+
+async def test_agents_of_an_app_that_are_changed_in_place_are_linted_at_the_next_start() -> None:
+    agents = [Agent("desk", model=ScriptedModel(["done"]), tools=[pay_tool()])]
+    async with App(agents=agents, journal=MemoryJournal(), policy=Policy(keyturn.Rule("deny", tool="pay"))) as made:
+        made.agents["desk"] = Agent("desk", model=ScriptedModel(["done"]))
+        with pytest.raises(UserError, match="no tool is named 'pay'"):
+            await made.start("desk", "go")
 
 
 def pay_tool() -> FunctionTool:

@@ -115,7 +115,7 @@ def test_what_is_wrong_is_refused_when_the_agent_is_made(wrong: Any, why: str) -
 
 def test_an_option_that_there_is_not_is_refused() -> None:
     made: Any = create_deep_agent
-    with pytest.raises(TypeError, match="no option 'interupt_on': did you mean 'interrupt_on'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'interupt_on'; did you mean 'interrupt_on'"):
         made(model(), interupt_on={})
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from keyturn.inbox_screen.signing import SignDialog, own_key, signed_words
+from keyturn.inbox.personal import signed_of
+from keyturn.inbox_screen.signing import SignDialog, own_key
 from keyturn.proofs.ssh_signing import sign_with_ssh
 from tests.inbox_screen.playing_inbox import Desk, desk
 from tests.inbox_screen.test_at_a_server import Remote, remote
@@ -191,4 +192,4 @@ def test_the_key_that_signs_is_one_that_counts_and_is_the_persons_own(key: Path)
     with pytest.raises(Exception, match="no ssh key that counts"):
         own_key("ada", [], "")
     assert own_key("ada", [], str(key)) == key
-    assert signed_words("resolve", ("retry", None), {"note": "n"}) == ("retry", {"note": "n"})
+    assert signed_of("retry", {"note": "n", "output": None}) == ("retry", {"note": "n"})

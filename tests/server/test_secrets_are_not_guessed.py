@@ -263,7 +263,7 @@ async def test_no_page_depends_on_whether_a_guess_is_right(who: str) -> None:
         visit = Visiting(app, tokens[f"{who}'s page"])
         mark = (await visit.fields("/grants"))["form_mark"]
         own = {"form_mark": mark, "digest": row.digest, "revision": "1", "run": row.run}
-        of = {"requests": row.id, "runs": row.run, "people": "ben"}
+        of = {"requests": row.id, "runs": row.run, "people": "ben", "secrets": "ben"}
         for route in sorted({*routes_of(router)}):
             method, _, path = route.partition(" ")
             path = re.sub(r"\{name(:path)?\}", of.get(path.split("/")[1], ""), path)

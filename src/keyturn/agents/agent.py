@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypedDict
 
+from ..constructors import settings
 from ..models.base import Model, ModelSettings
 from ..tools.agent_tool import AgentTool
 from ..tools.agent_tool_rules import InputBuilder
@@ -88,7 +89,7 @@ class AgentDeclaration(Protocol):
         ...
 
 
-@dataclass(eq=False)
+@settings(eq=False)
 class Agent(AgentBase[TContext], Generic[TContext]):
     """Declares a model with instructions, tools and other agents to hand over to.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from inspect import iscoroutinefunction
 from typing import Any, Generic, overload
 
+from ..constructors import settings
 from ..core.errors import UserError
 from ..core.items import Item
 from ..core.settable import FLAG, Rule, Settable, must
@@ -78,7 +79,7 @@ GUARDRAIL_RULES: dict[str, Rule] = {
 }
 
 
-@dataclass(eq=False)
+@settings(eq=False)
 class InputGuardrail(Settable, Generic[TContext]):
     """Checks the input of a run's first agent, beside the first model call or, not in parallel, before it.
 
@@ -106,7 +107,7 @@ class InputGuardrail(Settable, Generic[TContext]):
         )
 
 
-@dataclass(eq=False)
+@settings(eq=False)
 class OutputGuardrail(Settable, Generic[TContext]):
     """Checks an agent's final output before anybody gets it.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from ..core.errors import UserError
+from ..core.immutable import immutable
 from ..core.items import Item, input_items, plain_item
 from .context import RunContextWrapper
 
@@ -63,6 +64,7 @@ def reset_conversation_history_wrappers() -> None:
     _Wrapped.start, _Wrapped.end = _WRAPPERS
 
 
+@immutable
 @dataclass(frozen=True)
 class HandoffInputData:
     """Holds what the next agent would see; an `input_filter` gets it and returns it.

@@ -10,9 +10,11 @@ from dataclasses import dataclass, fields
 from typing import Any, cast
 
 from ..core.errors import UserError
+from ..core.immutable import immutable
 from ..core.usage import Amount, Price, amount
 
 
+@immutable
 @dataclass(frozen=True)
 class UsageLimits:
     """Sets where a run stops asking its models; None is no limit.

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any, get_origin
 
 from ..core.errors import BadJson, ModelBehaviorError, UserError
+from ..core.settable import Sealed
 from ..core.strict import JsonValue, Limits, parse
 from ..tools.functions.refusal import cause, complaints
 from ..tools.strict_schema import ensure_strict_json_schema
@@ -59,7 +60,7 @@ class AgentOutputSchemaBase(abc.ABC):
         """Parse the answer, or raise `ModelBehaviorError`; it is not called for plain text."""
 
 
-class AgentOutputSchema(AgentOutputSchemaBase):
+class AgentOutputSchema(AgentOutputSchemaBase, Sealed):
     """Describes a Python type as the output schema.
 
     >>> schema = AgentOutputSchema(list[int])

@@ -17,6 +17,7 @@ from ..core.items import Item, message_text
 from ..core.people import plain_text
 from ..core.policy import CallView, Share, Verdict, check_share
 from ..core.preview import redact
+from ..core.settable import Sealed
 from ..models import default_provider
 from ..models.base import Model, ModelSettings, ModelTracing
 from ..policies.rules import Policy
@@ -48,7 +49,7 @@ class ReviewerAnswer:
     reason: str
 
 
-class Reviewer:
+class Reviewer(Sealed):
     """Judges calls by a second model; what it cannot judge, in time or at all, asks a person.
 
     `rules` are asked first: what they ask or deny stands, and the model is not asked. With `may="ask"` the model can

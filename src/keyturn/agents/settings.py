@@ -11,6 +11,7 @@ from copy import copy
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, cast
 
+from ..constructors import settings
 from ..core.errors import MaxTurnsExceeded, ModelBehaviorError, ModelRefusalError, UsageLimitExceeded, UserError
 from ..core.items import Item
 from ..core.settable import (
@@ -25,6 +26,7 @@ from ..core.settable import (
     did_you_mean,
     must,
     one_of,
+    own_of,
     then,
 )
 from ..models.base import Model, ModelProvider, ModelSettings
@@ -44,7 +46,7 @@ def _is_most(value: Any) -> bool:
     return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1)
 
 
-@dataclass
+@settings()
 class ToolExecutionConfig(Settable):
     """Says how tools are run.
 
@@ -139,7 +141,14 @@ def _passes(check: Callable[[Any], None]) -> Rule:
     return then(anything, lambda _config, value: check(value))
 
 
+def _policy(config: Any, _name: str, policy: Any) -> Any:
+    """Check a policy by what holds the settings: an app lints it against its agents."""
+    check: Any = own_of(config).get("_check_policy")
+    return policy if check is None else check(policy)
+
+
 RUN_RULES: dict[str, Rule] = {
+    "policy": _policy,
     "model_settings": _settings(ModelSettings),
     "session_settings": _settings(SessionSettings),
     "usage_limits": _settings(UsageLimits),
@@ -158,7 +167,7 @@ RUN_RULES: dict[str, Rule] = {
 }
 
 
-@dataclass
+@settings()
 class RunConfig(Settable):
     """Holds the settings for one whole run, whichever agents take part in it.
 
@@ -215,8 +224,9 @@ class RunConfig(Settable):
         ...
         keyturn.core.errors.UserError: RunConfig has no setting 'workflow'; did you mean 'workflow_name'?
         """
-        made = _made(cls, _DEFAULTS if value is None else value, "run_config")
-        return copy(cast("RunConfig", made))
+        made = copy(cast("RunConfig", _made(cls, _DEFAULTS if value is None else value, "run_config")))
+        own_of(made).pop("_check_policy", None)
+        return made
 
 
 _DEFAULTS = RunConfig()

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, overload
 
+from ..constructors import settings
 from ..core.errors import UserError
 from ..core.settable import Rules, Settable, must
 from ..user_code import answer_of
@@ -117,7 +118,7 @@ def _function(_guardrail: Any, _name: str, function: Any) -> Any:
     return function
 
 
-@dataclass(eq=False)
+@settings(eq=False)
 class _ToolGuardrail(Settable, Generic[TData]):
     """Implements what input and output guardrails of tools share."""
 
@@ -137,6 +138,7 @@ class _ToolGuardrail(Settable, Generic[TData]):
         return _report(self.get_name(), await answer_of(self.guardrail_function, data))
 
 
+@settings(eq=False)
 class ToolInputGuardrail(_ToolGuardrail[ToolInputGuardrailData], Generic[TContext]):
     """Checks a call's arguments just before the tool runs.
 
@@ -147,6 +149,7 @@ class ToolInputGuardrail(_ToolGuardrail[ToolInputGuardrailData], Generic[TContex
     """
 
 
+@settings(eq=False)
 class ToolOutputGuardrail(_ToolGuardrail[ToolOutputGuardrailData], Generic[TContext]):
     """Checks what a tool returned before the model reads it.
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..core.errors import UserError
-from .base import Channel, ChannelRefused, Message, channel_name
+from ..core.settable import Sealed
+from .base import CHANNEL_RULES, Channel, ChannelRefused, Message, channel_name
 from .threads import ChannelThreads
 
 try:
@@ -28,12 +29,14 @@ _MENTIONS = re.compile(r"@(?=everyone|here|channel|all\b)|(?<=<)(?=[@!#])", re.I
 _LINKS = re.compile(r"(?<=<)(?=[a-z][a-z0-9+.-]*:)|(?<=\])(?=\()", re.IGNORECASE)
 
 
-class AppriseChannel(Channel):
+class AppriseChannel(Channel, Sealed):
     """Tells by one of `services`, named by the recipient's address; the first one is for those without an address.
 
     `services` are Apprise's URLs by names of yours: they hold passwords and name servers, so they come from whoever
     runs this program. A recipient may give a URL of their own only for the `schemes` that you list, such as "tgram".
     """
+
+    _rules = CHANNEL_RULES
 
     def __init__(
         self,

@@ -16,8 +16,10 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from ..core.errors import KeyturnError, UserError
+from ..core.immutable import immutable
 from ..core.people import plain_text
 from ..core.request import Request
+from ..core.settable import WHOLE, Rules, must
 
 TOPICS = (
     "request.created",
@@ -31,6 +33,10 @@ TOPICS = (
 
 _LONGEST_S = 366 * 86_400
 _LAST_MS = 253_402_300_799_999
+
+
+def _is_seconds(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
 class ChannelRefused(KeyturnError):
@@ -55,6 +61,7 @@ class ChannelBusy(KeyturnError):
         self.seconds = seconds
 
 
+@immutable
 class QuietHours(msgspec.Struct, frozen=True):
     """Says when somebody is not told: from `start` to `end` by the clocks of their time `zone`, across midnight too.
 
@@ -97,6 +104,7 @@ class QuietHours(msgspec.Struct, frozen=True):
         return min((each for each in ends if each > now), default=None)
 
 
+@immutable
 class Recipient(msgspec.Struct, frozen=True, kw_only=True):
     """Names a person and the address by which one channel reaches them, with their wishes.
 
@@ -137,6 +145,7 @@ class Recipient(msgspec.Struct, frozen=True, kw_only=True):
             raise UserError("rate= is how many messages an hour, 1 or more; muted_until= and topics= are for none")
 
 
+@immutable
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     """Holds what one recipient is told at once: one notice, or several (`count`) as a digest.
 
@@ -169,6 +178,10 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 # Who is to be told of a request; None stands for what is about no request, such as a grant that was revoked.
 Recipients = Callable[[Request | None], Sequence[Recipient] | Awaitable[Sequence[Recipient]]]
+
+
+#: The rules of a channel's attributes, for those that can be set at any time.
+CHANNEL_RULES: Rules = {"timeout": must(_is_seconds, "a number of seconds greater than 0"), "at_once": WHOLE}
 
 
 class Channel(abc.ABC):

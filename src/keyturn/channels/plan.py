@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from ..core.errors import UserError
+from ..core.immutable import immutable
 from ..core.request import Request
 from ..user_code import answer_of
 from .base import Channel, Recipient, Recipients, channel_name
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class Attempts:
     """Says how often a message is tried: `most` times, `first` seconds apart, twice as long each time, to `longest`.
@@ -33,6 +35,7 @@ class Attempts:
         return min(self.longest, self.first * 2.0 ** min(max(tried, 1) - 1, 62))
 
 
+@immutable
 @dataclass(frozen=True)
 class ChannelPlan:
     """Holds the channels of an app, and who is told by them: `App(channels=ChannelPlan(...))`.

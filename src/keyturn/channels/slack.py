@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from ..core.errors import UserError
-from .base import Channel, ChannelBusy, ChannelRefused, Message, channel_name
+from ..core.settable import Sealed
+from .base import CHANNEL_RULES, Channel, ChannelBusy, ChannelRefused, Message, channel_name
 from .slack_replies import ACTION
 from .threads import ChannelThreads
 
@@ -29,13 +30,15 @@ _PASSING = (
 _SERVER = 500
 
 
-class SlackChannel(Channel):
+class SlackChannel(Channel, Sealed):
     """Posts to the channel or person (`C...`, `U...`) that is the recipient's address, else to `to`.
 
     `token` is the app's bot token, with the scope `chat:write`. `buttons` adds buttons to approve and to reject;
     without them there is the link, if the plan has one. A message that does not show the whole call, at a glance, has
     no button to approve. `base_url` is another server's: for tests.
     """
+
+    _rules = CHANNEL_RULES
 
     def __init__(
         self,

@@ -18,6 +18,8 @@ from urllib.parse import parse_qs
 import msgspec
 
 from ..core.errors import KeyturnError, UserError
+from ..core.immutable import immutable
+from ..core.settable import Sealed
 
 #: How the ids of our buttons begin.
 ACTION = "keyturn."
@@ -34,6 +36,7 @@ class SlackRefused(KeyturnError):
     """
 
 
+@immutable
 class SlackClick(msgspec.Struct, frozen=True):
     """Says that a user of a Slack workspace clicked a button: `verdict` on an asking, "open" for the link.
 
@@ -49,7 +52,7 @@ class SlackClick(msgspec.Struct, frozen=True):
     response_url: str = ""
 
 
-class SlackReplies:
+class SlackReplies(Sealed):
     """Verifies Slack's requests with the app's signing secret, and takes each once.
 
     >>> SlackReplies("8f742231b10e8888abcd99yyyzzz85a5").verify(b"", {})

@@ -5,17 +5,20 @@ from __future__ import annotations
 import sys
 from typing import TextIO
 
-from .base import Channel, Message, channel_name
+from ..core.settable import Sealed
+from .base import CHANNEL_RULES, Channel, Message, channel_name
 from .threads import ChannelThreads
 
 
-class TerminalChannel(Channel):
+class TerminalChannel(Channel, Sealed):
     """Writes one line for each message, and rings the bell where that is a terminal.
 
     >>> from keyturn.channels.base import Recipient
     >>> TerminalChannel().name
     'terminal'
     """
+
+    _rules = CHANNEL_RULES
 
     def __init__(self, stream: TextIO | None = None, *, name: str = "terminal", bell: bool = True) -> None:
         self.name = channel_name(name)

@@ -15,8 +15,9 @@ import msgspec
 
 from ..core.encodable import moment
 from ..core.errors import UserError
+from ..core.settable import Sealed
 from .addresses import target_of
-from .base import Channel, ChannelRefused, Message, Recipient, channel_name
+from .base import CHANNEL_RULES, Channel, ChannelRefused, Message, Recipient, channel_name
 from .https import Poster
 
 try:
@@ -27,7 +28,7 @@ except ImportError as error:
 Secrets = str | Sequence[str] | Callable[[Recipient], str | Sequence[str]]
 
 
-class WebhookChannel(Channel):
+class WebhookChannel(Channel, Sealed):
     """Posts each message to `url`, or to the recipient's own address, signed with `secret` ("whsec_...").
 
     While a secret is replaced give both, the new one first. A function says the secret of a recipient, so that no
@@ -35,6 +36,8 @@ class WebhookChannel(Channel):
     """
 
     every_event: ClassVar[bool] = True
+
+    _rules = CHANNEL_RULES
 
     def __init__(
         self,

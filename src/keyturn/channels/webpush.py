@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ..core.errors import UserError
-from .base import Channel, ChannelRefused, Message, channel_name
+from ..core.settable import Sealed
+from .base import CHANNEL_RULES, Channel, ChannelRefused, Message, channel_name
 from .https import Poster
 
 try:
@@ -52,12 +53,14 @@ class Subscription(msgspec.Struct, frozen=True):
     keys: Keys
 
 
-class WebPushChannel(Channel):
+class WebPushChannel(Channel, Sealed):
     """Sends to the browser whose subscription, as JSON, is the recipient's address.
 
     `key` is the private VAPID key, 32 bytes in base64url; `contact` is how a push service reaches whoever runs this
     server: "mailto:..." or "https://...". `loopback` lets it send to this machine: for tests.
     """
+
+    _rules = CHANNEL_RULES
 
     def __init__(
         self,

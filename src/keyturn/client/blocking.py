@@ -98,15 +98,29 @@ class _Words:
 class Inbox(_Words):
     """Lists and decides what waits for people at a server, and waits for each answer."""
 
+    @property
+    def server(self) -> str:
+        """Return the URL of the server."""
+        return self._words.server
+
+    who = _waits(AsyncInbox.who)
+    now = _waits(AsyncInbox.now)
+    changes = _yields(AsyncInbox.changes)
     list = _waits(AsyncInbox.list)
     page = _waits(AsyncInbox.page)
     pages = _yields(AsyncInbox.pages)
+    row = _waits(AsyncInbox.row)
     get = _waits(AsyncInbox.get)
+    facts = _waits(AsyncInbox.facts)
+    item = _waits(AsyncInbox.item)
     detail = _waits(AsyncInbox.detail)
     form = _waits(AsyncInbox.form)
     alike = _waits(AsyncInbox.alike)
     looked = _waits(AsyncInbox.looked)
     review = _waits(AsyncInbox.review)
+    decide = _waits(AsyncInbox.decide)
+    decide_all = _waits(AsyncInbox.decide_all)
+    mark = _waits(AsyncInbox.mark)
     take = _waits(AsyncInbox.take)
     let_go = _waits(AsyncInbox.let_go)
     snooze = _waits(AsyncInbox.snooze)
@@ -118,10 +132,13 @@ class Inbox(_Words):
     answer = _waits(AsyncInbox.answer)
     resolve = _waits(AsyncInbox.resolve)
     withdraw = _waits(AsyncInbox.withdraw)
+    challenge = _waits(AsyncInbox.challenge)
+    keys = _waits(AsyncInbox.keys)
     to_sign = _waits(AsyncInbox.to_sign)
     approve_all = _waits(AsyncInbox.approve_all)
     reject_all = _waits(AsyncInbox.reject_all)
     grants = _waits(AsyncInbox.grants)
+    grant_rows = _waits(AsyncInbox.grant_rows)
     revoke = _waits(AsyncInbox.revoke)
 
 

@@ -13,12 +13,14 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from .errors import NotAllowed, UserError
+from .immutable import immutable
 from .lookalikes import looks_as
 from .policy import Approval
 
 Strength = Literal["claimed", "authenticated", "signed"]
 
 
+@immutable
 class Decider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """Describes a person who decides: their stable id, their roles, and how sure their identity is.
 
@@ -66,6 +68,7 @@ class Decider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
             raise UserError("nobody acts for themselves: leave acting_for= out")
 
 
+@immutable
 class Proof(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """Holds the signature of a person's own key on a decision: the scheme, the key's id, and its bytes.
 

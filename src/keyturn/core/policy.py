@@ -1,8 +1,6 @@
 """Verdicts and the terms of an approval: what a policy may say of a call.
 
-A verdict is allow, ask or deny, with a reason. Terms say who may decide, how many must, and until
-when. Verdicts are facts once recorded; nothing here asks a policy, and nothing here knows the time.
-What is wrong is refused when it is made, where the one who wrote it still sees it.
+Verdicts are facts once recorded: nothing here asks a policy or knows the time. What is wrong is refused at once.
 """
 
 from __future__ import annotations
@@ -17,10 +15,10 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from .errors import KeyturnError, UserError
+from .immutable import immutable
 
 Action = Literal["allow", "ask", "deny"]
-#: What became of a call that did not go well.
-Trouble = Literal["rejected", "denied", "failed"]
+Trouble = Literal["rejected", "denied", "failed"]  # what became of a call that did not go well
 #: How the word on who denied a call ends if that was a circuit breaker: what it denies does not keep it open.
 BY_BREAKER = ":breaker"
 STRICTNESS: dict[str, int] = {"allow": 0, "ask": 1, "deny": 2}
@@ -64,6 +62,7 @@ Reason = Literal["optional", "on_reject", "required"]
 OnExpiry = Literal["reject", "escalate", "ask_again"]
 
 
+@immutable
 class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """States the terms on which a call may be approved: who, how many, until when.
 
@@ -71,9 +70,8 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
     asked again up to `max_asks` times in all, or escalated once to `escalate_to`: user ids, and "role:NAME" for one
     role. `signed` (and `step_up`) takes a decision signed with the person's own key. With `confirm` the person for whom
     the run acts says yes, and nobody else; with terms for others beside it, first that person and then the others.
-    `break_glass` names a role that may approve alone, with a reason. `min_look` ("5s") is for how long who approves
-    must have had the request on the screen; who rejects need not have looked.
-    Whatever needs to know who people are needs an inbox; on a bare state it is refused.
+    `break_glass` names a role that may approve alone, with a reason. `min_look` ("5s") is how long the request
+    must have been on the screen to be approved. Terms that depend on who decides require an inbox, not a bare state.
 
     >>> Approval(expires="4h").expires_ms
     14400000
@@ -248,6 +246,7 @@ def _check_quorum(approval: Approval) -> None:
             raise UserError(f"{field}={needed} can never be reached by the {people} listed in users=")
 
 
+@immutable
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     """Holds what a tool's own setting or a policy says of one call.
 
@@ -370,6 +369,7 @@ class Past(Protocol):
         ...
 
 
+@immutable
 class CallView(msgspec.Struct, frozen=True):
     """Holds what a policy may look at: the call that will run, never a live object of the run.
 

@@ -15,9 +15,11 @@ import msgspec
 from .digest import canonical
 from .encodable import Encodable
 from .errors import BadJson
+from .immutable import immutable
 from .strict import JsonValue, parse
 
 
+@immutable
 class Text(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="text", gc=False):
     """Shows words to read.
 
@@ -29,6 +31,7 @@ class Text(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
     label: str = ""
 
 
+@immutable
 class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="command", gc=False):
     """Shows a command line or a script, exactly as it would run.
 
@@ -41,6 +44,7 @@ class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
     label: str = ""
 
 
+@immutable
 class Diff(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="diff", gc=False):
     """Shows a text as it is and as it would be; whole texts, since the renderer finds the difference.
 
@@ -54,6 +58,7 @@ class Diff(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
     label: str = ""
 
 
+@immutable
 class Json(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="json"):
     """Shows a JSON value, in the order in which it was given.
 
@@ -69,6 +74,7 @@ class Json(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
 Block: TypeAlias = Text | Command | Diff | Json
 
 
+@immutable
 class Preview(Encodable, frozen=True, forbid_unknown_fields=True):
     """Holds the blocks an approver sees of one call, in order, and one line that sums them up.
 

@@ -15,6 +15,7 @@ from .call_ids import ROOT, place_of
 from .digest import canonical
 from .encodable import Encodable, moment
 from .gate import OPENING
+from .immutable import immutable
 from .items import Item, own_copy
 from .policy import Approval
 from .preview import Json, Preview, redact
@@ -77,6 +78,7 @@ class Look(Encodable, frozen=True, omit_defaults=True):
     at: datetime
 
 
+@immutable
 class Request(Encodable, frozen=True, omit_defaults=True):
     """Describes a call that waits: what would run, why it asks, what people may say, and what was said so far.
 

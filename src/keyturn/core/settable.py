@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import FrozenInstanceError
 from difflib import get_close_matches
 from types import CodeType
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 from .errors import UserError
 
@@ -22,9 +21,10 @@ ELSEWHERE: Any = object()
 Rule = Callable[[Any, str, Any], Any]
 Rules = Mapping[str, Rule]
 
-_T = TypeVar("_T")
 _OURS = __name__.partition(".")[0]
+_NOT_USERS = ("builtins", "typing", "abc")
 _VAR_KEYWORDS = 0x08  # the flag of code that takes any keyword
+_set = object.__setattr__
 _tables: dict[type, dict[str, Rule | None]] = {}
 _keywords: dict[type, frozenset[str] | None] = {}
 _own_names: dict[type, frozenset[str]] = {}
@@ -51,22 +51,15 @@ class Settable:
     #: What to do in place of setting an attribute that the class does not have, by name.
     _remedies: ClassVar[Mapping[str, str]] = {}
 
-    def __new__(cls, *_args: Any, **options: Any) -> Self:
-        """Refuse keywords that the constructor does not have, and name those that are nearly it."""
-        if options:
-            known = _keywords[cls] if cls in _keywords else _keywords_of(cls)
-            if known is not None and not options.keys() <= known:
-                name = next(name for name in options if name not in known)
-                raise unexpected(f"{cls.__name__}()", name, known, _remedy_of(cls, name))
-        return super().__new__(cls)
-
     def __setattr__(self, name: str, value: Any) -> None:
-        kind = type(self)
-        table = _tables.get(kind) or _table_of(kind)
-        rule = table.get(name, _unknown)
-        made = value if rule is None else rule(self, name, value)
-        if made is not ELSEWHERE:
-            object.__setattr__(self, name, made)
+        if name[0] != "_":
+            kind = self.__class__
+            rule = (_tables.get(kind) or _table_of(kind)).get(name, _unknown)
+            if rule is not None:
+                value = rule(self, name, value)
+                if value is ELSEWHERE:
+                    return
+        _set(self, name, value)
 
     def __delattr__(self, name: str) -> None:
         if name in (_tables.get(type(self)) or _table_of(type(self))) and not callable(getattr(type(self), name, None)):
@@ -80,6 +73,41 @@ class Settable:
     def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
         """Return the error for a value that an attribute cannot have."""
         return UserError(f"{type(self).__name__} {name} must be {may_be}, not {value!r}")
+
+
+class Constructed(Settable):
+    """Is settable, and names the near ones where a constructor written by hand does not have a keyword.
+
+    A class with `@settings` needs no such base.
+
+    >>> class Lamp(Constructed):
+    ...     def __init__(self, watts): self.watts = watts
+    ...     watts: int
+    >>> Lamp(wats=40)
+    Traceback (most recent call last):
+    ...
+    TypeError: Lamp() got an unexpected keyword argument 'wats'; did you mean 'watts'?
+    """
+
+    def __new__(cls, *_args: Any, **options: Any) -> Self:
+        """Refuse keywords that the constructor does not have, and name those that are nearly it."""
+        if options:
+            known = _keywords[cls] if cls in _keywords else _keywords_of(cls)
+            if known is not None and not options.keys() <= known:
+                raise unexpected_of(cls, options, known)
+        return super().__new__(cls)
+
+
+class Sealed(Constructed):
+    """Keeps what its constructor was given and has set, unless a rule of the class says how it may change.
+
+    >>> class Lamp(Sealed):
+    ...     def __init__(self, watts): self.watts, self._lit = watts, False
+    >>> Lamp(40).volts = 230
+    Traceback (most recent call last):
+    ...
+    AttributeError: a Lamp has no attribute 'volts'; did you mean 'watts'?
+    """
 
 
 def own_of(owner: object) -> dict[str, Any]:
@@ -188,26 +216,14 @@ def unexpected(what: str, name: str, known: Iterable[str], remedy: str | None = 
     return TypeError(f"{what} got an unexpected keyword argument {name!r}{hint}")
 
 
+def unexpected_of(kind: type, options: Iterable[str], known: Iterable[str]) -> TypeError:
+    """Return the error for the first keyword that the constructor of a class does not have."""
+    name = next(name for name in options if name not in known)
+    return unexpected(f"{kind.__name__}()", name, known, _remedy_of(kind, name))
+
+
 def _remedy_of(kind: type, name: str) -> str | None:
     return next((text for each in kind.__mro__ if (text := vars(each).get("_remedies", {}).get(name))), None)
-
-
-def frozen(remedy: str = "") -> Callable[[type[_T]], type[_T]]:
-    """Decorate a frozen class, so that an assignment says what to do: make a changed copy and give that."""
-
-    def decorate(kind: type[_T]) -> type[_T]:
-        def refuse(self: Any, name: str, _value: Any = None) -> None:
-            known = {*getattr(kind, "__match_args__", ()), *getattr(kind, "__dataclass_fields__", ())}
-            if name not in known:
-                raise FrozenInstanceError(f"{kind.__name__} has no attribute {name!r}{did_you_mean(name, known)}")
-            advice = remedy or f"make another {kind.__name__} with this value, and set it where this one is used"
-            raise FrozenInstanceError(f"a {kind.__name__} cannot be changed: {advice}")
-
-        loose: Any = kind
-        loose.__setattr__ = loose.__delattr__ = refuse
-        return kind
-
-    return decorate
 
 
 def settable_names(kind: type) -> dict[str, Rule | None]:
@@ -231,8 +247,46 @@ def _table_of(kind: type) -> dict[str, Rule | None]:
             if name[0] != "_":
                 _declare(table, each, name, own.get(name), "ClassVar" in str(typed.get(name, "")))
         table |= own.get("_rules", {}) if issubclass(each, Settable) else {}
+    if issubclass(kind, Sealed):
+        _seal(table, kind)
     _tables[kind] = table
     return table
+
+
+def _seal(table: dict[str, Rule | None], kind: type) -> None:
+    """Fix what a class says of all its objects and what its constructors are given and set; rules and setters stay."""
+    for name, rule in table.items():
+        if rule is None and not callable(getattr(kind, name, None)) and not _has_setter(kind, name):
+            table[name] = _of_class
+    for each in kind.__mro__:
+        code = getattr(unwrapped(vars(each).get("__init__")), "__code__", None)
+        if code is None:
+            continue
+        given = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
+        names = {name: _given for name in given if name != "self"}
+        if is_ours(each):
+            names |= dict.fromkeys(_stored_by([code]), _kept)
+        for name, rule in names.items():
+            if name[0] != "_" and table.get(name) in _OPEN and not _has_setter(kind, name):
+                table[name] = rule
+
+
+def _has_setter(kind: type, name: str) -> bool:
+    found = getattr(kind, name, None)
+    return isinstance(found, property) and found.fset is not None
+
+
+def _kept(owner: Any, name: str, value: Any) -> Any:
+    """Let the constructor set an attribute once; a user's subclass may go on setting it."""
+    return _given(owner, name, value) if name in own_of(owner) else value
+
+
+def _given(owner: Any, name: str, value: Any) -> Any:
+    """Refuse an attribute that is the constructor's, unless a method of a user's subclass sets it."""
+    if name not in _set_by_users(owner.__class__):
+        remedy = f"make another {type(owner).__name__}"
+        raise AttributeError(f"{name!r} of {owner._described()} cannot be set after construction: {remedy}")
+    return value
 
 
 def _declare(table: dict[str, Rule | None], kind: type, name: str, found: Any, of_class: bool) -> None:
@@ -269,10 +323,10 @@ def _read_only(owner: Any, name: str, _value: Any) -> Any:
 def _unknown(owner: Any, name: str, value: Any) -> Any:
     """Refuse a name that the object does not have, unless a method of its own class sets it."""
     kind: type[Any] = owner.__class__
-    if name.startswith("_") or name in own_of(owner):
+    if name in own_of(owner):
         return value
-    own = _own_names.get(kind) or _own_names_of(kind)
-    if name in own or "setattr" in own:  # whoever sets names that are made up knows them
+    own = _set_by_users(kind)
+    if name in own or "setattr" in own:  # a class that computes names is trusted with them
         return value
     remedy = _remedy_of(kind, name)
     known = {*(each for each in own_of(owner) if not each.startswith("_")), *settable_names(kind)}
@@ -280,16 +334,20 @@ def _unknown(owner: Any, name: str, value: Any) -> Any:
     raise AttributeError(f"{owner._described()} has no attribute {name!r}{hint}")
 
 
-def _own_names_of(kind: type) -> frozenset[str]:
+def _set_by_users(kind: type) -> frozenset[str]:
     """Return the names that methods of a user's own classes set; our classes declare all of theirs."""
-    found: set[str] = set()
-    for each in kind.__mro__:
-        if not is_ours(each) and each.__module__ not in ("builtins", "typing", "abc"):
-            for code in _codes_in([unwrapped(member) for member in vars(each).values()]):
-                found |= {at.argval for at in dis.get_instructions(code) if at.opname == "STORE_ATTR"}
-                found |= {"setattr"} & {*code.co_names}
-    _own_names[kind] = frozenset(found)
-    return _own_names[kind]
+    known = _own_names.get(kind)
+    if known is None:
+        theirs = [each for each in kind.__mro__ if not is_ours(each) and each.__module__ not in _NOT_USERS]
+        codes = [code for each in theirs for code in _codes_in([unwrapped(member) for member in vars(each).values()])]
+        found = _stored_by(codes) | ({"setattr"} & {name for code in codes for name in code.co_names})
+        known = _own_names[kind] = frozenset(found)
+    return known
+
+
+def _stored_by(codes: Iterable[CodeType]) -> set[str]:
+    """Return the attributes that functions set."""
+    return {at.argval for code in codes for at in dis.get_instructions(code) if at.opname == "STORE_ATTR"}
 
 
 def _codes_in(members: list[Any]) -> Iterator[CodeType]:
@@ -325,5 +383,7 @@ def _keywords_of(kind: type) -> frozenset[str] | None:
     return known
 
 
+#: The rules that a constructor's own may replace.
+_OPEN = (None, _given, _of_class, _read_only)
 #: Where a decorated method keeps what it decorates.
 _INSIDE = ("__wrapped__", "__func__", "fset", "func")

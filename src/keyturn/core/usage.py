@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from .errors import UserError
+from .immutable import immutable
 
 Amount = Decimal | int | float | str
 
@@ -69,6 +70,7 @@ def amount(value: Any, what: str) -> Decimal:
     return made
 
 
+@immutable
 @dataclass(frozen=True)
 class Price:
     """Sets what a million tokens of one model cost, in a currency of your choice.
@@ -139,6 +141,7 @@ class TokenDetails:
     cache_write_tokens: int = 0
 
 
+@immutable
 @dataclass(frozen=True)
 class RequestUsage:
     """Holds what one reply used, and of which model; `requests` says how many requests it took.

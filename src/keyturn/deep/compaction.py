@@ -12,6 +12,7 @@ from math import inf
 from typing import Any, cast
 
 from ..core.errors import UserError
+from ..core.immutable import immutable
 from ..core.items import Item
 from ..models.base import Model, ModelRequest, ModelSettings
 
@@ -24,6 +25,7 @@ _ASK = (
 _LONGEST_ITEM = 20_000  # characters of one item that a summary is made of
 
 
+@immutable
 @dataclass(frozen=True)
 class Compaction:
     """Summarises the older part of a conversation that has more than about `max_tokens`, and keeps the newest items.

@@ -11,7 +11,8 @@ from ..agents.agent import Agent
 from ..agents.hooks import RunHooks
 from ..agents.limits import UsageLimits
 from ..core.errors import UserError
-from ..deferred.absent import unexpected
+from ..core.settable import unexpected
+from ..deferred.absent import ABSENT
 from ..deferred.requests import DeferredHandler
 from ..deferred.tool import as_tool
 from ..models.base import ModelSettings
@@ -105,7 +106,7 @@ def options_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return all options, or raise `TypeError` for one that there is not."""
     for name, value in given.items():
         if name not in _OPTIONS:
-            raise TypeError(unexpected("create_deep_agent", name, (*_PARAMETERS, *_OPTIONS)))
+            raise unexpected("create_deep_agent()", name, (*_PARAMETERS, *_OPTIONS), ABSENT.get(name))
         if name.startswith("include_") and not isinstance(value, bool | None):
             raise UserError(f"{name} must be True or False, not {value!r}")
     return {**_OPTIONS, **given}

@@ -68,13 +68,3 @@ def advice(name: str, known: Iterable[str]) -> str:
         alike = get_close_matches(name, list(known), 1, 0.7)
         remedy = f"did you mean {alike[0]!r}?" if alike else ""
     return remedy
-
-
-def unexpected(function: str, name: str, known: Iterable[str]) -> str:
-    """Return the error text for an option that a function does not have.
-
-    >>> unexpected("Agent", "retries", [])[:51]
-    "Agent() has no option 'retries': raise ModelRetry i"
-    """
-    remedy = advice(name, known)
-    return f"{function}() has no option {name!r}" + (f": {remedy}" if remedy else f"; see {GUIDE}")

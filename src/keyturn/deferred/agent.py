@@ -17,7 +17,7 @@ from ..agents.limits import UsageLimits
 from ..agents.settings import RunConfig
 from ..core.digest import digest
 from ..core.errors import UserError
-from ..core.settable import CALLBACK, Rule, Settable, made_by, must, refused, then
+from ..core.settable import CALLBACK, Constructed, Rule, made_by, must, refused, then
 from ..core.usage import Usage
 from ..engine.result import RunResult
 from ..engine.run.blocking import waited_for
@@ -78,7 +78,7 @@ AGENT_RULES: dict[str, Rule] = {
 }
 
 
-class Agent(DeclaresTools, Settable, Generic[TContext, OutputT]):
+class Agent(DeclaresTools, Constructed, Generic[TContext, OutputT]):
     """Declares a model with instructions and tools; a run that waits for people returns `DeferredToolRequests`.
 
     >>> from keyturn.testing import ScriptedModel, function_call

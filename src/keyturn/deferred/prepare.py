@@ -10,12 +10,14 @@ from ..agents.agent import Agent as CoreAgent
 from ..agents.settings import RunConfig
 from ..core.errors import UserError
 from ..core.items import Item
+from ..core.settable import unexpected
 from ..core.usage import Usage
 from ..engine.result import RunResult
 from ..engine.states.state import RunState
 from ..models.base import ModelSettings
 from ..tools.context import ToolContext
 from ..user_code import answer_of
+from .absent import ABSENT
 from .conversation import user_item
 from .deciding import decide, requests_of
 from .history import History, read_history
@@ -67,7 +69,7 @@ class Said:
         """Make it of options by name, or raise `TypeError` for one that there is not."""
         unknown = sorted(set(options) - set(cls.__dataclass_fields__))
         if unknown:
-            raise TypeError(f"run() got an unexpected keyword argument {unknown[0]!r}")
+            raise unexpected("run()", unknown[0], cls.__dataclass_fields__, ABSENT.get(unknown[0]))
         return cls(user_prompt, **options)
 
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from ..agents.agent_base import ToolSource
 from ..core.errors import UserError
+from ..core.settable import Sealed
 from ..tools.base import Tool as AnyTool
 from ..tools.base import ToolLike, gated
 from ..tools.function_tool import FunctionTool
@@ -23,7 +24,7 @@ ToolsetLike = Any
 Asks = Callable[[Any, Any, Any], Any]
 
 
-class FunctionToolset(DeclaresTools):
+class FunctionToolset(DeclaresTools, Sealed):
     """Collects functions as tools; `approval_required()` makes all of them ask.
 
     >>> tools = FunctionToolset()
@@ -89,7 +90,7 @@ def _external(given: object) -> FunctionTool:
     return FunctionTool(given.name, given.description or "", schema, deferred, strict_json_schema=False)
 
 
-class ApprovalRequiredToolset:
+class ApprovalRequiredToolset(Sealed):
     """Wraps a toolset or an MCP server, so that its tools ask: all calls, or those that `asks(ctx, tool, args)` names.
 
     What a tool asks by itself it asks still.

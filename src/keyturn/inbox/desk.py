@@ -8,13 +8,14 @@ from typing import Any
 from ..core import commands as cm
 from ..core import events as ev
 from ..core.people import plain_text
+from ..core.settable import Sealed
 from ..engine.facts.values import said_items
 from .decisions import Decisions
 from .naming import By as By
 from .own import OwnInbox
 
 
-class Inbox(Decisions):
+class Inbox(Decisions, Sealed):
     """Lists what waits for people in a journal, and records what they decide.
 
     `store` is a journal or its URL. `agents` are the roots by name; they are needed to check an edit, and for nothing

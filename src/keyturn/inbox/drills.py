@@ -25,11 +25,13 @@ from ..core.codec import Log
 from ..core.decide import step
 from ..core.digest import canonical
 from ..core.errors import StorageError, UserError
+from ..core.immutable import immutable
 from ..core.items import Item
 from ..core.policy import Approval, Verdict, milliseconds
 from ..core.preview import Preview
 from ..core.records import Proposal
 from ..core.seal import Keys
+from ..core.settable import Sealed
 from ..core.usage import Counts
 from ..engine.driving.writer import Writer
 from ..engine.facts.live_preview import recorded
@@ -49,6 +51,7 @@ _TURNS = 10
 _OVER = ("finished", "cancelled", "erased")
 
 
+@immutable
 class Drill(msgspec.Struct, frozen=True, kw_only=True):
     """Describes a drill: which agent would call which tool with what, and what it was asked for.
 
@@ -73,7 +76,7 @@ class Drill(msgspec.Struct, frozen=True, kw_only=True):
     by: str = "tool"
 
 
-class Drills:
+class Drills(Sealed):
     """Says which drills are mixed into an app's inbox, and how often.
 
     One is opened in each period of `every`, at a time of it that nobody can foresee, by a worker of the app; what is

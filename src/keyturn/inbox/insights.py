@@ -16,6 +16,7 @@ import msgspec
 
 from ..core.errors import UserError
 from ..core.policy import milliseconds
+from ..core.settable import Sealed
 from ..directory.people import People
 from ..journal import opened
 from ..journal.base import Store
@@ -111,7 +112,7 @@ class InsightsReport(msgspec.Struct, frozen=True):
         return self.total.decided
 
 
-class Insights:
+class Insights(Sealed):
     """Tells from a journal how people decide, and which rules would spare them what they always approve.
 
     `people` is the directory of the same journal; its setting "min_look" says how long somebody has to look at a

@@ -18,6 +18,7 @@ import msgspec
 
 from ..core.errors import Conflict, UserError
 from ..core.seal import Ring, erased, parted
+from ..core.settable import Sealed, own_of
 from ..core.states import OVER
 from ..keys import own_ring
 from .base import Claim, LostRace
@@ -43,7 +44,7 @@ from .sealing import askable, check_erasable, check_name, plain, plain_notice
 _RING = own_ring()
 
 
-class MemoryJournal:
+class MemoryJournal(Sealed):
     """Stores logs for as long as the object lives; `clock` gives the time in milliseconds.
 
     >>> import asyncio
@@ -75,7 +76,7 @@ class MemoryJournal:
     def of(self, tenant: str) -> MemoryJournal:
         """Return the same store as another tenant sees it."""
         view = copy(self)
-        view.tenant = check_name("a tenant's name", tenant)
+        own_of(view)["tenant"] = check_name("a tenant's name", tenant)
         with self._lock:
             view._mine = self._tenants.setdefault(tenant, MemoryTenant())
         return view

@@ -14,7 +14,8 @@ from typing import Any, Self
 
 from ..core.digest import digest
 from ..core.errors import KeyturnError, ToolSourceDown, UserError
-from ..core.settable import Settable
+from ..core.immutable import immutable
+from ..core.settable import Constructed
 
 
 class MCPServerError(KeyturnError):
@@ -41,6 +42,7 @@ class MCPServerDown(MCPServerError, ToolSourceDown):
     """
 
 
+@immutable
 @dataclass(frozen=True)
 class RemoteTool:
     """Describes a tool as its server lists it.
@@ -136,7 +138,7 @@ class PromptsAndResources:
         )
 
 
-class ServerSeam(PromptsAndResources, Settable, abc.ABC):
+class ServerSeam(PromptsAndResources, Constructed, abc.ABC):
     """Connects to an MCP server and gives agents its tools; the seam that every transport implements.
 
     An agent gets its tools by `tools_for`.

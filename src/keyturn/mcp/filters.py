@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypedDict, cast
 
 from ..core.errors import UserError
+from ..core.immutable import immutable
 from ..user_code import answer_of, class_name
 
 _LOG = logging.getLogger(__name__)
@@ -27,6 +28,7 @@ class ToolFilterStatic(TypedDict, total=False):
     blocked_tool_names: list[str]
 
 
+@immutable
 @dataclass(frozen=True)
 class ToolFilterContext:
     """Holds what a callable filter may look at.

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Self
+from typing import ClassVar, Self
 
 from ..core.errors import UserError
+from ..core.settable import FLAG, SECONDS, Rules, Sealed
 from .base import MCPServerError
 from .own_server import MCPServer
 
 
-class MCPServerManager:
+class MCPServerManager(Sealed):
     """Connects servers and says which are available: give an agent `active_servers`.
 
     With `strict=True` the first that fails is an error; else it is in `failed_servers` and `errors`, and left out of
@@ -20,6 +21,16 @@ class MCPServerManager:
     >>> MCPServerManager([]).active_servers
     []
     """
+
+    connect_timeout_seconds: float | None
+    cleanup_timeout_seconds: float | None
+    drop_failed_servers: bool
+    strict: bool
+    connect_in_parallel: bool
+    _rules: ClassVar[Rules] = {
+        **dict.fromkeys(("connect_timeout_seconds", "cleanup_timeout_seconds"), SECONDS),
+        **dict.fromkeys(("drop_failed_servers", "strict", "connect_in_parallel"), FLAG),
+    }
 
     def __init__(
         self,
@@ -37,15 +48,15 @@ class MCPServerManager:
             raise UserError("two MCP servers of a manager have one name; give each a name= of its own")
         self.errors: dict[MCPServer, Exception] = {}
         self._connected: set[MCPServer] = set()
-        self._connect_seconds, self._cleanup_seconds = connect_timeout_seconds, cleanup_timeout_seconds
-        self._drop = drop_failed_servers
-        self._strict = strict
-        self._parallel = connect_in_parallel
+        self.connect_timeout_seconds, self.cleanup_timeout_seconds = connect_timeout_seconds, cleanup_timeout_seconds
+        self.drop_failed_servers = drop_failed_servers
+        self.strict = strict
+        self.connect_in_parallel = connect_in_parallel
 
     @property
     def active_servers(self) -> list[MCPServer]:
         """Return the servers to give to an agent."""
-        if not self._drop:
+        if not self.drop_failed_servers:
             return list(self.all_servers)
         return [server for server in self.all_servers if server in self._connected]
 
@@ -79,7 +90,7 @@ class MCPServerManager:
 
     async def _connect(self, servers: list[MCPServer]) -> list[MCPServer]:
         try:
-            if self._parallel:
+            if self.connect_in_parallel:
                 await asyncio.gather(*(self._opened(server) for server in servers))
             else:
                 for server in servers:
@@ -92,19 +103,19 @@ class MCPServerManager:
     async def _opened(self, server: MCPServer) -> None:
         self.errors.pop(server, None)
         try:
-            async with asyncio.timeout(self._connect_seconds):
+            async with asyncio.timeout(self.connect_timeout_seconds):
                 await server.connect()
             self._connected.add(server)
         except Exception as error:
-            slow = MCPServerError(server.name, f"it was not connected within {self._connect_seconds} s")
+            slow = MCPServerError(server.name, f"it was not connected within {self.connect_timeout_seconds} s")
             self.errors[server] = slow if isinstance(error, TimeoutError) else error
             await self._closed(server)
-            if self._strict:
+            if self.strict:
                 raise self.errors[server] from None
 
     async def _closed(self, server: MCPServer) -> None:
         try:
-            async with asyncio.timeout(self._cleanup_seconds):
+            async with asyncio.timeout(self.cleanup_timeout_seconds):
                 await server.cleanup()
         except Exception as error:
             self.errors[server] = error

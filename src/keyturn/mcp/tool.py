@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Protocol, cast
 from ..core.digest import canonical, digest
 from ..core.errors import BadJson, ToolMissing, UserError
 from ..core.exact_text import is_exact
+from ..core.immutable import immutable
 from ..core.items import Item
 from ..core.preview import Block, Diff, Json, Preview, Text, redact
 from ..core.settable import Rule, refused
@@ -76,6 +77,7 @@ class Offer:
     guardrails: tuple[list[Any] | None, list[Any] | None] = (None, None)
 
 
+@immutable
 @dataclass(frozen=True)
 class MCPToolMetaContext:
     """Holds what a `tool_meta_resolver` may look at; that returns the `_meta` of the call, or None.

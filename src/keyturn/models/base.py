@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from typing import Any, Literal, TypeVar, cast
 
+from ..constructors import settings
 from ..core.errors import ModelBehaviorError, ModelTimeoutError
 from ..core.items import Item, RawItem, plain_item
 from ..core.settable import Settable
@@ -71,7 +72,7 @@ class ModelResponse:
         return [dict(cast("ReplyItem", item)) for item in self.output]
 
 
-@dataclass
+@settings()
 class ModelSettings(Settable):
     """Says how a model is asked; what is None is left to the provider.
 

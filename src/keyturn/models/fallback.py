@@ -10,13 +10,14 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
 from ..core.errors import UserError
+from ..core.settable import Sealed, own_of
 from ..user_code import answer_of, run_callback
 from . import default_provider
 from .base import Model, ModelResponse, close_stream
 from .faults import is_passing
 
 
-class FallbackModel(Model):
+class FallbackModel(Model, Sealed):
     """Asks the first model, and the next one where the provider of the one before has failed.
 
     Models are given as objects or by name. `last` is the one that answered last, None before the first answer.
@@ -53,7 +54,7 @@ class FallbackModel(Model):
             except Exception as error:
                 self._move_on(error, failed, kwargs)
             else:
-                self.last = model
+                own_of(self)["last"] = model
                 return reply
         raise AssertionError("the last model's error is raised where it happens")
 
@@ -65,7 +66,7 @@ class FallbackModel(Model):
             events = model.stream_response(*args, **kwargs)
             try:
                 async for event in events:
-                    begun, self.last = True, model
+                    begun, own_of(self)["last"] = True, model
                     yield event
                 return
             except Exception as error:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, cast
 
+from ..constructors import settings
 from ..core.errors import UserError
 from ..core.settable import Rules, Settable, made_by, must
 from ..user_code import answer_of
@@ -23,7 +24,7 @@ def _is_amount(value: Any) -> bool:
 _AMOUNT = must(_is_amount, "a number of 0 or more")
 
 
-@dataclass
+@settings()
 class ModelRetryBackoffSettings(Settable):
     """How long is waited before each further try, where neither the provider nor the policy says it.
 
@@ -118,7 +119,7 @@ def _backoff(given: Any) -> Any:
     return ModelRetryBackoffSettings(**_known(ModelRetryBackoffSettings, cast("Mapping[str, Any]", given)))
 
 
-@dataclass
+@settings()
 class ModelRetrySettings(Settable):
     """How often a model is asked again, and after which errors: for `ModelSettings(retry=...)`.
 

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any, Literal, TypedDict, Unpack, cast
 
 from ..core.errors import UserError
+from ..core.settable import Sealed
 from .base import Model, ModelProvider
 from .openai.defaults import OPENAI
 
@@ -77,7 +78,7 @@ _MEMBER_OPTIONS = {
 _GATEWAYS = {"litellm": "LiteLLM", "any-llm": "any-llm"}
 
 
-class MultiProvider(ModelProvider):
+class MultiProvider(ModelProvider, Sealed):
     """Finds a model by its name, whoever the provider is, and caches it.
 
     `mapping` adds prefixes of your own, or takes over known ones: `{"local": MyProvider()}` serves
@@ -90,6 +91,8 @@ class MultiProvider(ModelProvider):
 openai-chat, anthropic, google. Write 'openai:local:llama' if that is the whole name of a model behind OpenAI's API, \
 or pass MultiProvider({'local': provider})
     """
+
+    _remedies = dict.fromkeys(OpenAIOptions.__annotations__, "make another MultiProvider")
 
     def __init__(
         self,

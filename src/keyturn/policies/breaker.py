@@ -13,12 +13,14 @@ from typing import cast, get_args
 
 from ..core.encodable import moment
 from ..core.errors import UserError
+from ..core.immutable import immutable
 from ..core.policy import CallView, Past, Share, Trouble, milliseconds
 from .limits import About, Whose, check_count, check_reach, named_count, stretch
 
 EVERY: tuple[Trouble, ...] = ("rejected", "denied", "failed")
 
 
+@immutable
 @dataclass(frozen=True)
 class Breaker:
     """Opens once `most` calls were rejected, denied or failed within `per`, and closes when they are that old.

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..core.errors import UserError
 from ..core.policy import CallView, Share, Verdict
+from ..core.settable import Sealed, own_of
 from .rules import Policy
 from .toml_lines import text_of
 
@@ -19,7 +20,7 @@ logger = logging.getLogger("keyturn")
 EVERY = 1.0
 
 
-class PolicyFile:
+class PolicyFile(Sealed):
     """Decides by an operator's file, which it reads again at most once a second.
 
     A file that is wrong when it is first read is refused. One that becomes wrong, or goes away, is logged once and told
@@ -76,14 +77,15 @@ class PolicyFile:
             except UserError as error:
                 self._refused(error)
                 return
-            self._policy, self.error = made, None
+            self._policy = made
+            own_of(self)["error"] = None
             logger.info("the policy file %s was read again", self.path)
 
     def _refused(self, error: UserError) -> None:
         """Keep the rules as they are, and log an error that is not logged yet."""
         if str(error) != self.error:
             logger.error("%s; the policy that was read before it holds", error)
-        self.error = str(error)
+        own_of(self)["error"] = str(error)
 
     def __call__(self, call: CallView, context: Any = None) -> Verdict | None:
         return self._policy(call, context)

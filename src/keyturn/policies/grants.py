@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, Unpack, cast, get_args
 from ..core.comparisons import OF_MEMBERS, comparisons
 from ..core.errors import UserError
 from ..core.events import GrantTerms
+from ..core.immutable import immutable
 from ..core.members import MISSING, at
 from ..core.people import Decider
 from ..core.policy import check_share, milliseconds
@@ -33,6 +34,7 @@ class GrantWords(TypedDict, total=False):
     reach: str
 
 
+@immutable
 @dataclass(frozen=True)
 class Grant:
     """States a standing approval of later calls: with arguments like these, for so long, so often.

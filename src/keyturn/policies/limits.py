@@ -13,6 +13,7 @@ from typing import Literal, Protocol, TypeAlias, cast, get_args
 
 from ..core.digest import digest
 from ..core.errors import UserError
+from ..core.immutable import immutable
 from ..core.policy import CallView, Past, Share, milliseconds
 from ..core.predicate import number_at
 
@@ -32,6 +33,7 @@ class About(Protocol):
         ...
 
 
+@immutable
 @dataclass(frozen=True)
 class Calls:
     """Limits the calls in a run, or in any window of its time that is as long as `per`.
@@ -70,6 +72,7 @@ class Calls:
         return Share(name, self.of, _window(self.per), Fraction(1), Fraction(self.most))
 
 
+@immutable
 @dataclass(frozen=True)
 class Budget:
     """Limits the sum of a numeric argument, summed exactly over a run, or over any window of `per`.
@@ -133,6 +136,7 @@ class Budget:
         return self._limit + 1 if known is None else max(known, Fraction(0))  # what came back gives no room
 
 
+@immutable
 @dataclass(frozen=True)
 class Rejections:
     """Limits rejections of the same call, or of any call of the same tool: a circuit breaker.

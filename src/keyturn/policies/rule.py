@@ -16,6 +16,7 @@ import msgspec
 
 from ..core.digest import digest
 from ..core.errors import UserError
+from ..core.immutable import immutable
 from ..core.items import own_copy
 from ..core.policy import BY_BREAKER, Action, Approval, CallView, Verdict
 from ..core.predicate import Finding, Truth, Where, check_where, evaluate, findings
@@ -46,6 +47,7 @@ class Matching(TypedDict, total=False):
     review: float
 
 
+@immutable
 @dataclass(frozen=True)
 class Rule:
     """Decides on the calls that it matches: all that is given must hold, and what is None matches any call.

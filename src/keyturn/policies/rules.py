@@ -15,6 +15,7 @@ import msgspec
 
 from ..core.errors import UserError
 from ..core.policy import Action, CallView, Share, Verdict
+from ..core.settable import Sealed
 from .explain import Explanation, RuleFinding
 from .rule import Rule as Rule
 from .rule import allow as allow
@@ -44,7 +45,7 @@ class Shadowed(msgspec.Struct, frozen=True):
     verdict: Verdict
 
 
-class Policy:
+class Policy(Sealed):
     """Decides by an ordered list of rules, of which the first that matches decides.
 
     `default` is said where none does; without it the tool's own setting holds. With `shadow=True` it says nothing, and

@@ -16,6 +16,7 @@ from ..agents.handoff import Handoff, OnHandoff, handoff
 from ..agents.hooks import AgentHooksBase, RunHooksBase
 from ..agents.prompt import DynamicPromptFunction, Prompt
 from ..core.errors import UserError
+from ..core.settable import Constructed
 from ..tools.agent_tool import AgentTool
 from ..tools.base import ToolLike
 
@@ -28,7 +29,7 @@ _SETTINGS = (
 )  # fmt: skip
 
 
-class RealtimeAgent(Agent[TContext], Generic[TContext]):
+class RealtimeAgent(Agent[TContext], Constructed, Generic[TContext]):
     """Declares an agent that is talked to in a session, with tools that may wait for people.
 
     >>> RealtimeAgent("Support", instructions="Help in few words.").clone(name="Sales").instructions

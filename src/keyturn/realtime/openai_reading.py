@@ -15,6 +15,7 @@ from typing import Any, ClassVar, cast
 
 import msgspec
 
+from ..core.immutable import immutable
 from . import model_events as ev
 from .items import RealtimeToolCallItem
 from .openai_items import Malformed, Wire, mapping, message_of, text, usage_of, whole
@@ -27,6 +28,7 @@ _NAMES = 1_000
 Events = Iterable[ev.RealtimeModelEvent]
 
 
+@immutable
 @dataclass(frozen=True)
 class RealtimeServerError:
     """Holds an error as the provider told it, or, with the type "protocol_error", what was wrong with an event of it.

@@ -15,6 +15,7 @@ from typing import Any, cast
 from urllib.parse import urlencode
 
 from ..core.errors import UserError
+from ..core.settable import Sealed
 from ..user_code import answer_of
 from . import model_events as ev
 from .items import own_part
@@ -89,7 +90,7 @@ class _Connection:
             self.interrupts = detection is not None and detection.get("interrupt_response") is not False
 
 
-class OpenAIRealtimeWebSocketModel(RealtimeModel):
+class OpenAIRealtimeWebSocketModel(RealtimeModel, Sealed):
     """Connects a session with OpenAI's realtime API.
 
     `send_event` raises `RealtimeDisconnected` where a message did not get out. When a connection has ended `connect`

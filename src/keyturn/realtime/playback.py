@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
+from ..core.settable import Sealed
 from .audio_formats import milliseconds, to_realtime_audio_format
 from .config import RealtimeAudioFormat
 
@@ -16,7 +17,7 @@ class RealtimePlaybackState(TypedDict):
     elapsed_ms: float | None
 
 
-class RealtimePlaybackTracker:
+class RealtimePlaybackTracker(Sealed):
     """Keeps what your program has played, in place of the guess that everything is played as it comes.
 
     Give it as `playback_tracker` of the model's config and tell it of every piece that was played.

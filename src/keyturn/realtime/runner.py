@@ -8,6 +8,7 @@ from typing import Any, Protocol, cast
 
 from ..agents.settings import RunConfig
 from ..core.errors import UserError
+from ..core.settable import Sealed
 from ..engine.attended import Hosting
 from ..engine.states.state import RunState
 from ..journal import opened
@@ -43,7 +44,7 @@ def checked_agent(agent: Any) -> RealtimeAgent[Any]:
     return cast("RealtimeAgent[Any]", agent)
 
 
-class RealtimeRunner:
+class RealtimeRunner(Sealed):
     """Runs realtime sessions of an agent.
 
     `model` makes the connection, OpenAI's where none is given; one that can hold only one connection is made anew for

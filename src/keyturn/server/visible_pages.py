@@ -44,13 +44,14 @@ async def visible_page(
         looked += len(page)
         room -= sum(map(weight, page))
         found += await seen(page)
+        if room <= 0:
+            kept = of_one_size(found, weight)[: query.limit]
+            return kept, place(kept[-1] if len(kept) < len(found) else page[-1])
         if len(found) > query.limit:
             found = found[: query.limit]
             return found, place(found[-1])
         if len(page) < asked.limit:
             return found, None
-        if room <= 0:
-            return found, place(page[-1])
         wanted = max(query.limit + 1 - len(found), _LEAST)
         fits = room * looked // max(PAGE_SIZE - room, 1) if weighs else wanted
         asked = msgspec.structs.replace(asked, after=place(page[-1]), limit=min(wanted, max(fits, 1)))

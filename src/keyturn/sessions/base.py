@@ -15,9 +15,12 @@ from functools import lru_cache
 from typing import Any, Protocol, cast, runtime_checkable
 
 from ..core.errors import UserError
+from ..core.immutable import immutable
 from ..core.items import Item
+from ..core.settable import Rules, made_by
 
 
+@immutable
 @dataclass(frozen=True)
 class SessionSettings:
     """Says how a session is read where the reader does not say.
@@ -41,6 +44,16 @@ class SessionSettings:
         if wanted is not None and wanted < 0:
             raise UserError(f"a session was asked for its last {wanted} items: give 0 or more, or None for all")
         return wanted
+
+
+def _settings(value: Any) -> SessionSettings:
+    if value is not None and not isinstance(value, SessionSettings):
+        raise UserError(f"session_settings must be SessionSettings or None, not {type(value).__name__}")
+    return value or SessionSettings()
+
+
+#: The rules of a session's attributes: settings that are set apply to the next read.
+SESSION_RULES: Rules = {"session_settings": made_by(_settings)}
 
 
 @runtime_checkable

@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from ..core.errors import ModelBehaviorError, UserError
 from ..core.items import Item
+from ..core.settable import TEXT, Rules, Sealed
 from ..models.faults import RETRIES, again, is_passing, status_of
 from ..models.openai.account import OpenAIAccount
 from ..models.openai.request import sent_items
-from .base import SessionABC, SessionSettings
+from .base import SESSION_RULES, SessionABC, SessionSettings
 from .encoding import encoded
 
 BATCH, PAGE = 20, 100
@@ -45,7 +46,7 @@ _INCLUDED = [
 _UNSENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
 
 
-class OpenAIConversationsSession(SessionABC):
+class OpenAIConversationsSession(SessionABC, Sealed):
     """Stores a conversation at OpenAI, for its models; without a `conversation_id` the first item begins one.
 
     `session_id` is the conversation's id, "" before there is one: keep it to come back. The API takes twenty items at
@@ -56,6 +57,8 @@ class OpenAIConversationsSession(SessionABC):
     >>> OpenAIConversationsSession("conv_123").session_id
     'conv_123'
     """
+
+    _rules: ClassVar[Rules] = {**SESSION_RULES, "session_id": TEXT}
 
     def __init__(
         self,

@@ -12,10 +12,11 @@ import base64
 import binascii
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, ClassVar, Literal, TypedDict, cast
 
 from ..core.errors import UserError
 from ..core.items import Item
+from ..core.settable import Rules, Sealed, must
 from .base import Session, SessionABC, SessionSettings, called
 from .encoding import decoded, encoded
 
@@ -38,7 +39,11 @@ class EncryptedEnvelope(TypedDict):
     payload: str
 
 
-class EncryptedSession(SessionABC):
+def _is_ttl(value: Any) -> bool:
+    return value is None or value > 0
+
+
+class EncryptedSession(SessionABC, Sealed):
     """Encrypts a conversation in any other session, so that its store cannot read it.
 
     Make a key with `cryptography.fernet.Fernet.generate_key()`. Items older than `ttl` seconds are left out, as if they
@@ -56,6 +61,8 @@ class EncryptedSession(SessionABC):
     False
     """
 
+    _rules: ClassVar[Rules] = {"ttl": must(_is_ttl, "a number of seconds, more than 0, or None to keep items forever")}
+
     def __init__(
         self,
         session_id: str,
@@ -65,8 +72,6 @@ class EncryptedSession(SessionABC):
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if ttl is not None and not ttl > 0:
-            raise UserError(f"ttl is how many seconds an item is kept, more than 0, or None for ever, not {ttl!r}")
         self.session_id = session_id
         self.underlying_session = underlying_session
         self.ttl = ttl

@@ -10,10 +10,11 @@ from copy import deepcopy
 
 from ..core.errors import UserError
 from ..core.items import Item
-from .base import SessionABC, SessionSettings
+from ..core.settable import Sealed
+from .base import SESSION_RULES, SessionABC, SessionSettings
 
 
-class MemorySession(SessionABC):
+class MemorySession(SessionABC, Sealed):
     """Stores a conversation for as long as the object lives.
 
     >>> import asyncio
@@ -22,6 +23,8 @@ class MemorySession(SessionABC):
     >>> asyncio.run(session.get_items())
     [{'role': 'user', 'content': 'hello'}]
     """
+
+    _rules = SESSION_RULES
 
     def __init__(self, session_id: str, session_settings: SessionSettings | None = None) -> None:
         self.session_id = session_id

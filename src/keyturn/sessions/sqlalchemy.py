@@ -17,8 +17,9 @@ from weakref import WeakKeyDictionary
 
 from ..core.errors import UserError
 from ..core.items import Item
+from ..core.settable import Sealed
 from ..sqlite_files import APPLICATION, OpenFile, refused_session
-from .base import SessionABC, SessionSettings
+from .base import SESSION_RULES, SessionABC, SessionSettings
 from .encoding import decoded, encoded
 from .sqlalchemy_statements import statements
 
@@ -36,7 +37,7 @@ _created: WeakKeyDictionary[Any, set[tuple[str, str]]] = WeakKeyDictionary()
 _files: WeakKeyDictionary[Any, OpenFile] = WeakKeyDictionary()
 
 
-class SQLAlchemySession(SessionABC):
+class SQLAlchemySession(SessionABC, Sealed):
     """Stores a conversation in your database: give it your `AsyncEngine`, or a `url` from which it makes one.
 
     The tables are made at first use if you ask with `create_tables=True`; otherwise they are in your migrations. One
@@ -52,6 +53,8 @@ class SQLAlchemySession(SessionABC):
     >>> asyncio.run(example())
     [{'role': 'user', 'content': 'hello'}]
     """
+
+    _rules = SESSION_RULES
 
     def __init__(
         self,

@@ -20,8 +20,9 @@ from typing import Any, Protocol, TypeVar
 
 from ..core.errors import UserError
 from ..core.items import Item
+from ..core.settable import Sealed
 from ..sqlite_files import APPLICATION, OpenFile, refused_session
-from .base import SessionABC, SessionSettings
+from .base import SESSION_RULES, SessionABC, SessionSettings
 from .encoding import encoded
 
 T = TypeVar("T")
@@ -62,7 +63,7 @@ class _Connection(Protocol):
     def close(self) -> None: ...
 
 
-class SQLiteSession(SessionABC):
+class SQLiteSession(SessionABC, Sealed):
     """Stores a conversation in a SQLite file; by default in memory, where it is gone after `close()`.
 
     >>> import asyncio
@@ -72,6 +73,8 @@ class SQLiteSession(SessionABC):
     {'role': 'user', 'content': 'hello'}
     >>> session.close()
     """
+
+    _rules = SESSION_RULES
 
     def __init__(
         self,

@@ -17,6 +17,7 @@ from ..agents.context import RunContextWrapper
 from ..core.codec import Log
 from ..core.effects import pending
 from ..core.events import CallFinished, CallStarted
+from ..core.immutable import immutable
 from ..core.run import request_id
 from ..engine.result import RunResult
 from ..engine.run.agents import AgentGraph
@@ -59,6 +60,7 @@ class Scenario:
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
+@immutable
 @dataclass(frozen=True)
 class Answer:
     """Holds a person's own result for a call."""

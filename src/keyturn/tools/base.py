@@ -18,12 +18,13 @@ import msgspec
 
 from ..core.digest import canonical, digest
 from ..core.errors import ModelBehaviorError, UserError
+from ..core.immutable import immutable
 from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Json, Preview, Text, redact
 from ..core.records import WANTS, Wants
 from ..core.retyped import retyped
-from ..core.settable import CALLBACK, ENTRIES, FLAG, SWITCH, Rule, Settable, is_ours, must
+from ..core.settable import CALLBACK, ENTRIES, FLAG, SWITCH, Constructed, Rule, is_ours, must
 from ..core.strict import parse
 
 TOOL_FAILED = "An error occurred while running the tool. Please try again."
@@ -137,6 +138,7 @@ class NeedsInput(Asking):
         return self
 
 
+@immutable
 @dataclass(frozen=True)
 class Resumed:
     """Holds what a call that needed input goes on with: the answers, or None where somebody refused.
@@ -166,7 +168,7 @@ def text_noticed(item: Item, notice: str) -> Item:
     return item
 
 
-class ProviderTool(Settable, abc.ABC):
+class ProviderTool(Constructed, abc.ABC):
     """Describes a tool that the provider runs: only its definition is ours, and no gate sees its calls.
 
     >>> class Radio(ProviderTool):
@@ -225,7 +227,7 @@ TOOL_RULES: dict[str, Rule] = {
 }
 
 
-class Tool(Settable, abc.ABC):
+class Tool(Constructed, abc.ABC):
     """One tool that an agent can use; subclass it to bring a kind of your own.
 
     The class attributes are what every kind shares; a kind sets those it supports.

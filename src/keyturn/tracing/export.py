@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from ..core.errors import UserError
+from ..core.settable import Sealed
 from .processor_interface import TracingExporter
 from .spans import Span
 from .trace import Trace
@@ -28,7 +29,7 @@ _PASSING = frozenset({408, 409, 429})
 _COUNTED = ("input_tokens", "output_tokens")  # the service refuses other counts
 
 
-class BackendSpanExporter(TracingExporter):
+class BackendSpanExporter(TracingExporter, Sealed):
     """Sends traces and spans to OpenAI's trace view, or to another `endpoint` that takes the same.
 
     The key is `api_key`, or `OPENAI_API_KEY` where none was given; without one nothing is sent.

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, TextIO
 
+from ..core.settable import Sealed
 from ..user_code import run_callback
 from .export import BackendSpanExporter
 from .processing import add_trace_processor, is_heard
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 
-class ConsoleSpanExporter(TracingExporter):
+class ConsoleSpanExporter(TracingExporter, Sealed):
     """Writes traces and spans to the terminal, one line each.
 
     >>> ConsoleSpanExporter(sys.stdout).export([Trace("Refunds", "trace_" + "0a" * 16)])
@@ -53,7 +54,7 @@ class ConsoleSpanExporter(TracingExporter):
             print(line, file=self._stream or sys.stdout)
 
 
-class BatchTraceProcessor(TracingProcessor):
+class BatchTraceProcessor(TracingProcessor, Sealed):
     """Gives an exporter traces as they begin and spans as they end, several at once, from a thread of its own.
 
     Where the exporter is slower than the runs, at most `max_queue_size` wait and further ones are lost, which is

@@ -149,7 +149,7 @@ def test_each_route_is_in_the_table() -> None:
 async def asked(visit: Visiting, route: str, request: Any, form: dict[str, str], **about: str) -> Any:
     """Ask for a route as a page of this visitor does."""
     method, _, path = route.partition(" ")
-    of = {"requests": request.id, "runs": request.run, "people": "ben"} | about
+    of = {"requests": request.id, "runs": request.run, "people": "ben", "secrets": "ben"} | about
     kind = path.split("/")[1]
     path = re.sub(r"\{name(:path)?\}", of.get(kind, ""), path)
     if method == "GET":

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...core.immutable import immutable
 
+
+@immutable
 @dataclass(frozen=True)
 class AgentToolInvocation:
     """The call that a nested agent's result belongs to, as a `custom_output_extractor` may want to know it.

@@ -11,10 +11,11 @@ from contextlib import aclosing
 from functools import partial
 from importlib.util import find_spec
 from inspect import iscoroutinefunction
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from ...core.errors import ModelBehaviorError, UserError
 from ...core.items import input_items
+from ...core.settable import TEXT, WHOLE, Rules, Sealed
 from ..base import Model, ModelRequest, ModelResponse
 from ..faults import again, retries
 from ..per_loop import ClientPerLoop, certificates
@@ -31,7 +32,7 @@ _PATH = "/v1/messages"
 _PAUSES = 8
 
 
-class AnthropicModel(Model):
+class AnthropicModel(Model, Sealed):
     """Asks a Claude model by name.
 
     `client` is your own `AsyncAnthropic` (or its Bedrock, Vertex or Foundry kin); without one, a client is made from
@@ -46,6 +47,8 @@ class AnthropicModel(Model):
     """
 
     provider = "anthropic"
+
+    _rules: ClassVar[Rules] = {"model": TEXT, "max_tokens": WHOLE}
 
     def __init__(
         self,

@@ -10,10 +10,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from ...core.errors import UserError
 from ...core.items import input_items
+from ...core.settable import TEXT, Rules, Sealed
 from ..base import Model, ModelRequest, ModelResponse
 from ..faults import RETRIES, again, retries
 from ..per_loop import ClientPerLoop, certificates
@@ -28,7 +29,7 @@ _T = TypeVar("_T")
 _REQUEST = ("GenerateContentConfig", "_GenerateContentParameters")
 
 
-class GoogleModel(Model):
+class GoogleModel(Model, Sealed):
     """Asks a Gemini model by name.
 
     `client` is your own `google.genai.Client`, for the Gemini API or for Vertex AI; without one, a client is made from
@@ -42,6 +43,8 @@ class GoogleModel(Model):
     """
 
     provider = "gcp.gemini"
+
+    _rules: ClassVar[Rules] = {"model": TEXT}
 
     def __init__(
         self, model: str, client: Any = None, *, api_key: str | None = None, base_url: str | None = None

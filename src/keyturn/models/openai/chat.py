@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Self, cast
 
 from ...core.items import input_items
+from ...core.settable import Sealed
 from ..base import Model, ModelRequest, ModelResponse
 from ..faults import retries
 from ..reading import understood
@@ -27,7 +28,7 @@ from .wire import OpenAIQuestion, events, whole
 _WHO = "the provider"
 
 
-class OpenAIChatCompletionsModel(Model):
+class OpenAIChatCompletionsModel(Model, Sealed):
     """Asks a model behind Chat Completions: OpenAI's, or any compatible server's by its `base_url`.
 
     Give your own `AsyncOpenAI`, or what one is made from. Failed requests are asked again up to twice, or as

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core.settable import Sealed
 from ..base import Model, ModelProvider
 from .account import OpenAIAccount
 from .chat import OpenAIChatCompletionsModel
@@ -14,7 +15,7 @@ from .defaults import OPENAI
 from .responses import OpenAIResponsesModel
 
 
-class OpenAIProvider(ModelProvider):
+class OpenAIProvider(ModelProvider, Sealed):
     """Gives OpenAI's models, or those of a compatible server, all from one account.
 
     Which API it is, is said by `use_responses`, else by `set_default_openai_api`.

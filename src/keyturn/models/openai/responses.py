@@ -14,6 +14,7 @@ from typing import Any, Self, cast, get_args
 
 from ...core.errors import ModelBehaviorError
 from ...core.items import input_items
+from ...core.settable import Sealed
 from ..base import Model, ModelRequest, ModelResponse
 from ..faults import retries
 from ..reading import charged, understood
@@ -28,7 +29,7 @@ _WHO = "the provider"
 _ENDINGS = ("response.failed", "response.incomplete")
 
 
-class OpenAIResponsesModel(Model):
+class OpenAIResponsesModel(Model, Sealed):
     """Asks a model behind the Responses API.
 
     Give your own `AsyncOpenAI`, or what one is made from. Without a name it is the default model, which a stored prompt

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any, cast
 
 from ...core.items import input_items
+from ...core.settable import Sealed
 from ..base import Model, ModelRequest, ModelResponse, Usage
 from ..reply_events import StreamEvent, reply_events
 from .calls import ModelCall, copied
@@ -50,7 +51,7 @@ __all__ = [
 _SINGLE = (str, Mapping, ModelStep, ModelResponse, BaseException)
 
 
-class ScriptedModel(Model):
+class ScriptedModel(Model, Sealed):
     """Answers with the next step of a script; or, given one function, with what that makes of the request.
 
     A step is whatever `ModelStep` can say, or shorter: a list of output items, one item, a text, an exception to

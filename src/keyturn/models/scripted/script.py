@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, cast
 
 from ...core.errors import UserError
+from ...core.immutable import immutable
 from ...core.items import Item, RawItem, plain_item
 from ..base import ModelRequest, ModelResponse, Usage
 from .items import assistant_message
@@ -85,6 +86,7 @@ class UnconsumedModelSteps(ModelScriptError):
         )
 
 
+@immutable
 @dataclass(frozen=True)
 class ModelStep:
     """Describes one reply, and how it goes wrong.

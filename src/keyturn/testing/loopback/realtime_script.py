@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from ...core.immutable import immutable
+
 RATE = 24_000
 
 Arrange = Callable[[list[dict[str, Any]]], Iterable[dict[str, Any]]]
@@ -38,6 +40,7 @@ def silence(milliseconds: int) -> bytes:
     return bytes(RATE * milliseconds // 1000 * 2)
 
 
+@immutable
 @dataclass(frozen=True)
 class Say:
     """Says a text aloud: its transcript in words, and so many milliseconds of a tone for each."""
@@ -46,6 +49,7 @@ class Say:
     word_ms: int = 40
 
 
+@immutable
 @dataclass(frozen=True)
 class Write:
     """Writes a text."""
@@ -53,6 +57,7 @@ class Write:
     text: str
 
 
+@immutable
 @dataclass(frozen=True)
 class Call:
     """Calls a function; `arguments` that are no text become JSON.
@@ -70,6 +75,7 @@ class Call:
         return self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments)
 
 
+@immutable
 @dataclass(frozen=True)
 class AskApproval:
     """Asks whether a tool of a hosted MCP server may be called."""
@@ -80,6 +86,7 @@ class AskApproval:
     id: str | None = None
 
 
+@immutable
 @dataclass(frozen=True)
 class Gate:
     """Waits until the test opens it: `gate.open()`; `await gate.reached()` waits until the server stands before it."""
@@ -102,6 +109,7 @@ class Gate:
         await self._opened.wait()
 
 
+@immutable
 @dataclass(frozen=True)
 class Event:
     """Sends an event as it is, whatever the protocol says of it."""
@@ -109,6 +117,7 @@ class Event:
     event: Mapping[str, Any]
 
 
+@immutable
 @dataclass(frozen=True)
 class Frame:
     """Sends a frame as it is: garbage, or bytes."""
@@ -116,6 +125,7 @@ class Frame:
     data: str | bytes
 
 
+@immutable
 @dataclass(frozen=True)
 class ServerError:
     """Sends an `error` event."""
@@ -125,6 +135,7 @@ class ServerError:
     type: str = "server_error"
 
 
+@immutable
 @dataclass(frozen=True)
 class HangUp:
     """Ends the connection: with a close code, or, where `abrupt`, by dropping the line."""
@@ -134,11 +145,13 @@ class HangUp:
     abrupt: bool = False
 
 
+@immutable
 @dataclass(frozen=True)
 class SessionExpires:
     """Says that the session has run out of time, and ends the connection."""
 
 
+@immutable
 @dataclass(frozen=True)
 class UserSpeaks:
     """Lets the user begin to speak, which cancels the response if the session says so."""
@@ -147,6 +160,7 @@ class UserSpeaks:
 Part = Say | Write | Call | AskApproval | Gate | Event | Frame | ServerError | HangUp | SessionExpires | UserSpeaks
 
 
+@immutable
 @dataclass(frozen=True)
 class Turn:
     """Is one response: parts, what it used, its status.

@@ -14,9 +14,12 @@ from functools import cached_property
 from http import HTTPStatus
 from typing import Any
 
+from ...core.immutable import immutable
+
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
+@immutable
 @dataclass(frozen=True)
 class HttpRequest:
     """Holds one request as it came; names of headers are in lower case."""
@@ -33,6 +36,7 @@ class HttpRequest:
         return json.loads(self.body) if self.body else None
 
 
+@immutable
 @dataclass(frozen=True)
 class HttpReply:
     """Holds one answer: a body, or the parts of one that are sent one by one."""
@@ -59,6 +63,7 @@ class HttpReply:
         return cls(200, {"content-type": "text/event-stream; charset=utf-8", **(headers or {})}, parts=parts)
 
 
+@immutable
 @dataclass(frozen=True)
 class Fault:
     """Describes one answer that goes wrong: an error `status`, a wrong `body`, or `reply` (any step) sent badly.

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from ...core.errors import UserError
+from ...core.settable import Sealed
 from ..filesystem.globs import BadGlob, below
 from ..filesystem.jail import Parts
 from ..filesystem.numbered_lines import LINES
@@ -18,7 +19,7 @@ from ..filesystem.workspace import Entry
 from .backend import Backend
 
 
-class CompositeBackend(Backend):
+class CompositeBackend(Backend, Sealed):
     """Routes each path to a backend by its prefix, the longest one that fits; `execute` is the default's.
 
     >>> from keyturn.tools.backends.state import StateBackend

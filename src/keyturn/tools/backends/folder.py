@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakValueDictionary
 
+from ...core.settable import Sealed
 from ..filesystem.jail import Parts, parts_of
 from ..filesystem.numbered_lines import LINES
 from ..filesystem.search import Found, SearchQuery
@@ -29,7 +30,7 @@ class _FolderLock:
 _LOCKS: WeakValueDictionary[str, _FolderLock] = WeakValueDictionary()
 
 
-class FilesystemBackend(Backend):
+class FilesystemBackend(Backend, Sealed):
     """Reads and changes the files below a folder, which must exist: nothing outside of it, and through no link.
 
     `shell` is the executor of `execute`, such as `LocalExecutor(folder)`; without one there is no `execute`. What is in
@@ -152,6 +153,10 @@ class SandboxBackend(FilesystemBackend):
     False
     >>> place.cleanup()
     """
+
+    _remedies = dict.fromkeys(
+        ("network", "unix_sockets", "readable", "writable", "timeout", "env"), "make another SandboxBackend"
+    )
 
     def __init__(self, folder: str | os.PathLike[str], **options: Any) -> None:
         super().__init__(folder, shell=BubblewrapExecutor(folder, **options))

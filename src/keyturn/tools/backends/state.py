@@ -10,6 +10,7 @@ from typing import Any, NotRequired, TypedDict, cast
 
 from ...core.errors import UserError
 from ...core.items import own_copy
+from ...core.settable import Sealed
 from ..filesystem.jail import Parts
 from ..filesystem.problems import FileTooLarge, PathRefused
 from .backend import Backend
@@ -36,7 +37,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat()
 
 
-class StateBackend(Backend):
+class StateBackend(Backend, Sealed):
     """Holds files in memory; `files` maps each path to its lines and times.
 
     A text that ends with a newline has an empty last line, so that the lines joined are the text. As the backend of an

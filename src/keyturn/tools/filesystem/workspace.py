@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
+from ...core.settable import Sealed
 from .globs import BadGlob
 from .jail import Jail, Parts, parts_of
 from .numbered_lines import LINES, numbered_lines
@@ -39,7 +40,7 @@ class Entry(NamedTuple):
     size: int
 
 
-class Workspace:
+class Workspace(Sealed):
     """Reads and changes the files below `root`, which must exist; links are never followed.
 
     Files up to `max_file_bytes` are read and written whole. Names in `protected` are read but never changed:

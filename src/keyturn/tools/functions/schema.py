@@ -17,6 +17,7 @@ import msgspec
 from ...core.digest import canonical
 from ...core.errors import BadJson, UserError
 from ...core.exact_text import is_exact
+from ...core.immutable import immutable
 from ...core.strict import JsonValue, parse
 from ...user_code import contained
 from ..base import InvalidArguments
@@ -45,6 +46,7 @@ class Secret:
         return {**schema, "metadata": {**schema.get("metadata", {}), SECRET_MARK: True}}
 
 
+@immutable
 class Frozen(msgspec.Struct, frozen=True):
     """Holds what will run: the canonical text of the arguments, and the same as a value.
 
@@ -68,6 +70,7 @@ class _Layout:
     reserved: frozenset[str]
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionSchema:
     """Describes a callable as a tool: its JSON schema, and the two steps from a model's text to a Python call.

@@ -10,11 +10,13 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from ...core.immutable import immutable
 from ..filesystem.staging import Change
 
 ApplyPatchOperationType = Literal["create_file", "update_file", "delete_file"]
 
 
+@immutable
 @dataclass(frozen=True)
 class ApplyPatchOperation:
     """Says which file to create, update or delete; `diff` is in the V4A notation, which `apply_diff` reads.
@@ -32,6 +34,7 @@ class ApplyPatchOperation:
     move_to: str | None = None
 
 
+@immutable
 @dataclass(frozen=True)
 class ApplyPatchResult:
     """Says how it went, in words for the model.

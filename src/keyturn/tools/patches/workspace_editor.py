@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
+from ...core.settable import Sealed
 from ..filesystem.problems import FileChanged, FileExists, FileMissing, FileTooLarge, shown
 from ..filesystem.staging import Change, File, decoded, digest_of
 from ..filesystem.workspace import Workspace
@@ -20,7 +21,7 @@ MOST_FILES, MOST_BYTES = 100, 32 << 20
 _WORDS = {"create_file": "Created", "update_file": "Updated", "delete_file": "Deleted"}
 
 
-class WorkspaceEditor:
+class WorkspaceEditor(Sealed):
     """Edits the files below a root, for `ApplyPatchTool`: nothing outside it, through no link, and never half.
 
     >>> import tempfile

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from ...core.digest import digest
 from ...core.errors import UserError
+from ...core.settable import Rules, Sealed, must
 from ..base import ToolProblem
 from ..functions.path_arguments import plain_path
 from ..shell_calls import ShellCallOutcome, ShellCommandOutput, ShellResult
@@ -24,7 +25,11 @@ PASSED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ",
 PLAIN_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
-class LocalExecutor:
+def _is_seconds(value: Any) -> bool:
+    return not isinstance(value, bool) and value > 0
+
+
+class LocalExecutor(Sealed):
     """Runs commands on this machine as this process's user, without a sandbox.
 
     Commands start in `root`, and none takes longer than `timeout` seconds; a request may ask for less. `env` is set for
@@ -35,6 +40,8 @@ class LocalExecutor:
     'on this machine, not in a sandbox'
     """
 
+    _rules: ClassVar[Rules] = {"timeout": must(_is_seconds, "a positive number of seconds")}
+
     def __init__(
         self,
         root: str | os.PathLike[str] = ".",
@@ -43,8 +50,6 @@ class LocalExecutor:
         env: Mapping[str, str] | None = None,
         inherit: tuple[str, ...] = (),
     ) -> None:
-        if isinstance(timeout, bool) or not timeout > 0:
-            raise UserError(f"timeout must be a positive number of seconds, not {timeout!r}")
         if isinstance(inherit, str):
             raise UserError("inherit must be a list of names of environment variables, not one string")
         self.root = os.path.realpath(root)
