@@ -16,6 +16,7 @@ import importlib
 import io
 import json
 import os
+import pkgutil
 import random
 import runpy
 import select
@@ -42,8 +43,9 @@ PIPE, DEVNULL, STDOUT = subprocess.PIPE, subprocess.DEVNULL, subprocess.STDOUT
 #: What most programs import sooner or later.
 PRELOADED = (
     "keyturn.cli.main", "keyturn.testing", "keyturn.journal.sqlite", "keyturn.mcp.server", "keyturn.inbox.desk",
-    "keyturn.audit.checker", "keyturn.realtime", "keyturn.server.running", "pydantic", "mcp.server", "uvicorn", "apsw",
-    "websockets.asyncio.client", "websockets.asyncio.server",
+    "keyturn.audit.checker", "keyturn.realtime", "keyturn.server.running", "keyturn.server.asgi", "keyturn.app",
+    "keyturn.engine.worker", "pydantic", "mcp.server", "uvicorn", "websockets.asyncio.client",
+    "websockets.asyncio.server",
 )  # fmt: skip
 _LONGEST = 200_000
 
@@ -276,6 +278,12 @@ class _Template:
                 if job is not None:
                     return job
 
+    @cache  # noqa: B019 - there is one template
+    def commands(self) -> None:
+        """Import the commands of the command line."""
+        for found in pkgutil.walk_packages(importlib.import_module("keyturn.cli").__path__, "keyturn.cli."):
+            importlib.import_module(found.name)
+
     def reap(self) -> None:
         while True:
             try:
@@ -297,6 +305,7 @@ class _Template:
         job: dict[str, Any] = json.loads(message)
         for name in (*PRELOADED, *job["preload"]):
             importlib.import_module(name)
+        self.commands()
         gc.collect()
         gc.freeze()
         parent = os.getpid()
