@@ -42,7 +42,7 @@ def _agents(app: Any, name: str, given: Any) -> Any:
     if known is not named:
         known.clear()
         known.update(named)
-    own_of(app)["_linted"] = made
+    own_of(app)["_linted"] = [agent for _, agent in made]
     return known
 
 

@@ -12,6 +12,7 @@ from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from pydantic import BaseModel
@@ -530,6 +531,9 @@ async def test_a_policy_that_can_match_nothing_is_refused_when_an_app_is_given_i
 async def test_agents_of_an_app_that_are_changed_in_place_are_linted_at_the_next_start() -> None:
     agents = [Agent("desk", model=ScriptedModel(["done"]), tools=[pay_tool()])]
     async with App(agents=agents, journal=MemoryJournal(), policy=Policy(keyturn.Rule("deny", tool="pay"))) as made:
+        with patch("keyturn.app_settings.checked_policy") as lint:
+            await made.start("desk", "go")
+        assert lint.call_count == 0  # they are as they were linted
         made.agents["desk"] = Agent("desk", model=ScriptedModel(["done"]))
         with pytest.raises(UserError, match="no tool is named 'pay'"):
             await made.start("desk", "go")

@@ -115,7 +115,7 @@ def _check_state(state: RunState[Any], outside: Outside, report: CheckReport) ->
 
 
 def _check_log(taken: _Taken, outside: Outside, report: CheckReport) -> _Read | None:
-    """Read the lines of a run through the audited; return the folded run, None where they break a promise."""
+    """Hold the lines of a run to the laws; return the folded run, None where they break a promise."""
     read = _Read(AuditedRun(taken.run))
     for position, line in enumerate(taken.lines):
         fault = read.line(line, outside)
@@ -135,7 +135,7 @@ def _check_log(taken: _Taken, outside: Outside, report: CheckReport) -> _Read | 
 
 
 class _Read:
-    """Holds a log as far as it was read: what the audited knows, what the core folds, and the rows that it means."""
+    """Holds a log as far as it was read: what the auditor keeps, what the core folds, and the rows that it means."""
 
     def __init__(self, audited: AuditedRun) -> None:
         self.audited, self.rows = audited, DerivedRows(audited)

@@ -63,7 +63,7 @@ Fault = tuple[str, str]
 
 
 class DerivedRows:
-    """Derives the rows that a log means; `feed` takes each step after the audited has."""
+    """Derives the rows that a log means; `feed` takes each step after `read_step` has."""
 
     def __init__(self, audited: AuditedRun) -> None:
         self._log = audited

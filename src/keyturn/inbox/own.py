@@ -94,7 +94,7 @@ class OwnInbox:
         await self._inbox.looked(request, by=self._by, **shown)
 
     async def decide(self, request: Shown, verdict: Verdict, **details: Unpack[Details]) -> RequestRow:
-        """Record a verdict on exactly what was shown; by the journal said twice, it is one word."""
+        """Record a verdict on exactly what was shown; a journal needs no name to record it once."""
         details.pop("once", None)
         method, given = method_of(verdict, details)
         made: RequestRow = await getattr(self._inbox, method)(request, by=self._signer(details), **given)
