@@ -13,7 +13,7 @@ from keyturn import Agent, Runner, RunState, StateRejected, UserError, keys
 from keyturn.cli.main import main
 from keyturn.core.codec import Log
 from keyturn.core.errors import LogDamaged
-from keyturn.core.seal import Chain, Ring
+from keyturn.core.seal import Chain, Ring, key_id
 from keyturn.core.upcasts import VERSION
 from keyturn.engine.run.log_cache import log_in
 from keyturn.journal.sqlite import SQLiteJournal
@@ -149,6 +149,18 @@ def test_a_key_that_this_process_adds_seals_at_once(monkeypatch: pytest.MonkeyPa
     before = ring().ids
     assert add_key() not in before
     assert ring().ids[1:] == before
+
+
+def test_no_drawn_key_has_an_id_that_a_command_would_read_as_an_option(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = [f"{number:064x}" for number in range(500)]
+    taken_for_options = [each for each in drawn if key_id(each.encode()).startswith("-")]
+    good = next(each for each in drawn if each not in taken_for_options)
+    ring()
+    tokens = iter([taken_for_options[0], good])
+    monkeypatch.setattr(keys.secrets, "token_hex", lambda size: next(tokens) if size == 32 else "d" * 16)
+    assert add_key() == key_id(good.encode())
 
 
 def another_process_adds_a_key(home: Path) -> None:

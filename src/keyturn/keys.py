@@ -213,7 +213,14 @@ def make_directory(path: Path) -> None:
 
 
 def _make(path: Path) -> None:
-    make_private(path, lambda: _text([secrets.token_hex(32)]))
+    make_private(path, lambda: _text([_new_secret()]))
+
+
+def _new_secret() -> str:
+    """Draw a secret whose key id does not begin with "-", which a command would read as an option."""
+    while key_id((made := secrets.token_hex(32)).encode()).startswith("-"):
+        pass
+    return made
 
 
 def make_private(path: Path, text: Callable[[], str]) -> None:
@@ -259,7 +266,7 @@ def add_key() -> str:
         )
     with _changing() as path:
         entries = _entries(path)
-        replace_private(path, _text([secrets.token_hex(32), *entries.secrets], entries.retired))
+        replace_private(path, _text([_new_secret(), *entries.secrets], entries.retired))
         return _look_again(()).ids[0]
 
 
