@@ -17,10 +17,11 @@ from keyturn.audit.checker import check
 from keyturn.cli.main import main
 from keyturn.core.errors import KeyturnError, StoreRestored
 from keyturn.inbox.restored import settle
+from keyturn.journal import generation
 from keyturn.journal.sqlite import SQLiteJournal
 from tests.waiting import until_status
 
-from .restoring import Payer, approved_and_copied, brought_back, go_on, paid_and_brought_back, sql
+from .restoring import Payer, approved_and_copied, brought_back, go_on, paid_and_brought_back, sql, waits
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -227,3 +228,25 @@ async def test_r13_a_newer_backup_is_noticed_after_an_older_one_was_settled(tmp_
         await go_on(journal, run, payer)
     await journal.close()
     assert payer.paid == ["ada"]
+
+
+async def test_a_store_that_others_write_to_while_it_is_opened_is_not_taken_for_a_restored_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The marks are read after the file: what is committed in between stands in them, and not in what was read."""
+    payer, file = Payer(), tmp_path / "runs.db"
+    first = SQLiteJournal(file)
+    await waits(first, payer)
+    loop, seen = asyncio.get_running_loop(), generation.known
+
+    def others_commit_first(store: str, place: str) -> tuple[int, bool]:
+        monkeypatch.setattr(generation, "known", seen)  # whoever looks again does so while nobody can commit
+        asyncio.run_coroutine_threadsafe(waits(first, payer), loop).result(20)
+        return seen(store, place)
+
+    monkeypatch.setattr(generation, "known", others_commit_first)
+    second = await asyncio.to_thread(SQLiteJournal, file)
+    assert await second.restored() is None
+    await go_on(second, await waits(second, payer, approved=True), payer)
+    await first.close()
+    await second.close()

@@ -57,18 +57,28 @@ def migrate(db: FileConnection, path: Path) -> None:
 
 
 def origin_of(db: FileConnection, file: Path) -> Origin:
-    """Return where the file comes from, read in a transaction, so that what others commit meanwhile is no doubt."""
+    """Return where the file comes from.
+
+    A reading transaction sees the file as it was when the transaction began, and a mark as it is now: what others
+    commit meanwhile looks as if the file were behind. So a doubt is one only where it is found while nobody can commit.
+    """
     origin = Origin(str(file), always=True)
     db.begin_reading()
     try:
         if not is_unsettled_template(db, origin):
-            return _looked(db, origin)
+            _look(db, origin)
+            if origin.why is None:
+                return origin
     finally:
         db.rollback()
+    return _settled(db, Origin(str(file), always=True))
+
+
+def _settled(db: FileConnection, origin: Origin) -> Origin:
     db.begin(True, [])
     try:
         settle_template(db, origin)
-        _looked(db, origin)
+        _look(db, origin)
     except BaseException:
         db.rollback()
         raise
@@ -76,7 +86,6 @@ def origin_of(db: FileConnection, file: Path) -> Origin:
     return origin
 
 
-def _looked(db: FileConnection, origin: Origin) -> Origin:
+def _look(db: FileConnection, origin: Origin) -> None:
     origin.look(db)
     read_meta(db).check_whole()
-    return origin
