@@ -328,6 +328,10 @@ class People(Entering):
             past[place] = await self._book.at(place)
         return unsigned(now, self.tenant, run, call, terms=terms, roots=self.roots, past=past)
 
+    async def lapsed(self, who: Decider, terms: Sequence[Approval], requester: str | None) -> str:
+        """Return why a grant of somebody does not apply to a call on these terms any more; "" where it does."""
+        return (await self._book.read()).lapsed(who, await self._store.now(), terms, requester)
+
     async def revoke_key(self, key: str, *, by: By) -> None:
         """Revoke a key: nothing that it signed runs any more, and what ran stays."""
         await self._change(by, lambda now, _at: decide.revoke_key(now, id_of(by), key))
