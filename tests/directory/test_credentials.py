@@ -7,12 +7,12 @@ import pytest
 from keyturn import NotAllowed
 from keyturn.directory.credentials import FRESH_MS
 from keyturn.directory.people import Login, People
-from tests.channels.telling import clocked
+from tests.channels.telling import Clock, clocked
 
 pytestmark = pytest.mark.usefixtures("own_key")
 
 
-async def directory() -> tuple[People, object]:
+async def directory() -> tuple[People, Clock]:
     journal, clock = clocked()
     people = People(journal)
     await people.start("ada")
@@ -48,7 +48,7 @@ async def test_a_session_hands_out_tokens_and_links_only_minutes_after_its_sign_
     session = await people.login(await people.begin_session("ada", "password", lasts="12h"))
     await people.issue_token("ada", ["read"], by=session)
     await people.make_link("bob", by=session)
-    clock.now += FRESH_MS  # type: ignore[attr-defined]
+    clock.now += FRESH_MS
     with pytest.raises(NotAllowed, match="sign in again"):
         await people.issue_token("ada", ["read"], by=session)
     with pytest.raises(NotAllowed, match="sign in again"):

@@ -49,11 +49,11 @@ def request_path(path: str) -> str:
     >>> request_path("/requests/../people/remove")
     Traceback (most recent call last):
     ...
-    keyturn.core.errors.UserError: an id has letters, digits and _ @ . - alone; this one is none: '/requests/../people/remove'
+    keyturn.core.errors.UserError: this id leads elsewhere: '/requests/../people/remove'
     """
     for segment in path.split("/")[1:]:
         if segment in (".", "..") or not _SEGMENT.fullmatch(segment):
-            raise UserError(f"an id has letters, digits and _ @ . - alone; this one is none: {path!r}")
+            raise UserError(f"this id leads elsewhere: {path!r}")
     return path
 
 

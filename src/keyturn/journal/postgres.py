@@ -295,7 +295,7 @@ class Listener:
 
 
 def _rung(payload: str) -> tuple[str, str] | None:
-    """Return the tenant and run that a notice names; None for any other payload: every user of the database can send one."""
+    """Return the tenant and run that a notice names; None for any other payload, which any user can send."""
     try:
         return msgspec.json.decode(payload, type=tuple[str, str])
     except (msgspec.MsgspecError, RecursionError, ValueError):

@@ -31,7 +31,7 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
     """List what comes before the start of a call.
 
     That is: the newest policy's word on a decision, the tool and its own terms as they are now, the signatures of
-    people, the grant of somebody who may have left, input guardrails, a free slot, the world that the call was shown with, and hooks.
+    people, who gave the grant, input guardrails, a free slot, the world that the call was shown with, and hooks.
     """
     first: list[First] = []
     undecided = call.recheck or call.state == "asked"
@@ -121,7 +121,7 @@ def _known_giver(drive: Drive, grant: GrantTerms | None) -> Decider | None:
 def _own_grant(run: Run, call: Call) -> GrantTerms | None:
     """Return the grant of this very run that let a call run; what was borrowed is judged when it is lent."""
     if call.decision is not None:
-        return run.grants.get(call.decision.grant) if call.decision.via == "grant" else None
+        return run.grants.get(call.decision.grant or "") if call.decision.via == "grant" else None
     return run.grants.get(call.by.removeprefix(BY_GRANT)) if call.by.startswith(BY_GRANT) else None
 
 

@@ -9,7 +9,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple, cast
@@ -18,8 +18,7 @@ from ...agents.context import RunContextWrapper
 from ...core.codec import Log
 from ...core.events import Report
 from ...core.items import Item, own_copy
-from ...core.policy import Approval
-from ...core.run import Call, Run
+from ...core.run import Run
 from ...core.seal import Chain
 from ...journal.base import Journal
 from ...keys import ring

@@ -61,10 +61,10 @@ def new_ticket(use: str, words: dict[str, str]) -> Ticket:
 def give(request: Request, response: Response, ticket: Ticket) -> None:
     """Put a ticket into the browser's cookie."""
     text = json.dumps([ticket.seed, ticket.until, ticket.words])
-    sealed = f"{text.encode().hex()}.{ring().mac('server ticket', store_of(request), ticket.use.encode(), text.encode())}"
+    mac = ring().mac("server ticket", store_of(request), ticket.use.encode(), text.encode())
     response.set_cookie(
         _name(request, ticket.use),
-        sealed,
+        f"{text.encode().hex()}.{mac}",
         max_age=_LASTS,
         path=f"{request.scope.get('root_path', '')}/",
         secure=request.app.state.settings.secure,
