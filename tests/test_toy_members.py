@@ -50,6 +50,7 @@ from keyturn.testing import (
 from keyturn.testing.crash import Effects
 from keyturn.testing.suites.tool_case import script
 from keyturn.tools.base import Delegate, Handover, Prepared
+from keyturn.tools.nested import NestedAgent
 
 # ------------------------------------------------------------------------------------------------- a kind of tool
 
@@ -117,6 +118,7 @@ class ToyErrand(ToyTool):
         self.after_siblings = hands_over
         tool = ToyTool(effects)
         self.agent = Agent("errand", model=ScriptedModel(self.errand), tools=[tool])
+        self.nested = NestedAgent(self.agent)
 
     def errand(self, request: ModelRequest) -> Any:
         said = tool_outputs(request).get("t")

@@ -15,6 +15,7 @@ from ..core.errors import UserError
 from ..tools.backends.backend import Backend
 from ..tools.backends.state import StateBackend
 from ..tools.base import Tool
+from ..tools.nested import nested_agent
 from .compaction import Compaction
 from .deps import DeepAgentDeps, deps_of
 from .interrupts import Interrupts, unknown_names
@@ -60,7 +61,7 @@ class Family:
                 continue
             found[id(agent)] = agent
             targets = [entry if isinstance(entry, Agent) else entry.agent for entry in agent.handoffs]
-            targets += [getattr(tool, "agent", None) for tool in agent.tools]
+            targets += [nested_agent(tool).agent for tool in agent.tools]
             queue += [target for target in targets if isinstance(target, Agent)]
         return list(found.values())
 

@@ -16,6 +16,7 @@ from ..tools.context import RunContextWrapper
 from ..tools.function_tool import FunctionTool
 from ..tools.functions.bound import BoundFunction, default_tool_error_function
 from ..tools.functions.schema import function_schema
+from ..tools.nested import NestedAgent
 
 
 async def task(description: str, subagent_type: str) -> str:
@@ -42,7 +43,7 @@ class TaskTool(FunctionTool):
     """
 
     kind: ClassVar[str] = "agent"
-    by_agent: ClassVar[bool] = True
+    agents: Mapping[str, Agent[Any]]
 
     def __init__(self, subagents: Mapping[str, tuple[Agent[Any], str, int]]) -> None:
         listed = "\n".join(f"- {name}: {description}" for name, (_, description, _) in subagents.items())
@@ -56,6 +57,11 @@ class TaskTool(FunctionTool):
         )
         self.agents = {name: agent for name, (agent, _, _) in subagents.items()}
         self._turns = {name: turns for name, (_, _, turns) in subagents.items()}
+
+    @property
+    def nested(self) -> NestedAgent:  # pyright: ignore[reportIncompatibleVariableOverride]  # it follows from what is set
+        """Return the subagents, by name."""
+        return NestedAgent(agents=self.agents)
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
         """Parse the task; a subagent that is not there is refused."""

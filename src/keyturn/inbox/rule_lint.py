@@ -17,6 +17,7 @@ from ..policies.file import PolicyFile
 from ..policies.lint import Complaint, Known, KnownTool, lint, refuse
 from ..policies.rules import Policy
 from ..tools.base import Tool
+from ..tools.nested import nested_agent
 
 Agents = Mapping[str, Agent[Any]]
 
@@ -41,7 +42,7 @@ def checked_policy(agents: Agents, policy: Any) -> Any:
         check(rules)
     for agent in _all_agents(agents):
         for tool in agent.tools:  # a nested agent may run under a policy of its own
-            for rules in _rules_of(getattr(getattr(tool, "run_config", None), "policy", None)):
+            for rules in _rules_of(getattr(nested_agent(tool).run_config, "policy", None)):
                 check(rules)
     return policy
 

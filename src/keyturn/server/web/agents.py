@@ -14,6 +14,7 @@ from ...policies.file import PolicyFile
 from ...policies.rule import Rule, is_named
 from ...policies.rules import Policy
 from ...render.escape import quote
+from ...tools.nested import nested_agent
 from .form import Overseeing
 from .pages import page
 from .shown import Shown, ready
@@ -111,7 +112,7 @@ def _facts(tool: Any) -> Iterator[Shown]:
     secrets = cast("tuple[str, ...]", getattr(tool, "secrets", ()))
     if secrets:
         yield ready(f"hides {', '.join(quote(each) for each in secrets)}")
-    inner: object = getattr(tool, "agent", None)
+    inner = nested_agent(tool).agent
     if isinstance(inner, Agent):
         yield ready(f"agent {quote(inner.name)} answers")
     if getattr(tool, "editable", True) is False:
