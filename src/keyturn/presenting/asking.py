@@ -63,7 +63,6 @@ def row_of(row: RequestRow, now: int) -> ListRow:
     """Return a request as it stands in the list."""
     shown = row.request
     left = None if row.expires_at is None else row.expires_at - now
-    claim = shown.claim
     return ListRow(
         row.id,
         row.tool,
@@ -76,7 +75,7 @@ def row_of(row: RequestRow, now: int) -> ListRow:
         left is not None and left < 600_000,
         row.expires_at,
         progress(shown),
-        "" if claim is None or in_ms(claim.until) <= now else claim.by,
+        shown.claimed_by(now),
         row.state,
         shown.revision,
     )

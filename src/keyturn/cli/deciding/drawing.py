@@ -10,7 +10,7 @@ import msgspec
 
 from ...console.introduction import describe, point_out
 from ...console.screen import Terminal
-from ...core.encodable import in_milliseconds, moment
+from ...core.encodable import moment
 from ...core.errors import Conflict, NotAllowed
 from ...core.policy import Approval, milliseconds
 from ...core.request import Request, Vote
@@ -142,10 +142,10 @@ def _draw_clock(screen: Terminal, left: int) -> None:
 def _draw_marks(screen: Terminal, request: Request, now: int) -> None:
     """Say who is on it, and who put it off; what is over is not told."""
     claim = request.claim
-    if claim is not None and in_milliseconds(claim.until) > now:
+    if claim is not None and claim.lasts(now):
         screen.label("who is on it", f"{claim.by} until {claim.until:%Y-%m-%d %H:%M:%SZ}")
     for mark in request.snoozed:
-        if in_milliseconds(mark.until) > now:
+        if mark.lasts(now):
             screen.label("who put it off", f"{mark.by} until {mark.until:%Y-%m-%d %H:%M:%SZ}")
 
 
