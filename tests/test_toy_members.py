@@ -33,6 +33,7 @@ from keyturn import (
     Verdict,
 )
 from keyturn.core.items import Item
+from keyturn.core.nested_agent import NestedAgent
 from keyturn.journal.base import Changes, Claim, LostRace
 from keyturn.models.base import ModelRequest
 from keyturn.models.reply_events import reply_events
@@ -50,7 +51,6 @@ from keyturn.testing import (
 from keyturn.testing.crash import Effects
 from keyturn.testing.suites.tool_case import script
 from keyturn.tools.base import Delegate, Handover, Prepared
-from keyturn.tools.nested import NestedAgent
 
 # ------------------------------------------------------------------------------------------------- a kind of tool
 

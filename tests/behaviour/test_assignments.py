@@ -46,10 +46,10 @@ from keyturn import (
     handoff,
 )
 from keyturn.core.immutable import immutable
+from keyturn.core.nested_agent import NestedAgent
 from keyturn.core.settable import settable_names
 from keyturn.testing import ScriptedModel, approve_all, function_call
 from keyturn.tools.base import Tool, tool_digest
-from keyturn.tools.nested import NestedAgent
 from tests.playing import Run
 from tests.public_objects import CONFIG, MAKERS, POLICY, echo, screen, server, withheld
 from tests.table import each

@@ -14,11 +14,11 @@ from typing import Any, ClassVar, Generic, cast
 
 from ..core.errors import UserError
 from ..core.items import Item
+from ..core.nested_agent import NestedAgent
 from ..core.preview import Json, Preview, Text, redact
 from ..core.settable import CALLBACK, FLAG, TEXT, Rule, must, one_of, own_of, refused, then
 from ..tools.base import Handover, Prepared, Tool
 from ..tools.functions.structured import StructuredInput, any_object
-from ..tools.nested import NestedAgent
 from ..user_code import answer_of
 from .agent_base import AgentBase, snake_name, takes
 from .context import RunContextWrapper, TContext

@@ -12,10 +12,10 @@ from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper, TContext
 from ..agents.context_type import made_as
 from ..core.errors import UserError
+from ..core.nested_agent import nested_agent
 from ..tools.backends.backend import Backend
 from ..tools.backends.state import StateBackend
 from ..tools.base import Tool
-from ..tools.nested import nested_agent
 from .compaction import Compaction
 from .deps import DeepAgentDeps, deps_of
 from .interrupts import Interrupts, unknown_names

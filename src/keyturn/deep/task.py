@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ..agents.agent import Agent
+from ..core.nested_agent import NestedAgent
 from ..core.preview import Preview, Text
 from ..tools.base import Delegate, InvalidArguments, Prepared
 from ..tools.context import RunContextWrapper
 from ..tools.function_tool import FunctionTool
 from ..tools.functions.bound import BoundFunction, default_tool_error_function
 from ..tools.functions.schema import function_schema
-from ..tools.nested import NestedAgent
 
 
 async def task(description: str, subagent_type: str) -> str:

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple, TypeGuard, TypeVar
 from ..agents.agent import Agent
 from ..agents.handoff import handoffs_of
 from ..agents.reviewer import Reviewer
+from ..core.nested_agent import nested_agent
 from ..engine.logger import logger
 from ..engine.run.agents import AgentGraph
 from ..policies.file import PolicyFile
 from ..policies.lint import Complaint, Known, KnownTool, lint, refuse
 from ..policies.rules import Policy
 from ..tools.base import Tool
-from ..tools.nested import nested_agent
 
 Agents = Mapping[str, Agent[Any]]
 

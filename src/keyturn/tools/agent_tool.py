@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NoReturn, TypedDict, Unpack, cast
 
 from ..core.errors import UserError
 from ..core.items import own_copy
+from ..core.nested_agent import NestedAgent
 from ..core.preview import Preview, Text
 from ..core.settable import unexpected
 from ..user_code import answer_of
@@ -21,7 +22,6 @@ from .function_tool import FunctionTool
 from .functions.bound import ToolErrorFunction, default_tool_error_function
 from .functions.options import IsEnabled
 from .functions.structured import StructuredInput, any_object
-from .nested import NestedAgent
 
 _PLAIN_SCHEMA = {
     "type": "object",

@@ -20,13 +20,13 @@ from ..core.digest import canonical, digest
 from ..core.errors import ModelBehaviorError, UserError
 from ..core.immutable import immutable
 from ..core.items import Item, own_copy
+from ..core.nested_agent import NestedAgent
 from ..core.policy import Approval
 from ..core.preview import Json, Preview, Text, redact
 from ..core.records import WANTS, Wants
 from ..core.retyped import retyped
 from ..core.settable import CALLBACK, ENTRIES, FLAG, SWITCH, Constructed, Rule, is_ours, must
 from ..core.strict import parse
-from .nested import NestedAgent
 
 TOOL_FAILED = "An error occurred while running the tool. Please try again."
 TOOL_CHANGED = "The tool was not run: it is not as it was when the call was let run. Call it again."

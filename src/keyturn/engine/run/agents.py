@@ -12,7 +12,7 @@ from typing import Any
 
 from ...agents.agent import Agent
 from ...core.errors import AgentMissing
-from ...tools.nested import NestedAgent
+from ...core.nested_agent import NestedAgent
 
 
 class AgentGraph:

@@ -16,10 +16,10 @@ from ...agents.context import RunContextWrapper
 from ...agents.hooks import RunHooks
 from ...agents.settings import RunConfig
 from ...core.errors import UserError
+from ...core.nested_agent import NestedAgent, nested_agent
 from ...models import default_provider
 from ...models.base import Model, ModelProvider
 from ...tools.base import Tool
-from ...tools.nested import NestedAgent, nested_agent
 
 
 @dataclass

@@ -17,12 +17,12 @@ from ...core import events as ev
 from ...core.call_ids import call_id
 from ...core.errors import StateRejected, ToolMissing
 from ...core.items import Item, input_items, own_copy
+from ...core.nested_agent import nested_agent
 from ...core.policy import Verdict
 from ...core.request import request_of
 from ...core.run import Call, Frame
 from ...core.states import READY
 from ...tools.base import Tool, tool_spec
-from ...tools.nested import nested_agent
 from ..facts import decisions
 from ..facts.live_preview import look
 from ..facts.proposals import call_label, called_name, propose

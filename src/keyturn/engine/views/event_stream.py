@@ -16,7 +16,7 @@ from ...agents.agent import Agent
 from ...core import events as ev
 from ...core.errors import UserError
 from ...core.items import RawItem
-from ...tools.nested import NestedAgent
+from ...core.nested_agent import NestedAgent
 from ...user_code import answer_of
 from ..run.open_run import OpenRun
 from .items import AddedInputItem, RunItem, ToolApprovalItem

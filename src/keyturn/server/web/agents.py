@@ -9,12 +9,12 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from ...agents.agent import Agent
+from ...core.nested_agent import nested_agent
 from ...engine.run.agents import AgentGraph
 from ...policies.file import PolicyFile
 from ...policies.rule import Rule, is_named
 from ...policies.rules import Policy
 from ...render.escape import quote
-from ...tools.nested import nested_agent
 from .form import Overseeing
 from .pages import page
 from .shown import Shown, ready
