@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keyturn import NotAllowed
+from keyturn import NotAllowed, UserError
 from keyturn.directory.credentials import FRESH_MS
 from keyturn.directory.people import Login, People
 from tests.channels.telling import Clock, clocked
@@ -55,3 +55,18 @@ async def test_a_session_hands_out_tokens_and_links_only_minutes_after_its_sign_
         await people.make_link("ada", by=session)
     await people.give_role("ops", to="bob", by=session)  # which lets nobody in
     await people.make_link("bob", by=Login("ada"))  # the program vouches for her
+
+
+async def test_the_last_administrator_who_is_a_person_stays_whatever_machines_there_are() -> None:
+    people, _ = await directory()
+    await people.add("robot", kind="machine", roles=["admin"], by="ada")
+    await people.add("eve", by="ada")
+    await people.give_role("admin", group="chiefs", by="ada")
+    await people.join("chiefs", "robot", by="ada")
+    for taken in (people.remove("ada", by="robot"), people.take_role("admin", of="ada", by="robot")):
+        with pytest.raises(UserError, match="administ"):
+            await taken
+    await people.join("chiefs", "eve", by="ada")
+    await people.take_role("admin", of="ada", by="eve")
+    with pytest.raises(UserError, match="administ"):
+        await people.leave("chiefs", "eve", by="eve")
