@@ -53,6 +53,9 @@ async def test_a_session_hands_out_tokens_and_links_only_minutes_after_its_sign_
         await people.issue_token("ada", ["read"], by=session)
     with pytest.raises(NotAllowed, match="sign in again"):
         await people.make_link("ada", by=session)
+    with pytest.raises(NotAllowed, match="sign in again"):
+        await people.set_address("ada", "slack", "U0STOLEN", by=session)  # a click in Slack would decide as her
+    await people.set_address("ada", "slack", "", by=session)
     await people.give_role("ops", to="bob", by=session)  # which lets nobody in
     await people.make_link("bob", by=Login("ada"))  # the program vouches for her
 
@@ -70,3 +73,13 @@ async def test_the_last_administrator_who_is_a_person_stays_whatever_machines_th
     await people.take_role("admin", of="ada", by="eve")
     with pytest.raises(UserError, match="administ"):
         await people.leave("chiefs", "eve", by="eve")
+
+
+async def test_of_several_links_of_a_person_one_lets_in() -> None:
+    people, _ = await directory()
+    first, second, adas = [await people.make_link(person, by="ada") for person in ("bob", "bob", "ada")]
+    assert (await people.use_link(second)).person == "bob"
+    for used in (first, second):
+        with pytest.raises(NotAllowed):
+            await people.use_link(used)
+    assert (await people.use_link(adas)).person == "ada"

@@ -1,7 +1,7 @@
 """Serve over HTTP with uvicorn: on which address, how long anybody may take, and how it ends.
 
-A connection that says nothing, or says it a byte at a time, or takes no answer, is ended; open streams are told to end before uvicorn waits
-for them, or it would wait for ever.
+A connection that says nothing, or says it a byte at a time, or takes no answer, is ended; open streams are told to end
+before uvicorn waits for them, or it would wait for ever.
 """
 
 from __future__ import annotations
