@@ -56,6 +56,8 @@ class RunState(Generic[TContext, TAgent]):
     []
     """
 
+    __slots__ = ("__weakref__", "_interruptions", "_live", "_position", "_said")
+
     def __init__(
         self,
         context: TContext | RunContextWrapper[TContext],
