@@ -11,15 +11,17 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, App, Conflict, MemoryJournal, MemorySession, RunState, ToolContext, function_tool
+from keyturn.core.codec import decode
 from keyturn.engine.driving.taking import claimed
 from keyturn.engine.run import open_run
+from keyturn.engine.run.log_cache import forget
 from keyturn.engine.run.open_run import journal_clock
 from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal.rows import Query
 from keyturn.models.scripted.model import assistant_message, function_call
 from keyturn.testing import ScriptedModel
 from tests.playing import Clock, play
-from tests.waiting import until
+from tests.waiting import until, until_status
 
 MINUTES = 120_000
 
@@ -96,6 +98,31 @@ async def test_a_lease_that_was_long_on_its_way_is_renewed_before_it_is_worked_u
     journal = Slow(clock=clock)
     claim = await claimed(journal, "run", "worker", 60_000)
     assert (claim.at, claim.until, claim.epoch) == (clock.now, clock.now + 60_000, 1)
+
+
+async def test_a_worker_counts_the_time_from_when_it_had_its_lease(clock: Clock) -> None:
+    """Found by the simulator: it stood still while it read the run, and did not see that its lease had expired."""
+    seconds = [0]
+
+    class Slow(MemoryJournal):
+        async def claim(self, *asked: Any) -> Any:
+            seconds[0] = 30
+            return await super().claim(*asked)
+
+        async def read(self, *asked: Any) -> Any:
+            clock.now += 1_000 * seconds[0]
+            seconds[0] = 0
+            return await super().read(*asked)
+
+    journal = Slow(clock=clock)
+    async with App([Agent("a", model=ScriptedModel([assistant_message("done")]))], journal, worker=False) as app:
+        run = await app.start("a", "go")
+        forget()
+        working = asyncio.ensure_future(app.work())
+        await until_status(app, run.id, "finished")
+        working.cancel()
+    assert clock.now == Clock().now + 30_000
+    assert decode((await journal.read(run.id))[-1]).at == clock.now
 
 
 async def test_an_answer_about_the_time_that_was_long_on_its_way_is_asked_for_again(clock: Clock) -> None:
