@@ -33,7 +33,8 @@ from ..logger import logger
 from ..run.agents import AgentGraph
 from ..run.blocking import waited_for
 from ..run.log_cache import keep
-from ..run.open_run import OpenRun, new_id, wrapped
+from ..run.new_ids import new_id
+from ..run.open_run import OpenRun, wrapped
 from ..views.items import ToolApprovalItem
 from ..views.projection import requests_of, used
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
