@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypedDict, cast
+from typing import NamedTuple, TypedDict, cast
 
 from ..core.encodable import in_milliseconds
 from ..core.errors import KeyturnError, UserError
@@ -11,13 +11,11 @@ from ..core.people import Decider, Proof, decider
 from ..core.policy import milliseconds
 from ..core.request import Request
 from ..directory.login import Login
+from ..engine.views.items import ToolApprovalItem
 from ..journal.rows import RequestRow
 
-if TYPE_CHECKING:  # a name of a request needs no engine
-    from ..engine.views.items import ToolApprovalItem
-
 By = str | Decider | Login
-Shown: TypeAlias = "RequestRow | Request | ToolApprovalItem | str"
+Shown = RequestRow | Request | ToolApprovalItem | str
 
 
 class Naming(TypedDict, total=False):
@@ -57,11 +55,10 @@ class Named(NamedTuple):
 def shown_of(request: Shown, words: Naming) -> Named:
     """Return what a decision is about: the very asking that was shown, never a request's id alone."""
     digest, revision = words.get("digest"), words.get("revision")
-    item = getattr(request, "request_id", None)
-    if item is None and not isinstance(cast("object", request), RequestRow | Request | str):
+    if not isinstance(cast("object", request), RequestRow | Request | ToolApprovalItem | str):
         raise UserError(f"decide a request as list() gives it, or its id, not a {type(request).__name__}")
     if not isinstance(request, str):
-        name = cast("RequestRow", request).id if item is None else item
+        name = request.request_id if isinstance(request, ToolApprovalItem) else request.id
         return Named(name, digest or request.digest, revision)
     if digest is None and revision is None:
         raise UserError("name what was shown: pass the request itself, or its id with revision= or digest=")

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Unpack, cast
+from typing import Any, Literal, NamedTuple, Protocol, Unpack, cast
 
 from ..core.preview import Preview
 from ..core.records import Word
 from ..core.request import Request
+from ..engine.views.items import ToolApprovalItem
 from ..journal.rows import GrantRow, Query, RequestRow
 from ..policies.grants import Grant
 from ..presenting.edit_preview import EditPreview
 from ..presenting.facts import RequestFacts
 from .naming import Naming, Outcome, Shown
-
-if TYPE_CHECKING:  # who asks a server has no engine
-    from ..engine.views.items import ToolApprovalItem
 
 Verdict = Literal[
     "approve", "edit", "reject", "ask_back", "answer", "ran", "did_not_run", "retry", "right", "wrong"

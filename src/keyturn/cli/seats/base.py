@@ -7,21 +7,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from ...audit.decisions.entries import AuditEntry
 from ...core.people import Proof
+from ...directory.reads import Read
+from ...inbox.insights import InsightsReport
 from ...inbox.personal import PersonalInbox
+from ...inbox.suggestions import Suggestion
 from ...journal.rows import Query, RequestRow, RunRow
-
-if TYPE_CHECKING:  # what a command does not ask for is not imported
-    from ...audit.decisions.entries import AuditEntry
-    from ...directory.reads import Read
-    from ...inbox.insights import InsightsReport
-    from ...inbox.suggestions import Suggestion
-    from ...presenting.story import Story
-    from ...proofs.base import PublicKey
-    from ...wire.people import DelegationSeen, KeySeen, PersonSeen, TokenSeen
-    from ...wire.records import ReplayReport
+from ...presenting.story import Story
+from ...proofs.base import PublicKey
+from ...wire.people import DelegationSeen, KeySeen, PersonSeen, TokenSeen
+from ...wire.records import ReplayReport
 
 #: What signs a challenge.
 Signing = Callable[[bytes], Proof]

@@ -1,7 +1,6 @@
 """A handle on a run at a position, with the decisions that were not delivered yet.
 
-A state decides nothing by itself: what is decided on it is kept with it, and appended in one step when the run is
-resumed. Two states of one result share nothing.
+What is decided on a state is kept with it, and appended in one step when the run is resumed; two states share nothing.
 """
 
 from __future__ import annotations
