@@ -38,7 +38,8 @@ async def at_server(url: str, token: str, arguments: argparse.Namespace) -> Asyn
         from ...client import AsyncClient
     except ImportError as error:
         raise UserError(str(error)) from None
-    async with AsyncClient(url, token) as client:
+    plain = bool(getattr(arguments, "plain_http", False))
+    async with AsyncClient(url, token, plain_http=plain) as client:
         await _same_person(client, arguments)
 
         async def own_inbox(scope: str) -> PersonalInbox:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple, cast
@@ -16,14 +16,14 @@ from ...agents.context import RunContextWrapper
 from ...core.codec import Log
 from ...core.events import Report
 from ...core.items import Item, own_copy
-from ...core.policy import Approval
-from ...core.run import Call, Run
+from ...core.run import Run
 from ...core.seal import Chain
 from ...journal.base import Journal
 from ...keys import ring
 from .agents import AgentGraph
 from .copies import Copies
 from .used_states import THIS_PROCESS, UsedStates
+from .witness import Witness
 
 _PROCESS_SECRET = secrets.token_bytes(32)
 
@@ -113,8 +113,8 @@ class OpenRun:
     clock: Callable[[], int] = clock_ms
     # What the journal's time is counted on with.
     count: Callable[[], float] = steady
-    # Says why the signatures on a call do not count by these terms; None where nobody here can verify any.
-    witness: Callable[[Run, Call, Sequence[Approval]], Awaitable[str]] | None = None
+    # Answers for people: their signatures, and their grants; None where nobody here knows them.
+    witness: Witness | None = None
     # Makes data of the context, where the run is kept in a journal and the context is not data itself.
     serializer: Callable[[Any], Any] | None = None
     # Whether the log was read from that journal, or written to it, and not from a text that somebody kept.
