@@ -5,9 +5,7 @@ The log is the truth; everything else here is attached to it while somebody in t
 
 from __future__ import annotations
 
-import os
 import secrets
-import socket
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -78,20 +76,6 @@ async def journal_clock(journal: Journal, count: Callable[[], float] = steady) -
 def chain_of(journal: Journal, run: str) -> Chain:
     """Begin the chain of a run's lines in a journal: its keys, or this process's where it has none of its own."""
     return Chain(getattr(journal, "keys", ring), getattr(journal, "tenant", "default"), run)
-
-
-def new_id() -> str:
-    """Make an id that cannot be guessed."""
-    return secrets.token_hex(16)
-
-
-def claimant(kind: str) -> str:
-    """Make the name under which this process claims a run: people look by it for the machine and the process."""
-    return f"{kind}-{_this_process()}-{new_id()[:8]}"
-
-
-def _this_process() -> str:
-    return f"{os.getpid()}@{socket.gethostname()}"
 
 
 def new_salt(run: str) -> str:
