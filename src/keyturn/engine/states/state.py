@@ -1,7 +1,6 @@
 """A handle on a run at a position, with the decisions that were not delivered yet.
 
-A state decides nothing by itself: what is decided on it is kept with it, and appended in one step when the run is
-resumed. Two states of one result share nothing.
+What is decided on a state is kept with it, and appended in one step when the run is resumed; two states share nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +32,8 @@ from ..logger import logger
 from ..run.agents import AgentGraph
 from ..run.blocking import waited_for
 from ..run.log_cache import keep
-from ..run.open_run import OpenRun, new_id, wrapped
+from ..run.new_ids import new_id
+from ..run.open_run import OpenRun, wrapped
 from ..views.items import ToolApprovalItem
 from ..views.projection import requests_of, used
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
