@@ -299,7 +299,7 @@ def _assigned_in_vain(patch: pytest.MonkeyPatch) -> None:
     def keeps(self: App, *given: Any, **options: Any) -> None:
         made(self, *given, **options)
         first = self._policy_now()
-        self._policy_now = lambda: first  # type: ignore[method-assign]
+        patch.setattr(self, "_policy_now", lambda: first)
 
     patch.setattr(App, "__init__", keeps)
 
