@@ -60,9 +60,9 @@ class Onlooker:
             if not other.over and not other.failed:  # one that failed may be resumed in that moment
                 self._wrong(f"run {seen.id[:4]} began before {other.id[:4]}, which was on its session first, was over")
 
-    def run_forked(self, seen: RunSeen, _event: ev.RunForked) -> None:
+    def run_forked(self, seen: RunSeen, event: ev.RunForked) -> None:
         """A run goes on as a copy of another: nothing that was said or let run crosses."""
-        seen.copying, seen.inputs, seen.withdrawn = False, 0, 0
+        seen.copying, seen.inputs, seen.withdrawn = event.run != seen.id, 0, 0  # a fork of a fork copies both
         seen.to_tell, seen.reviews = set(), set()
         for call in seen.calls.values():
             call.licence, call.decision, call.legitimate, call.permits = "", None, None, []
