@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import apsw
@@ -14,36 +13,21 @@ from keyturn import App, Inbox
 from keyturn.audit.checker import check
 from keyturn.journal import open_journal, sql
 from keyturn.journal.rows import Changes, Query, RequestRow, RunRow
-from keyturn.journal.sealing import columns, seal_row
 from keyturn.journal.selecting import select
 from keyturn.journal.statements import SCHEMA
 
+from .older import WITHOUT_SHAPES, as_it_was, rewrite
 from .restoring import Payer, Place
 
 OLD = SCHEMA - 1
-_GONE = (
-    *(f"DROP INDEX requests_open_{each}" for each in ("shape", "unshaped")),
-    "ALTER TABLE requests DROP COLUMN shape",
-)
-
-
-def as_it_was(row: RequestRow) -> RequestRow:
-    """A row as an earlier version wrote it: its shape is in its body, and under its seal."""
-    return replace(row, shape="", body=json.dumps(json.loads(row.body) | {"shape": row.shape}))
 
 
 async def made_older(place: Place) -> None:
-    """Rewrite every request as an earlier version wrote it, and take back what the newest schema added."""
+    """Leave a store as an earlier version did."""
     store: Any = open_journal(place.url)
-    for row in await store.requests():
-        old = as_it_was(row)
-        assert len(columns(old)) == len(columns(row))
-        values = (old.body, seal_row(store.keys(), "default", old), old.id)
-        await store.write(
-            lambda db, values=values: db.tell("UPDATE requests SET shape = '', body = ?, seal = ? WHERE id = ?", *values)
-        )
+    await rewrite(store)
     await store.close()
-    altered(place, *_GONE, version=OLD)
+    altered(place, *WITHOUT_SHAPES, version=OLD)
 
 
 def altered(place: Place, *statements: str, version: int | None = None) -> None:

@@ -126,10 +126,11 @@ class Tenant:
         found = db.execute(say.LINE_AT, self.name, run, place)
         return bool(found) and _bytes(found[0][0]) == line
 
-    def read(self, db: StoreConnection, run: str, after: int) -> list[bytes]:
-        """Return lines from a place on: as many as the head says, or raise `LogDamaged`."""
+    def read(self, db: StoreConnection, run: str, after: int, limit: int | None = None) -> list[bytes]:
+        """Return lines from a place on: as many as the head says, or the limit, or raise `LogDamaged`."""
         after = max(after, 0)
-        found = db.execute(say.LINES, after, self.name, run)
+        most = () if limit is None else (limit,)
+        found = db.execute(say.SOME_LINES if most else say.LINES, after, self.name, run, *most)
         if not found or found[0][1] == "erased":
             return []
         head, lines = found[0][0], list[bytes]()
@@ -137,7 +138,7 @@ class Tenant:
             if seq != place or not isinstance(line, bytes):
                 raise LogDamaged(run, place, "is not there")
             lines.append(line)
-        if type(head) is not int or head < 0 or len(lines) != max(head - after, 0):
+        if type(head) is not int or head < 0 or len(lines) != min(max(head - after, 0), *most, head):
             raise LogDamaged(run, after + len(lines), "is not there, or not as many lines are as the journal counts")
         return lines
 

@@ -1,0 +1,31 @@
+"""Stores as earlier versions left them: what a schema added is taken back, and rows are sealed as they were."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from msgspec.structs import replace
+
+from keyturn.journal.rows import RequestRow
+from keyturn.journal.sealing import seal_row
+
+#: Takes back what schema 8 added.
+WITHOUT_SHAPES = (
+    *(f"DROP INDEX requests_open_{each}" for each in ("shape", "unshaped")),
+    "ALTER TABLE requests DROP COLUMN shape",
+)
+
+
+def as_it_was(row: RequestRow) -> RequestRow:
+    """A row as it was before schema 8: its shape is in its body, and under its seal."""
+    return replace(row, shape="", body=json.dumps(json.loads(row.body) | {"shape": row.shape}))
+
+
+async def rewrite(store: Any) -> None:
+    """Write every request as it was before schema 8."""
+    for row in await store.requests():
+        old = as_it_was(row)
+        values = (old.body, seal_row(store.keys(), "default", old), old.id)
+        statement = "UPDATE requests SET shape = '', body = ?, seal = ? WHERE id = ?"
+        await store.write(lambda db, values=values: db.tell(statement, *values))
