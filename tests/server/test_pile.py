@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from typing import Any
 
 import msgspec
@@ -9,7 +11,8 @@ import pytest
 
 from keyturn import MemoryJournal
 from keyturn.inbox import decisions
-from keyturn.journal.rows import Query, RequestRow
+from keyturn.inbox.listing import PAGES, SORTED, Filters, listed
+from keyturn.journal.rows import Changes, Query, RequestRow, RunRow
 from tests.server.programs import program
 from tests.server.web.test_sight import bank
 
@@ -89,3 +92,56 @@ async def test_the_page_of_those_that_are_alike_and_deciding_them_read_no_more(m
         assert done.status_code == 200
         assert pile.rows <= 20, "those that were ticked, and no other"
         assert "1" in done.text
+
+
+async def test_a_search_reads_so_many_rows_for_a_page_and_its_pages_find_what_is_anywhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = list[int]()
+    real = MemoryJournal.requests
+
+    async def requests(store: MemoryJournal, query: Query) -> Any:
+        found = await real(store, query)
+        read.append(len(found))
+        return found
+
+    async with bank() as at:
+        row = at.request
+        others = [
+            msgspec.structs.replace(row, id=f"{number:032x}", asked_at=row.asked_at + number, reason=f"no. {number}")
+            for number in range(1, 6_001)
+        ]
+        changes = Changes(RunRow(row.run, "desk", "waiting", 0, 0, 9), opened=others)
+        store: Any = at.app.journal
+        store._mine.rows.apply(changes)
+        monkeypatch.setattr(MemoryJournal, "requests", requests)
+        ben, path, pages, shown = at.as_("ben"), "/?text=no.+5999", 0, list[str]()
+        while path:
+            read.clear()
+            page = (await ben.see(path)).text
+            assert max(read) <= SORTED
+            assert sum(read) <= SORTED * PAGES + 2
+            shown += re.findall(r'class="row[^"]*" href="/requests/([0-9a-f]+)', page)
+            assert ("No match so far." in page) == (not shown)
+            more = re.search(r'rel="next" href="([^"]+)"', page)
+            path, pages = html.unescape(more[1]) if more else "", pages + 1
+        assert (pages, set(shown)) == (4, {f"{5_999:032x}"})
+
+
+async def test_the_pages_of_a_list_are_all_that_waits_where_more_is_found_than_one_sorts() -> None:
+    async with bank() as at:
+        row, store = at.request, at.app.journal
+        others = [
+            msgspec.structs.replace(row, id=f"{number:032x}", asked_at=row.asked_at + number)
+            for number in range(1, 1_300)
+        ]
+        store._mine.rows.apply(Changes(RunRow(row.run, "desk", "waiting", 0, 0, 9), opened=others))
+        found, after = list[str](), None
+        while True:
+            page = await listed(at.app.inbox, Filters(after=after), "ben", lambda _row: True)
+            assert page.found <= SORTED
+            found.append(str(page.found))
+            after = page.next
+            if after is None:
+                break
+        assert found == ["500", "500", "300"]
