@@ -15,6 +15,7 @@ WITHOUT_SHAPES = (
     *(f"DROP INDEX requests_open_{each}" for each in ("shape", "unshaped")),
     "ALTER TABLE requests DROP COLUMN shape",
 )
+_REWRITE = "UPDATE requests SET shape = '', body = ?, seal = ? WHERE id = ?"
 
 
 def as_it_was(row: RequestRow) -> RequestRow:
@@ -27,5 +28,4 @@ async def rewrite(store: Any) -> None:
     for row in await store.requests():
         old = as_it_was(row)
         values = (old.body, seal_row(store.keys(), "default", old), old.id)
-        statement = "UPDATE requests SET shape = '', body = ?, seal = ? WHERE id = ?"
-        await store.write(lambda db, values=values: db.tell(statement, *values))
+        await store.write(lambda db, values=values: db.tell(_REWRITE, *values))

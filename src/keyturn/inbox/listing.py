@@ -92,11 +92,9 @@ async def _looked_through(
     found: list[RequestRow] = []
     for _ in range(PAGES):
         page = await inbox.list(query)
-        for row in page:
-            if _fits(row, chosen) and shows(row):
-                found.append(row)
-                if len(found) == SORTED:
-                    return found, _place(row)
+        found += [row for row in page if _fits(row, chosen) and shows(row)]
+        if len(found) > SORTED:
+            return found[:SORTED], _place(found[SORTED - 1])
         if len(page) < query.limit:
             return found, None
         query = msgspec.structs.replace(query, after=_place(page[-1]))

@@ -56,7 +56,7 @@ def select(dialect: SqlDialect, table: Table, tenant: str, asked: dict[str, Any]
 
 
 def _asked(table: Table, wanted: dict[str, Any]) -> list[str]:
-    """Return the conditions of a query, with what a partial index is of in words: a value alone says it to no planner."""
+    """Return the conditions of a query, and in words those of a partial index: no planner knows them by a value."""
     shape = wanted.get("shape")
     clauses = ["tenant = ?", *(f"{column} = ?" for column in wanted)]
     if table.name == "runs":

@@ -64,7 +64,7 @@ class CallBook:
                 self.tools.setdefault(call.proposal.tool, call.proposal.name)
 
     def about(self, name: str) -> dict[str, Any]:
-        """Return what an entry about a call says of it: its tool and agent, and its arguments until it has its result."""
+        """Return what an entry says of its call: tool and agent, and the arguments until it has its result."""
         if name in self.settled:
             agent, tool = self.settled[name]
             return {"tool": tool, "agent": agent, "call": name, "request": request_name(self.salt, name)}

@@ -206,9 +206,7 @@ class _Piece(NamedTuple):
     end: str | None
 
 
-async def _read_runs(
-    store: Store, wanted: Wanted, after: Place | None, reading: _Reading
-) -> AsyncIterator[_Piece]:
+async def _read_runs(store: Store, wanted: Wanted, after: Place | None, reading: _Reading) -> AsyncIterator[_Piece]:
     """Yield what is read of each run, and what fits of it, in order."""
     async for row in _rows(store, wanted.run, after, newest=reading.newest):
         begun = after if after is not None and row.run == after.run else None
@@ -248,7 +246,9 @@ async def _last_of(store: Store, row: RunRow, wanted: Wanted, before: Place | No
     read = 1
     async for made, lines, _ in entries_in(store, row):
         read += lines
-        kept += [each for each in made if wanted.fits(each) and (before is None or _precedes(Place.of(each.key), before))]
+        kept += [
+            each for each in made if wanted.fits(each) and (before is None or _precedes(Place.of(each.key), before))
+        ]
     return _Piece([*reversed(kept)], read, _key(row, 0, 0))
 
 

@@ -52,7 +52,7 @@ async def search_audit(
 ) -> Any:
     """Return who decided what, when and on which bytes, the oldest run first, or with `newest` the newest.
 
-    A page looks at 20,000 lines of logs at most, and for 8 seconds. Where it ends before it is full, `late` is true and
+    A page looks at 10,000 lines of logs at most, and for 8 seconds. Where it ends before it is full, `late` is true and
     `next` is where it goes on.
     """
     here.sight.must_see_all()

@@ -127,7 +127,9 @@ class RecordsSuite(JournalCase):
 
     async def test_requests_of_a_shape_are_selected_and_those_without_one(self, journal: Store) -> None:
         shapes = ("one", "two", "one", "")
-        rows = [msgspec.structs.replace(request_row(f"q{at}", "run", at), shape=shape) for at, shape in enumerate(shapes)]
+        rows = [
+            msgspec.structs.replace(request_row(f"q{at}", "run", at), shape=shape) for at, shape in enumerate(shapes)
+        ]
         await journal.append("run", 0, [b"1"], None, Changes(run_row("run"), rows))
         assert await journal.requests(Query(state="open", shape="one")) == [rows[0], rows[2]]
         assert await journal.requests(Query(state="open", shape="one", tool="pay", after=(0, "q0"))) == [rows[2]]
