@@ -52,7 +52,8 @@ async def test_an_older_store_is_migrated_its_rows_are_valid_found_and_decided(p
             await run.wait()
         shape = (await app.inbox.list())[0].shape
         assert shape
-        await app.journal.close()
+        first: Any = app.journal
+    await first.close()  # after the app, which releases what it holds
     await made_older(place)
     async with App([payer.agent], place.url) as app:
         store: Any = app.journal
