@@ -46,6 +46,7 @@ from keyturn import (
     handoff,
 )
 from keyturn.core.immutable import immutable
+from keyturn.core.nested_agent import NestedAgent
 from keyturn.core.settable import settable_names
 from keyturn.testing import ScriptedModel, approve_all, function_call
 from keyturn.tools.base import Tool, tool_digest
@@ -339,6 +340,19 @@ async def test_an_approval_for_one_agent_runs_no_other(run: Run) -> None:
     assert len(again.interruptions) == 1
     done = await run(agent, approve_all(again.to_state()))
     assert done.final_output == "done"
+
+
+def test_settings_of_a_nested_agent_are_refused_on_a_tool_that_answers_by_itself() -> None:
+    class Errand(FunctionTool):
+        pass
+
+    made = MAKERS["FunctionTool"]()
+    with pytest.raises(AttributeError, match=r"no attribute 'session': it is for a tool that answers by an agent"):
+        made.session = None
+    with pytest.raises(AttributeError, match=r"'nested' of tool 't' cannot be set: Agent.as_tool\(...\) makes a tool"):
+        made.nested = NestedAgent(Agent("inner"))
+    with pytest.raises(UserError, match=r"tool 'mine': nested must be a NestedAgent\(...\) or None, not 3"):
+        Errand("mine", "d", {}, echo).nested = 3  # type: ignore[assignment]  # a number
 
 
 async def test_an_approval_for_the_files_of_one_folder_writes_in_no_other(run: Run, tmp_path: Any) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, cast
 
 from ..constructors import settings
@@ -230,6 +230,24 @@ class RunConfig(Settable):
 
 
 _DEFAULTS = RunConfig()
+#: The settings of a run configuration that `Runner` and `App` have arguments for as well.
+ALSO_ARGUMENTS = ("policy", "usage_limits")
+
+
+def with_arguments(config: RunConfig, arguments: Mapping[str, Any]) -> RunConfig:
+    """Return a run configuration with the settings that were passed as arguments beside it.
+
+    >>> with_arguments(RunConfig(policy=print), {"policy": len})
+    Traceback (most recent call last):
+    ...
+    keyturn.core.errors.UserError: policy= and run_config=RunConfig(policy=...) differ: pass one of the two
+    """
+    given = {name: value for name in ALSO_ARGUMENTS if (value := arguments.get(name)) is not None}
+    for name, value in given.items():
+        other = getattr(config, name)
+        if other is not None and other is not value and other != value:
+            raise UserError(f"{name}= and run_config=RunConfig({name}=...) differ: pass one of the two")
+    return replace(config, **given) if given else config
 
 
 @dataclass

@@ -20,8 +20,8 @@ from typing import Any, Self
 from ..core.errors import StorageError, StorageFull, UserError
 from . import statements as say
 from .bell import Bell
+from .commit_effects import merged
 from .generation import Origin, begin, read_meta, settle_template
-from .rung import Rung, counted_in, placed_in
 from .session_sql import give_places
 from .sql_journal import SQLJournal
 from .store_thread import BatchFailed, StoreThread
@@ -70,7 +70,7 @@ class PostgresJournal(SQLJournal):
             return made
 
         def after(results: list[Any]) -> None:
-            bell.ring([name for result in results if isinstance(result, Rung) for name in result])
+            bell.ring(merged(results).wakes)
 
         origin = prepare(url)
         self._listener = Listener(url, bell, own)
@@ -165,11 +165,11 @@ class PostgresConnection:
             sending.close()
 
     def commit(self, results: list[Any]) -> None:
-        give_places(self, say.POSTGRES, placed_in(results))
-        add(self, counted_in(results))
-        names = {name for result in results if isinstance(result, Rung) for name in result}
-        if names:
-            told = {payload if len(payload) < _PAYLOAD else "" for payload in map(json.dumps, names)}
+        effects = merged(results)
+        give_places(self, say.POSTGRES, effects.placed)
+        add(self, effects.tallies)
+        if effects.wakes:
+            told = {payload if len(payload) < _PAYLOAD else "" for payload in map(json.dumps, set(effects.wakes))}
             self.tell("SELECT pg_notify(?, told) FROM unnest(?::text[]) AS told", CHANNEL, list(told))
         mark = None if self.origin is None else self.origin.mark
         counts = mark is not None and self._firm and self.told != self._told_before

@@ -16,6 +16,7 @@ from ...agents.context import RunContextWrapper
 from ...agents.hooks import RunHooks
 from ...agents.settings import RunConfig
 from ...core.errors import UserError
+from ...core.nested_agent import NestedAgent, nested_agent
 from ...models import default_provider
 from ...models.base import Model, ModelProvider
 from ...tools.base import Tool
@@ -43,6 +44,11 @@ class FrameSettings:
     outer: FrameSettings | None = None
     # The policies that agents bring along: those of the frames above, and of the agents that work in this one.
     carried: tuple[Any, ...] = ()
+
+    @property
+    def nested(self) -> NestedAgent:
+        """Return what the agent of a nested frame runs under, as its tool has it now."""
+        return nested_agent(self.tool)
 
     @property
     def policies(self) -> tuple[Any, ...]:
@@ -79,22 +85,23 @@ class FrameSettings:
         if self.session is not None and self.managed:
             raise UserError("a session and a conversation kept by the provider exclude each other; pass one of them")
 
-    def inner(self, tool: Any) -> FrameSettings:
+    def inner(self, tool: Tool) -> FrameSettings:
         """Return the settings of the frame that an agent tool opens."""
-        config = self.config if tool.run_config is None else RunConfig.of(tool.run_config)
+        nested = nested_agent(tool)
+        config = self.config if nested.run_config is None else RunConfig.of(nested.run_config)
         config = replace(config, model_provider=config.model_provider or self.config.model_provider)
         context = self.context.around(self.context.context)
         return FrameSettings(
             config,
             context,
-            tool.hooks,
-            tool.session,
-            tool.conversation_id,
-            tool.previous_response_id is not None,
+            nested.hooks,
+            nested.session,
+            nested.conversation_id,
+            nested.previous_response_id is not None,
             tool=tool,
             inbox=self.inbox,
             witness=self.witness,
-            policy_of=None if tool.run_config is not None else self.policy_of,
+            policy_of=None if nested.run_config is not None else self.policy_of,
             outer=self,
             carried=self.carried,
         )
