@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import apsw
+import psycopg
 from msgspec.structs import replace
 
 from keyturn.journal.rows import RequestRow
@@ -29,3 +31,17 @@ async def rewrite(store: Any) -> None:
         old = as_it_was(row)
         values = (old.body, seal_row(store.keys(), "default", old), old.id)
         await store.write(lambda db, values=values: db.tell(_REWRITE, *values))
+
+
+def altered(url: str, *statements: str, version: int | None = None) -> None:
+    """Do this to a store behind its back."""
+    if url.startswith("sqlite"):
+        db = apsw.Connection(url.removeprefix("sqlite:///"))
+        for statement in [*statements, *([] if version is None else [f"PRAGMA user_version = {version}"])]:
+            db.execute(statement)
+        db.close()
+        return
+    noted = [] if version is None else [f"UPDATE keyturn_schema SET version = {version}"]
+    with psycopg.connect(url, autocommit=True) as db:
+        for statement in [*statements, *noted]:
+            db.execute(statement.encode())

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import apsw
-import psycopg
 import pytest
 from msgspec.structs import replace
 
@@ -16,7 +14,7 @@ from keyturn.journal.rows import Changes, Query, RequestRow, RunRow
 from keyturn.journal.selecting import select
 from keyturn.journal.statements import SCHEMA
 
-from .older import WITHOUT_SHAPES, as_it_was, rewrite
+from .older import WITHOUT_SHAPES, altered, as_it_was, rewrite
 from .restoring import Payer, Place
 
 OLD = SCHEMA - 1
@@ -27,21 +25,7 @@ async def made_older(place: Place) -> None:
     store: Any = open_journal(place.url)
     await rewrite(store)
     await store.close()
-    altered(place, *WITHOUT_SHAPES, version=OLD)
-
-
-def altered(place: Place, *statements: str, version: int | None = None) -> None:
-    """Do this to a store behind its back."""
-    if place.url.startswith("sqlite"):
-        db = apsw.Connection(place.url.removeprefix("sqlite:///"))
-        for statement in [*statements, *([] if version is None else [f"PRAGMA user_version = {version}"])]:
-            db.execute(statement)
-        db.close()
-        return
-    noted = [] if version is None else [f"UPDATE keyturn_schema SET version = {version}"]
-    with psycopg.connect(place.url, autocommit=True) as db:
-        for statement in [*statements, *noted]:
-            db.execute(statement.encode())
+    altered(place.url, *WITHOUT_SHAPES, version=OLD)
 
 
 async def test_an_older_store_is_migrated_its_rows_are_valid_found_and_decided(place: Place) -> None:
@@ -94,7 +78,7 @@ async def test_a_shape_that_was_altered_taken_away_or_put_there_is_a_damaged_row
     await store.append("run", 0, [b"{}"], None, Changes(RunRow("run", "desk", "waiting", 0, 0, 3), opened=rows))
     assert [row.shape for row in await store.requests()] == ["shape 0", "shape 1", "shape 2"]
     await store.close()
-    altered(place, f"UPDATE requests SET shape = {shape}")
+    altered(place.url, f"UPDATE requests SET shape = {shape}")
     store = open_journal(place.url)
     found = await store.requests()
     assert {at for at, row in enumerate(found) if (row.state, row.shape) == ("damaged", "")} == damaged

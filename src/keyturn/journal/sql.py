@@ -130,7 +130,8 @@ class Tenant:
         """Return lines from a place on: as many as the head says, or the limit, or raise `LogDamaged`."""
         after = max(after, 0)
         most = () if limit is None else (limit,)
-        found = db.execute(say.SOME_LINES if most else say.LINES, after, self.name, run, *most)
+        ends = tuple(after + each for each in most)  # a range of the index: a limit would sort the rest of the log
+        found = db.execute(say.SOME_LINES if most else say.LINES, after, *ends, self.name, run)
         if not found or found[0][1] == "erased":
             return []
         head, lines = found[0][0], list[bytes]()

@@ -224,7 +224,7 @@ LINES = (
     "SELECT runs.head, runs.status, events.seq, events.line FROM runs LEFT JOIN events ON events.tenant = runs.tenant "
     "AND events.run = runs.run AND events.seq >= ? WHERE runs.tenant = ? AND runs.run = ? ORDER BY events.seq"
 )
-SOME_LINES = f"{LINES} LIMIT ?"
+SOME_LINES = LINES.replace("events.seq >= ?", "events.seq >= ? AND events.seq < ?")
 LINE_AT = "SELECT line FROM events WHERE tenant = ? AND run = ? AND seq = ?"
 ALL_LINES = "SELECT seq, line FROM events WHERE tenant = ? AND run = ? ORDER BY seq"
 TAKEN = (
