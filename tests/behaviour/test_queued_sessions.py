@@ -12,6 +12,7 @@ from keyturn import Agent, App, Conflict, MemorySession, RunConfig, Runner, RunS
 from keyturn.audit.checker import check
 from keyturn.core import commands as cm
 from keyturn.engine.run.log_cache import forget
+from keyturn.engine.session import turn
 from keyturn.engine.session.turn import WHY
 from keyturn.journal import opened
 from keyturn.journal.rows import Query
@@ -244,6 +245,24 @@ async def test_whom_a_newer_message_superseded_is_waited_for_by_nobody(shop: Sho
     assert inputs(await shop.told()) == ["pay ada", "m3", "m2"]
 
 
+async def test_whoever_asks_for_its_turn_takes_no_due_time_from_those_before(
+    shop: Shop, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by the simulator: a run looked overtaken while it was being written, and was due for nobody after that."""
+    session, agent, answers = shop.session("ann"), shop.agent(), [True, False]
+    with_all: dict[str, Any] = {"session": session, "journal": store, "run_config": QUEUE}
+    paused = await Runner.run(agent, "pay ada", **with_all)
+    await store.release(await store.claim(paused.run_id, "leaves", 60_000), 1)
+    assert await store.due() == [paused.run_id]
+
+    async def looks(*_asked: Any) -> bool:
+        return answers.pop(0)
+
+    monkeypatch.setattr(turn, "superseded", looks)
+    assert (await Runner.run(agent, "m2", **with_all)).queued
+    assert (await store.due(), answers) == ([paused.run_id], [])
+
+
 async def test_a_session_that_was_emptied_by_hand_is_not_blocked_for_ever(shop: Shop, store: Any, run: Run) -> None:
     session, agent = shop.session("ann"), shop.agent()
     with_all: dict[str, Any] = {"session": session, "journal": store, "run_config": QUEUE}
@@ -283,6 +302,38 @@ async def test_a_run_that_failed_before_it_wrote_is_superseded_by_the_next_one(
     [row] = await store.runs(Query(run=state.run_id))
     assert (row.status, row.error, shop.paid) == ("cancelled", WHY, [])
     assert inputs(await shop.told()) == [*before, "m2"]
+
+
+async def test_a_run_that_failed_before_it_wrote_is_not_resumed_beside_the_next_one(
+    shop: Shop, store: Any, run: Run
+) -> None:
+    """The next one has begun and nothing of it is in the session yet: the first would write before it."""
+    session, agent = shop.session("ann"), shop.agent()
+    with_all: dict[str, Any] = {"session": session, "journal": store, "run_config": QUEUE}
+    refused: list[str] = []
+
+    async def down(*_items: Any, **_more: Any) -> Any:
+        raise OSError("the disk is down")
+
+    @function_tool
+    async def resume() -> str:
+        """Resume the first run."""
+        with pytest.raises(Conflict) as error:
+            await run(agent, first, **with_all)
+        refused.append(str(error.value))
+        return "resumed"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "add_items", down)
+        with pytest.raises(OSError, match="down") as failed:
+            await Runner.run(agent, "m1", **with_all)
+    stopped: Any = failed.value
+    first = stopped.run_data.to_state()
+    second = Agent("second", model=ScriptedModel([[function_call("resume", {})], "heard m2"]), tools=[resume])
+    assert (await run(second, "m2", **with_all)).final_output == "heard m2"
+    assert refused
+    assert "went on without this run" in refused[0]
+    assert inputs(await shop.told()) == ["m2"]
 
 
 async def test_a_session_that_fails_as_a_run_begins_fails_that_run_and_no_other(shop: Shop, store: Any) -> None:

@@ -20,7 +20,10 @@ from .seen import Permit, RunSeen, Seen
 
 
 class Onlooker:
-    """Hears events of the later kinds. `cleared` are the answers by which callbacks let a call run unasked."""
+    """Hears events of the later kinds. `cleared` are the answers by which callbacks let a call run unasked.
+
+    `ungated` are processes with runs that they drive under a policy from before a gate was set.
+    """
 
     def __init__(self, plan: Plan, wrong: Callable[[str], None]) -> None:
         self._plan, self._wrong, self._kinds = plan, wrong, plan.kinds
@@ -29,6 +32,7 @@ class Onlooker:
         self.cleared: set[tuple[str, str, Any]] = set()
         self.sessions: dict[str, list[str]] = {}
         self.began: list[str] = []
+        self.ungated: set[tuple[str, str]] = set()
         self._owed: dict[str, tuple[str, ...]] = {}
 
     # What a line says ------------------------------------------------------------------------------------------------
@@ -60,15 +64,20 @@ class Onlooker:
             if not other.over and not other.failed:  # one that failed may be resumed in that moment
                 self._wrong(f"run {seen.id[:4]} began before {other.id[:4]}, which was on its session first, was over")
 
-    def run_forked(self, seen: RunSeen, _event: ev.RunForked) -> None:
-        """A run goes on as a copy of another: nothing that was said or let run crosses."""
-        seen.copying, seen.inputs, seen.withdrawn = False, 0, 0
+    def run_forked(self, seen: RunSeen, event: ev.RunForked) -> None:
+        """A run goes on as a copy of another, which may be a copy itself: nothing that was said or let run crosses."""
+        seen.copying, seen.inputs, seen.withdrawn = event.run != seen.id, 0, 0
+        seen.retells = "r" in seen.agents and not seen.told_session
         seen.to_tell, seen.reviews = set(), set()
         for call in seen.calls.values():
-            call.licence, call.decision, call.legitimate, call.permits = "", None, None, []
+            call.licence, call.decision, call.retry, call.legitimate, call.permits = "", None, None, None, []
             call.unasked = call.restored = False
             call.acted = call.retries = 0
-        self.counts["runs forked"] += 1
+        self.counts["runs forked"] += not seen.copying
+
+    def session_written(self, seen: RunSeen, event: ev.SessionWritten) -> None:
+        """A session has so many items of a run."""
+        seen.told_session = seen.told_session or (event.frame == ev.ROOT and event.count > 0)
 
     def drill_ended(self, seen: RunSeen, event: ev.DrillEnded) -> None:
         """Somebody answered a drill, or its time is up."""
@@ -179,6 +188,10 @@ class Onlooker:
             self.troubled(seen, call)
         call.started = False
 
+    def needs(self, seen: RunSeen, event: ev.CallNeeds) -> None:
+        """A call that was started cannot go on without an answer: what ends it before its next start is no failure."""
+        seen.calls[event.call].started = False
+
     def _held_back(self, seen: RunSeen, call: Seen) -> None:
         """What starts unasked has no breaker open that was open when it was proposed."""
         trips = self._kinds.trips
@@ -209,7 +222,7 @@ class Onlooker:
         if kinds.doubted == spec.name and ("when", *asked) not in self.cleared:
             self._wrong(f"{spec.name} of {call.id} ran unasked, and the condition of a rule never said so")
         by_policy = kinds.late_policy or stated is None
-        if params["note"] == f"late {call.screened_by}" and by_policy:
+        if params["note"] == f"late {call.screened_by}" and by_policy and not call.ungated:
             self._wrong(f"{spec.name} of {call.id} ran unasked by {call.screened_by}, which had been told to ask")
         self.counts["late, and unasked elsewhere"] += params["note"].startswith("late")
 

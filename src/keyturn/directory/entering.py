@@ -13,10 +13,10 @@ from ..core.errors import NotAllowed, UserError
 from ..core.people import Decider, plain_text
 from ..core.policy import milliseconds
 from ..journal.base import Store
-from . import decide
+from . import credentials, decide
 from . import events as ev
 from .book import Book
-from .login import DECIDE, PEOPLE, By, Login, digest_of, id_in, id_of, names, new_secret
+from .login import By, Login, digest_of, id_in, id_of, names, new_secret
 from .state import Directory, Token
 
 _LINK_MS = 24 * 3_600_000
@@ -49,8 +49,8 @@ class Entering(ABC):
         def made(now: Directory, at: int) -> decide.Events:
             until = None if length is None else at + length
             issued = ev.TokenIssued(name, person, digest_of(text), given, label, until)
-            if isinstance(by, Login):
-                decide.within(given, by.scopes)
+            credentials.hands_out(now, by, given, at)
+            credentials.lasts(now, by, until)
             return decide.issue_token(now, id_of(by), issued, at)
 
         await self._change(by, made)
@@ -87,17 +87,18 @@ class Entering(ABC):
         decide.present(directory, login.person)
 
     async def make_link(self, person: str, *, by: By) -> str:
-        """Make the secret of a link by which somebody enters once, within a day."""
+        """Make the secret of a link by which somebody enters once, within a day; it takes all that a session may do."""
         name, text = new_secret()
 
         def made(now: Directory, at: int) -> decide.Events:
+            credentials.hands_out(now, by, credentials.SESSION_SCOPES, at)
             return decide.make_link(now, id_of(by), ev.LinkMade(name, person, digest_of(text), at + _LINK_MS))
 
         await self._change(by, made)
         return text
 
     async def use_link(self, link: str) -> Login:
-        """Let somebody in by a link, once, or raise `NotAllowed`."""
+        """Let somebody in by a link, once, or raise `NotAllowed`; their other links are of no use from then on."""
 
         def used(now: Directory, at: int) -> decide.Events:
             found = now.links.get(id_in(link))
@@ -105,7 +106,8 @@ class Entering(ABC):
             fits = hmac.compare_digest(known, digest_of(link))
             if found is None or not fits or found.used or at >= found.expires_at or now.person(found.person) is None:
                 raise NotAllowed(_NO_ENTRANCE)
-            return [ev.LinkUsed(found.id)]
+            others = [each for each in now.links.values() if each.person == found.person and not each.used]
+            return [ev.LinkUsed(each.id) for each in others]
 
         now, directory = await self._store.now(), await self._book.read()
         used(directory, now)  # a stranger with a wrong one keeps nobody from changing the directory
@@ -136,7 +138,7 @@ class Entering(ABC):
         decide.one_line(label, "a label")
 
         def made(now: Directory, at: int) -> decide.Events:
-            scopes = (DECIDE, "read", PEOPLE)
+            scopes = credentials.SESSION_SCOPES
             issued = ev.TokenIssued(name, person, digest_of(text), scopes, label, at + length, proof)
             return decide.begin_session(now, issued, count)
 

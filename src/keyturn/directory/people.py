@@ -24,7 +24,7 @@ from ..keys import ring
 from ..proofs import scheme as scheme_named
 from ..proofs import verify
 from ..proofs.base import Asked, PublicKey
-from . import addresses, decide
+from . import addresses, credentials, decide
 from . import events as ev
 from .book import Book
 from .entering import Entering
@@ -39,7 +39,7 @@ from .signed import (
     trusted_keys,
     unsigned,
 )
-from .state import Delegation, Directory, Key, Person
+from .state import ADMIN, Delegation, Directory, Key, Person
 
 _CODE_MS = 24 * 3_600_000
 
@@ -172,7 +172,14 @@ class People(Entering):
         was sent there. With `sure`, whoever calls this vouches that nobody but the person can know the address.
         """
         changed = ev.AddressSet(person, channel, address, sure or None)
-        await self._change(by, lambda now, _at: addresses.set_address(now, id_of(by), changed))
+
+        def made(now: Directory, at: int) -> decide.Events:
+            events = addresses.set_address(now, id_of(by), changed)
+            if not sure and addresses.confirms(events):  # a click of whoever has a confirmed address decides
+                credentials.fresh(now, by, at)
+            return events
+
+        await self._change(by, made)
 
     async def address_code(self, person: str, channel: str) -> str:
         """Return the code to send to an address that waits for it, good for a day; "" where none waits."""
@@ -185,6 +192,8 @@ class People(Entering):
         def made(now: Directory, at: int) -> decide.Events:
             known = self._code(now, person, channel, at).replace("-", "")
             fits = bool(known) and hmac.compare_digest(known.encode(), given.encode("utf-8", "surrogatepass"))
+            if not fits and ADMIN in now.roles_of(id_of(by)):  # an administrator vouches for it
+                credentials.fresh(now, by, at)
             return addresses.confirm_address(now, id_of(by), person, channel, fits=fits)
 
         await self._change(by, made)
@@ -257,9 +266,12 @@ class People(Entering):
         check_enrolment(self.tenant, person, key, proof)
         enrolled = ev.KeyEnrolled(key.id, person, key.scheme, key.data, key.label, proof)
         author = person if by is None else by
-        return (await self._change(author, lambda now, _at: decide.enrol_key(now, id_of(author), enrolled))).keys[
-            key.id
-        ]
+
+        def made(now: Directory, at: int) -> decide.Events:
+            credentials.fresh(now, author, at)
+            return decide.enrol_key(now, id_of(author), enrolled)
+
+        return (await self._change(author, made)).keys[key.id]
 
     async def to_confirm(self, key: str) -> bytes:
         """Return what somebody signs who confirms that a key is its owner's."""
@@ -324,6 +336,10 @@ class People(Entering):
                 return f"it was judged by {place} entries of the directory, and {now.place} are there: it was cut back"
             past[place] = await self._book.at(place)
         return unsigned(now, self.tenant, run, call, terms=terms, roots=self.roots, past=past)
+
+    async def lapsed(self, who: Decider, terms: Sequence[Approval], requester: str | None) -> str:
+        """Return why a grant of somebody does not apply to a call on these terms any more; "" where it does."""
+        return (await self._book.read()).lapsed(who, await self._store.now(), terms, requester)
 
     async def revoke_key(self, key: str, *, by: By) -> None:
         """Revoke a key: nothing that it signed runs any more, and what ran stays."""
