@@ -343,6 +343,10 @@ def _used(book: Book, event: ev.GrantUsed, done: Done) -> Book:
 
 
 def _revoked(book: Book, event: ev.GrantRevoked, done: Done) -> Book:
+    held = book.grants[event.grant]
+    who = None if event.decider is None else event.decider.id
+    stranger = held.verdict == "reject" and (who is None or not may(held.terms, who))
+    need(not stranger, "I1", f"a standing rejection was revoked by {who}, who may not decide what it is about")
     return book.grant(event.grant, None)
 
 

@@ -6,7 +6,7 @@ Pure: the time is an argument. How entries are folded is in `fold.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -108,6 +108,14 @@ class Delegation:
         return self.ended_at is None and now < self.until
 
 
+class Lent(NamedTuple):
+    """Holds what a delegation lends now: the roles, and the giver's name unless it is of some roles only."""
+
+    giver: str
+    roles: frozenset[str]
+    roles_only: bool
+
+
 @dataclass(frozen=True)
 class Link:
     """Describes a link for a first entrance."""
@@ -186,12 +194,12 @@ class Directory:
         """Return who may change the directory."""
         return [name for name in self.people if ADMIN in self.roles_of(name)]
 
-    def lent_to(self, name: str, now: int) -> list[tuple[str, frozenset[str]]]:
+    def lent_to(self, name: str, now: int) -> list[Lent]:
         """Return in whose place somebody may decide, and with which of their roles."""
         found = [each for each in self.delegations.values() if each.receiver == name and each.holds(now)]
         return [
-            (each.giver, self.roles_of(each.giver) & frozenset(each.roles) if each.roles else self.roles_of(each.giver))
-            for each in found
+            Lent(each.giver, held & frozenset(each.roles) if each.roles else held, bool(each.roles))
+            for each, held in ((each, self.roles_of(each.giver)) for each in found)
             if self.person(each.giver) is not None
         ]
 
@@ -217,8 +225,8 @@ class Directory:
             terms = msgspec.structs.replace(terms, signed=False, step_up=False)
         if terms is None or not barred(terms, own, requester):
             return own
-        for giver, roles in self.lent_to(name, now):
-            lent = Decider(name, tuple(sorted(roles)), strength, place=self.place, acting_for=giver)
+        for each in self.lent_to(name, now):
+            lent = own_in_place(own, each)
             if not barred(terms, lent, requester):
                 return lent
         return own
@@ -230,7 +238,16 @@ class Directory:
             return False
         if not who.acting_for:
             return set(who.roles) <= self.roles_of(who.id)
-        return any(giver == who.acting_for and set(who.roles) <= roles for giver, roles in self.lent_to(who.id, now))
+        return any(
+            each.giver == who.acting_for and set(who.roles) <= each.roles and (who.roles_only or not each.roles_only)
+            for each in self.lent_to(who.id, now)
+        )
+
+
+def own_in_place(own: Decider, lent: Lent) -> Decider:
+    """Return somebody as they decide in the place of who let them."""
+    roles = tuple(sorted(lent.roles))
+    return msgspec.structs.replace(own, roles=roles, acting_for=lent.giver, roles_only=lent.roles_only)
 
 
 def replace_strength(who: Decider) -> Decider:

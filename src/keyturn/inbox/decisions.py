@@ -210,8 +210,14 @@ class Decisions(Beside):
         return await self._store.grants(query)
 
     async def revoke(self, run: str, grant: str, *, by: By) -> None:
-        """Revoke a standing decision; what it let run before stays."""
-        await self.tell(run, cm.Revoke(named(grant, "a grant"), await self._who(by)))
+        """Revoke a standing decision; what it let run before stays.
+
+        Anybody may revoke an approval. A rejection is revoked by those whom the terms of its call let decide.
+        """
+        log = await self._read(run)
+        given = log.run.grants.get(named(grant, "a grant"))
+        who = await self._who(by, None if given is None else given.terms, log.run.requester)
+        await self._commit(log, cm.Revoke(grant, who))
 
 
 def _several(requests: Iterable[Shown]) -> list[Shown]:

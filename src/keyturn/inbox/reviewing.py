@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Unpack
 
 from ..core import commands as cm
-from ..core.beside import kept_out
 from ..core.beside_events import ReviewWord
 from ..core.errors import NotAllowed, NotPending
+from ..core.people import kept_out
 from ..core.request import Request, review_of
 from ..core.reviews import kept_from_review, reviewed_call
 from ..core.run import request_id
