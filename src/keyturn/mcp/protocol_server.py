@@ -227,22 +227,22 @@ class ProtocolServer(MCPServer):
                     raise Lost(str(problem)) from None
                 raise
             sent = True
-            if not isinstance(got, InputRequired) or (got.requests and self.settings.elicitation_callback is None):
+            if not isinstance(got, InputRequired):
                 return got
-            questions(got.requests)  # whatever is no question to people is refused
+            asked = _asked(got, answered="input_responses" in extra)
+            if asked and self.settings.elicitation_callback is None:
+                return got
             said = {key: await self._in_line(each.params) for key, each in got.requests.items()}
             extra = {**extra, "request_state": got.state, "input_responses": said}
-        raise CallRefused(f"it asked for input {_ROUNDS} times in one call, which is the limit")
+        raise Lost(f"it asked for input {_ROUNDS} times in one call, which is the limit")
 
     async def _reply_of(self, work: Any) -> ToolReply:
         """Await a call and convert its outcome to the words of the seam."""
         try:
             got = await work
             if isinstance(got, Parked):
-                return ToolReply(requests={ONLY: question(got.params)}, state={"parked": got.token})
+                return ToolReply(requests={ONLY: _open_question(got)}, state={"parked": got.token})
             if isinstance(got, InputRequired):
-                if len(got.state or "") > WORDS_BYTES:
-                    raise CallRefused("the state that it wants sent back is too long; the call was not finished")
                 return ToolReply(requests=questions(got.requests), state={"request_state": got.state})
             return ToolReply(result=got)
         except CallRefused as problem:
@@ -368,6 +368,29 @@ def _connection(server: ProtocolServer) -> ConnectionLike:
     except ModuleNotFoundError as error:
         raise UserError(f"an MCP server needs the package {error.name!r}: pip install 'keyturn[mcp]'") from error
     return ServerConnection(server.transport, server.settings.mode, Outlet(server.elicited, server.noticed))
+
+
+def _open_question(got: Parked) -> dict[str, Any]:
+    """Return what a server asks in the middle of a call, which goes on there whether or not anybody can answer."""
+    try:
+        return question(got.params)
+    except CallRefused as problem:
+        raise Lost(str(problem)) from None
+
+
+def _asked(got: InputRequired, *, answered: bool) -> dict[str, Any]:
+    """Return what a server asks people; refuse what nobody could answer.
+
+    Once it has had answers to what it asked before, it may have acted on them, and nobody knows how its call ended.
+    """
+    try:
+        if len(got.state or "") > WORDS_BYTES:
+            raise CallRefused("the state that it wants sent back is too long; the call was not finished")
+        return questions(got.requests)
+    except CallRefused as problem:
+        if answered:
+            raise Lost(str(problem)) from None
+        raise
 
 
 async def _anywhere() -> None:

@@ -44,7 +44,7 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
         first.append("proof")
     if tool.tool_input_guardrails:
         first.append("guardrails")
-    if drive.slots is not None:
+    if scope.slots:
         first.append("slot")
     if tool.looks:
         first.append("world")
