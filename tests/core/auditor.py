@@ -216,6 +216,7 @@ class Auditor:
         elif event.action == "allow" and call.licence is None:
             assert not call.must_decide, "what was voided asks again"
             call.licence = call.args
+            call.said = call.let = self.now if event.by.startswith("grant:") else None
 
     def vote_cast(self, event: ev.VoteCast) -> None:
         made = event.decision

@@ -243,7 +243,7 @@ class Reference(Time):
         args = call["raw"]["arguments"] if proposal.args is None else proposal.args
         call |= {"proposal": proposal, "args": args, "decision": None, "votes": {}, "terms": None, "recheck": False}
         call |= {"basis": None, "asks": None, "warned": False, "let": None, "revoked": False, "marks": {}}
-        call |= {"granted": None, "sure": None, "approved": False}
+        call |= {"granted": None, "granted_at": 0, "sure": None, "approved": False}
 
     def enter(self, call: Any) -> None:
         """What a call is as soon as it is proposed."""
@@ -350,7 +350,7 @@ class Reference(Time):
         covering = [] if call["voided"] else self.covering(call)
         if covering and covering[-1]["terms"].verdict == "approve":
             covering[-1]["uses"] += 1
-            call |= {"state": "allowed", "granted": covering[-1]["terms"].id}
+            call |= {"state": "allowed", "granted": covering[-1]["terms"].id, "granted_at": self.now}
             self.sample(call, max(share, covering[-1]["terms"].review), covering[-1]["terms"].decider)
             return
         self.waits += 1

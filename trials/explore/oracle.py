@@ -259,7 +259,7 @@ def _started(book: Book, event: ev.CallStarted, done: Done) -> Book:
     need(told.judged, "I7", f"{event.call} ran, and the newest policy was not asked about the decision")
     again = told.acted or (told.truly and not told.repeats)
     need(told.free or not again, "I2", f"{event.call} was started again, and no person had said so")
-    if told.let not in ("unasked", "granted"):
+    if told.let != "unasked":
         need(fresh(told.terms, told.let_at, done.now), "I1", f"{event.call} ran on an approval that had gone stale")
     if told.demand is not None and told.demand != told.terms:
         _meets(told, event.call, done.now)

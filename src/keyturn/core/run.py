@@ -20,6 +20,7 @@ from .digest import bound_words, canonical, keyed_digest
 from .items import Item
 from .policy import Approval
 from .preview import Preview
+from .records import BY_GRANT
 from .states import FRAME_MOVES, RUN_MOVES, Phase, State, Status
 from .strict import parse
 from .usage import NOTHING, Counts
@@ -369,10 +370,18 @@ def ran_out(run: Run, call: Call) -> bool:
 
 
 def stale(run: Run, call: Call) -> bool:
-    """Return whether an approval was not executed in its time."""
+    """Return whether an approval was not executed in its time, a person's or a standing one."""
     limit = call.terms.execute_by_ms if call.terms is not None else None
+    approved = approved_at(call)
+    return limit is not None and approved is not None and run.now > approved + limit
+
+
+def approved_at(call: Call) -> int | None:
+    """Return when a call was approved, by a person or by a standing decision; None where a policy let it run."""
     decision = let_by(call)
-    return limit is not None and decision is not None and run.now > decision.at + limit
+    if decision is not None:
+        return decision.at
+    return call.let.at if call.let is not None and call.by.startswith(BY_GRANT) else None
 
 
 def confirmed(run: Run, call: Call) -> bool:
