@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 from .agents.agent import Agent, AgentDeclaration
 from .agents.context_type import checked_type
 from .agents.hooks import RunHooks
-from .agents.settings import RunConfig
+from .agents.settings import RunConfig, with_policy
 from .channels.plan import ChannelPlan
 from .channels.service import ChannelService
 from .core.errors import UserError
@@ -213,7 +213,7 @@ class AppSettings(Constructed):
         self.agents = cast("Any", agents)
         config = RunConfig.of(options["run_config"])
         if options["policy"] is not None:
-            config.policy = options["policy"]
+            config = with_policy(config, options["policy"])
         self.run_config = config
         for name in ("hooks", "sessions", *_CONTEXT, "trusted_keys", "slots", "grace"):
             setattr(self, name, options[name])

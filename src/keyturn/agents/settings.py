@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, cast
 
 from ..constructors import settings
@@ -230,6 +230,17 @@ class RunConfig(Settable):
 
 
 _DEFAULTS = RunConfig()
+
+
+def with_policy(config: RunConfig, policy: PolicyLike) -> RunConfig:
+    """Return settings with a policy that was given beside them; refuse a second one, and drop neither.
+
+    >>> with_policy(RunConfig(), len).policy
+    <built-in function len>
+    """
+    if config.policy is not None and config.policy is not policy:
+        raise UserError("two policies were given, policy= and that of run_config=: leave one out, or make them one")
+    return replace(config, policy=policy)
 
 
 @dataclass

@@ -9,7 +9,7 @@ from ..agents.agent import Agent
 from ..agents.context import TContext
 from ..agents.hooks import RunHooks
 from ..agents.limits import UsageLimits
-from ..agents.settings import RunConfig, RunErrorHandlers, check_error_handlers
+from ..agents.settings import RunConfig, RunErrorHandlers, check_error_handlers, with_policy
 from ..core.errors import AgentMissing, NotPending, UserError
 from ..core.people import plain_text
 from ..journal import opened
@@ -151,7 +151,7 @@ def _play_of(starting_agent: Agent[Any], input: Any, **options: Any) -> Executio
     config = RunConfig.of(given["run_config"])
     _check_given(given)
     if given["policy"] is not None:
-        config = replace(config, policy=given["policy"])
+        config = with_policy(config, given["policy"])
     if given["usage_limits"] is not None:
         config = replace(config, usage_limits=given["usage_limits"])
     if isinstance(input, RunState):
