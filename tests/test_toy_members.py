@@ -33,6 +33,7 @@ from keyturn import (
     Verdict,
 )
 from keyturn.core.items import Item
+from keyturn.core.nested_agent import NestedAgent
 from keyturn.journal.base import Changes, Claim, LostRace
 from keyturn.models.base import ModelRequest
 from keyturn.models.reply_events import reply_events
@@ -117,6 +118,7 @@ class ToyErrand(ToyTool):
         self.after_siblings = hands_over
         tool = ToyTool(effects)
         self.agent = Agent("errand", model=ScriptedModel(self.errand), tools=[tool])
+        self.nested = NestedAgent(self.agent)
 
     def errand(self, request: ModelRequest) -> Any:
         said = tool_outputs(request).get("t")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 from .agents.agent import Agent, AgentDeclaration
 from .agents.context_type import checked_type
 from .agents.hooks import RunHooks
-from .agents.settings import RunConfig, with_policy
+from .agents.settings import RunConfig, with_arguments
 from .channels.plan import ChannelPlan
 from .channels.service import ChannelService
 from .core.errors import UserError
@@ -23,6 +23,10 @@ from .lifespan import AppResources
 from .policies.base import PolicyLike
 
 _ONE = "an app has one journal as long as it lives: make another App"
+_POLICY_LOST = (
+    "this run_config has no policy, and the app has one: pass RunConfig(policy=app.policy, ...) to keep it, or set "
+    "app.policy = None first to drop it"
+)
 _BOTH = "context_type= says how the context comes back, and so does context_deserializer=: drop one"
 
 
@@ -69,6 +73,8 @@ def check_heard(name: str, declared: Any) -> None:
 
 def _run_config(app: Any, name: str, given: Any) -> RunConfig:
     config = RunConfig.of(given)
+    if config.policy is None and (before := own_of(app).get(name)) is not None and before.policy is not None:
+        raise UserError(_POLICY_LOST)
 
     def check(policy: Any) -> Any:
         return checked_policy(app.agents, policy)
@@ -211,10 +217,7 @@ class AppSettings(Constructed):
     def _given(self, agents: Sequence[Agent[Any] | AgentDeclaration], options: Mapping[str, Any]) -> None:
         """Take what the constructor was given of these."""
         self.agents = cast("Any", agents)
-        config = RunConfig.of(options["run_config"])
-        if options["policy"] is not None:
-            config = with_policy(config, options["policy"])
-        self.run_config = config
+        self.run_config = with_arguments(RunConfig.of(options["run_config"]), options)
         for name in ("hooks", "sessions", *_CONTEXT, "trusted_keys", "slots", "grace"):
             setattr(self, name, options[name])
         self.embedded = options["worker"]

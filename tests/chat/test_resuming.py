@@ -109,7 +109,7 @@ async def main():
     while not talk.waiting:
         await asyncio.sleep(0.01)
     [item] = talk.waiting
-    await talk.decide(lambda inbox, by: inbox.approve(item, by=by))
+    await talk.decide(item, "approve")
     await asyncio.sleep(100)
 
 asyncio.run(main())

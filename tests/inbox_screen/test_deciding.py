@@ -20,7 +20,12 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 async def test_a_call_is_shown_whole_with_who_decides_and_the_models_words_last() -> None:
     async with desk("ops") as at:
         text = at.text()
-        order = ["wants to run: delete_backups", "api-2026-11-01", "who decides: role ops", "Written by the model"]
+        order = [
+            "wants to run: delete_backups",
+            "api-2026-11-01",
+            'who decides: approval from role "ops"',
+            "Written by the model",
+        ]
         places = [text.index(words) for words in order]
         assert places == sorted(places)
         assert "▲ high risk" in text

@@ -14,10 +14,9 @@ from typing import Any
 
 import pytest
 
-from keyturn.server import running
-from keyturn.server.api import streams
-from keyturn.server.api.streams import StreamPlaces
+from keyturn.server import running, streams
 from keyturn.server.settings import ServerSettings
+from keyturn.server.streams import StreamPlaces
 from tests.server.probes import ODD_LINES, SMUGGLED
 from tests.server.programs import Port, program
 from tests.table import each

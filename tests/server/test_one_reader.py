@@ -19,10 +19,10 @@ from keyturn.core.strict import parse
 from keyturn.journal.rows import Query
 from keyturn.server.api import bodies
 from keyturn.server.api.once import Answers
-from keyturn.server.api.streams import EventStream
 from keyturn.server.identity.passwords import Passwords
 from keyturn.server.live import Live
 from keyturn.server.places import StreamPlaces
+from keyturn.server.streams import EventStream
 from keyturn.server.turns import TooManyAtOnce, Turns
 from keyturn.server.visible_pages import PAGE_SIZE, visible_page
 from tests.server.programs import program
@@ -169,7 +169,7 @@ async def test_a_forged_place_of_the_audit_is_refused_before_a_store_is_asked(ke
 async def test_a_stream_sends_nothing_more_to_a_reader_who_may_not_read_it_any_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("keyturn.server.api.streams._AT_ONCE", 0)
+    monkeypatch.setattr("keyturn.server.streams._AT_ONCE", 0)
     allowed, first = True, asyncio.Event()
     got = list[bytes]()
 

@@ -88,6 +88,7 @@ class Site:
             rules = () if self.world.plan.policy is None else self.world.plan.policy.rules
             self._assign_wrongly()
             app.policy = Policy(ask(tool=kinds.late, where={"note": {"matches": "late.*"}}), *rules)
+            self.config.policy = app.policy  # of what is resumed here without the app
         elif not kinds.late_policy:
             for tool in model.late:
                 tool.needs_approval = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from copy import deepcopy
 from typing import Any
 
@@ -59,10 +60,13 @@ class Shelf:
 
 
 def check_session(world: World) -> None:
-    """What a run that finished was asked is in the session once, and in the order in which they had their turn."""
-    runs = world.witness.runs
-    asked = [runs[run].input for run in world.witness.began if runs[run].ended == "finished"]
-    inputs = [str(item.get("content")) for item in world.session if item.get("role") == "user"]
-    heard = [text for text in inputs if text in asked]
-    if heard != asked:
-        world.wrong(f"the session has {heard} of the finished runs that were asked {asked}")
+    """What a run that finished was asked is in the session once, in the order of turns; of another, once at most."""
+    runs = [world.witness.runs[run] for run in world.witness.began]
+    asked = {run.input for run in runs}
+    heard = [
+        text for item in world.session if item.get("role") == "user" and (text := str(item.get("content"))) in asked
+    ]
+    turns = "".join(f"({re.escape(run.input)}\n){'' if run.ended == 'finished' else '?'}" for run in runs)
+    if re.fullmatch(turns, "".join(f"{text}\n" for text in heard)) is None:
+        ended = [(run.input, run.ended) for run in runs]
+        world.wrong(f"the session has {heard} of the runs that began as {ended}")

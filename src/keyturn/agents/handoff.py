@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, cast
 
 from ..core.errors import UserError
 from ..core.items import Item
+from ..core.nested_agent import NestedAgent
 from ..core.preview import Json, Preview, Text, redact
 from ..core.settable import CALLBACK, FLAG, TEXT, Rule, must, one_of, own_of, refused, then
 from ..tools.base import Handover, Prepared, Tool
@@ -109,7 +110,6 @@ class Handoff(Tool, Generic[TContext, TAgent]):
     """
 
     kind: ClassVar[str] = "handoff"
-    by_agent: ClassVar[bool] = True
     _rules = HANDOFF_RULES
     announced = False
     after_siblings = True
@@ -137,6 +137,11 @@ class Handoff(Tool, Generic[TContext, TAgent]):
     def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
         """Return the error for a value that an attribute cannot have."""
         return UserError(f"{self._described()}: {name} must be {may_be}, not {value!r}")
+
+    @property
+    def nested(self) -> NestedAgent:  # pyright: ignore[reportIncompatibleVariableOverride]  # it follows from what is set
+        """Return the agent that goes on, where `on_invoke_handoff` always leads to the same one."""
+        return NestedAgent(self.agent)
 
     @property
     def description(self) -> str:

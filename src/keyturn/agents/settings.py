@@ -66,7 +66,7 @@ class ToolExecutionConfig(Settable):
     }
 
 
-@dataclass
+@dataclass(slots=True)
 class ToolErrorFormatterArgs(Generic[TContext]):
     """Holds what a `tool_error_formatter` gets.
 
@@ -87,7 +87,7 @@ class ToolErrorFormatterArgs(Generic[TContext]):
     error: Exception | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class ModelInputData:
     """Holds what a model is about to be sent.
 
@@ -99,7 +99,7 @@ class ModelInputData:
     instructions: str | None
 
 
-@dataclass
+@dataclass(slots=True)
 class CallModelData(Generic[TContext]):
     """Holds what a `call_model_input_filter` gets; it returns the `ModelInputData` to use.
 
@@ -230,20 +230,27 @@ class RunConfig(Settable):
 
 
 _DEFAULTS = RunConfig()
+#: The settings of a run configuration that `Runner` and `App` have arguments for as well.
+ALSO_ARGUMENTS = ("policy", "usage_limits")
 
 
-def with_policy(config: RunConfig, policy: PolicyLike) -> RunConfig:
-    """Return settings with a policy that was given beside them; refuse a second one, and drop neither.
+def with_arguments(config: RunConfig, arguments: Mapping[str, Any]) -> RunConfig:
+    """Return a run configuration with the settings that were passed as arguments beside it.
 
-    >>> with_policy(RunConfig(), len).policy
-    <built-in function len>
+    >>> with_arguments(RunConfig(policy=print), {"policy": len})
+    Traceback (most recent call last):
+    ...
+    keyturn.core.errors.UserError: policy= and run_config=RunConfig(policy=...) differ: pass one of the two
     """
-    if config.policy is not None and config.policy is not policy:
-        raise UserError("two policies were given, policy= and that of run_config=: leave one out, or make them one")
-    return replace(config, policy=policy)
+    given = {name: value for name in ALSO_ARGUMENTS if (value := arguments.get(name)) is not None}
+    for name, value in given.items():
+        other = getattr(config, name)
+        if other is not None and other is not value and other != value:
+            raise UserError(f"{name}= and run_config=RunConfig({name}=...) differ: pass one of the two")
+    return replace(config, **given) if given else config
 
 
-@dataclass
+@dataclass(slots=True)
 class RunErrorData:
     """Holds a run as far as it came when it failed.
 
@@ -259,7 +266,7 @@ class RunErrorData:
     last_agent: Any
 
 
-@dataclass
+@dataclass(slots=True)
 class RunErrorHandlerInput(Generic[TContext]):
     """Holds what an error handler gets: the error, the context, and the run as far as it came.
 
@@ -272,7 +279,7 @@ class RunErrorHandlerInput(Generic[TContext]):
     run_data: Any
 
 
-@dataclass
+@dataclass(slots=True)
 class RunErrorHandlerResult:
     """Holds what an error handler answers: the run's final output in place of the error.
 

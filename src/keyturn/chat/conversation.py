@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 
 from ..agents.agent import Agent
 from ..agents.settings import RunConfig
@@ -28,6 +28,8 @@ from ..engine.states.state import RunState
 from ..engine.stream import RunResultStreaming
 from ..engine.views.items import ToolApprovalItem
 from ..inbox.desk import Inbox
+from ..inbox.naming import Shown
+from ..inbox.personal import Details, Verdict
 from ..journal.base import Store
 from ..models.base import Usage
 from ..sessions.base import Session
@@ -170,9 +172,9 @@ class Conversation:
             self.stopped = True
             self._stream.cancel()
 
-    async def decide(self, word: Callable[[Inbox, str], Awaitable[Any]]) -> None:
-        """Record a decision through the inbox, and let the run go on; raises what the gate has against it."""
-        await word(self._inbox, self.assistant.by)
+    async def decide(self, request: Shown, verdict: Verdict, **details: Unpack[Details]) -> None:
+        """Record a decision, and let the run go on; raises what the gate has against it."""
+        await self._inbox.as_person(self.assistant.by).decide(request, verdict, **details)
         self.waiting = []
         await self._look()
         self.go_on()

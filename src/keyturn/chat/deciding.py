@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from typing import Any, LiteralString
+from typing import LiteralString, Unpack
 
 from textual.app import App
 
 from ..core.errors import BadJson, KeyturnError
-from ..inbox.desk import Inbox
+from ..inbox.personal import Details, Verdict
+from ..policies.grants import Grant
 from ..presenting.shown_request import ShownRequest
 from ..screens.asking import LineDialog, TextDialog
 from ..screens.call_view import CallView
@@ -46,26 +47,23 @@ class DecidingApp(App[str]):
         if self.can_ask:
             self.run_worker(LETTERS[message.letter](self, message.request))
 
-    async def decide(self, word: Callable[[Inbox, str], Awaitable[Any]]) -> None:
+    async def decide(self, request: ShownRequest, verdict: Verdict, **details: Unpack[Details]) -> None:
         """Record a decision, or show what the gate has against it."""
         try:
-            await self.conversation.decide(word)
+            await self.conversation.decide(request.item, verdict, **details)
         except (KeyturnError, BadJson) as error:
             self.query_one(RequestView).say("Not decided", str(error))
         self.changed()
 
-    async def approve_call(self, request: ShownRequest, **more: Any) -> None:
+    async def approve_call(self, request: ShownRequest, grant: Grant | None = None) -> None:
         """Approve exactly what was shown."""
-        item = request.item
-        edit = request.edit
-        seen = request.seen()
-        await self.decide(lambda inbox, by: inbox.approve(item, by=by, edit=edit, seen=seen, **more))
+        await self.decide(request, "approve", edit=request.edit, seen=request.seen(), grant=grant)
 
     async def grant_calls(self, request: ShownRequest) -> None:
         """Approve it with a grant that the person sees."""
         grant = await self.push_screen_wait(GrantDialog(request))
         if grant is not None:
-            await self.approve_call(request, grant=grant)
+            await self.approve_call(request, grant)
 
     async def edit_call(self, request: ShownRequest) -> None:
         """Change its arguments; what was changed is shown before it can be approved."""
@@ -77,7 +75,7 @@ class DecidingApp(App[str]):
         """Reject it, with a reason for the model."""
         why = await self._asked_for(request, "Reject it", "why? the model reads it; empty: no reason")
         if why is not None:
-            await self.decide(lambda inbox, by: inbox.reject(request.item, by=by, message=why or None))
+            await self.decide(request, "reject", message=why or None)
 
     async def answer_call(self, request: ShownRequest) -> None:
         """Answer what is asked, or give the call's result."""
@@ -88,22 +86,22 @@ class DecidingApp(App[str]):
         typed = await self._asked_for(request, "Answer it" if question else "Write its result", words)
         if typed:
             output = request.answer(typed) if question else typed
-            await self.decide(lambda inbox, by: inbox.answer(request.item, output, by=by))
+            await self.decide(request, "answer", output=output)
 
     async def call_ran(self, request: ShownRequest) -> None:
         """Say that a call in doubt ran."""
         words: LiteralString = "what came of it? empty: you only know that it ran"
         typed = await self._asked_for(request, "It ran", words)
         if typed is not None:
-            await self.decide(lambda inbox, by: inbox.resolve(request.item, "ran", typed or None, by=by))
+            await self.decide(request, "ran", output=typed or None)
 
     async def call_did_not_run(self, request: ShownRequest) -> None:
         """Say that a call in doubt did not run."""
-        await self.decide(lambda inbox, by: inbox.resolve(request.item, "did_not_run", by=by))
+        await self.decide(request, "did_not_run")
 
     async def retry_call(self, request: ShownRequest) -> None:
         """Have a call in doubt tried again."""
-        await self.decide(lambda inbox, by: inbox.resolve(request.item, "retry", by=by))
+        await self.decide(request, "retry")
 
     async def leave_call(self, request: ShownRequest) -> None:
         """Leave it waiting."""

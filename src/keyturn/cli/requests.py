@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from ..core.encodable import in_milliseconds
 from ..directory.people import DECIDE
 from ..journal.rows import Query, RequestRow
 from ..presenting.asking import approvals
@@ -89,9 +88,8 @@ def _parts(row: RequestRow, now: int, edited: str = "") -> Iterator[str]:
     terms = row.request.terms
     if terms is not None and terms.quorum > 1:
         yield f"with {approvals(row.request)} of {terms.quorum} approvals"
-    claim = row.request.claim
-    if claim is not None and in_milliseconds(claim.until) > now:
-        yield f"and {quote(claim.by)} is on it"
+    if claimed := row.request.claimed_by(now):
+        yield f"and {quote(claimed)} is on it"
 
 
 def _length(milliseconds: int) -> str:

@@ -38,6 +38,7 @@ from .gate import (
 )
 from .items import own_copy
 from .lending import borrow, lend
+from .looking import on_run_time
 from .moves import asked_on
 from .policy import Verdict
 from .records import WANTS
@@ -53,15 +54,15 @@ def step(run: Run, command: cm.RunCommand, now: int) -> list[ev.AnyEvent]:
         raise Conflict("this run has not started; nothing can be asked of it yet")
     decides = _DECIDE[type(command)] if run.drill is None else drills.decider(run, command, _DECIDE[type(command)])
     before = run.now
-    run.clock = now
     run.now = max(run.now, now)
     events: list[ev.AnyEvent] = []
     try:
+        if type(command) is cm.Deliver:
+            command = on_run_time(run, command, now)
         for event in decides(run, command):
             evolve(run, event)
             events.append(event)
     finally:
-        run.clock = 0
         if not events:
             run.now = before  # the time of a run is the time of its log
     return events

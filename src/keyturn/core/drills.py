@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msgspec.structs import replace
-
 from . import commands as cm
 from . import events as ev
 from .errors import Conflict, Expired, NotAllowed
 from .expiry import tick as tick_any
 from .gate import Events, check_decision, repeated
-from .looking import said_at
 from .records import Decision
 from .run import Run, call_digest
 from .states import OVER
@@ -83,8 +80,7 @@ def deliver(run: Run, c: cm.Deliver) -> Events:
         if decision.via != "person":
             raise NotAllowed("this request waits for a person")
     if fresh:
-        said = replace(fresh[0], at=said_at(run, fresh[0]))
-        yield ev.DrillEnded(said, said.verdict not in _LET_RUN, len(c.grants))
+        yield ev.DrillEnded(fresh[0], fresh[0].verdict not in _LET_RUN, len(c.grants))
 
 
 def _repeated(run: Run, decision: ev.Decision) -> bool:

@@ -16,7 +16,7 @@ from . import events as ev
 from .combined_terms import escalated_from
 from .digest import canonical, same
 from .errors import Conflict, Expired, NotAllowed, NotPending, UserError
-from .looking import said_at, unlooked
+from .looking import unlooked
 from .people import barred, kept_out, plain_text, same_voice, voices
 from .policy import Approval, Verdict, check_share
 from .predicate import check_where, holds, may_hold
@@ -265,7 +265,7 @@ def _check_decider(run: Run, call: Call, decision: ev.Decision) -> None:
         why = "it takes somebody other than the one who confirmed it"
     if why:
         raise NotAllowed(f"this call cannot be decided by {decision.by or 'nobody in particular'}: {why}")
-    why = unlooked(call, terms, decision, said_at(run, decision))
+    why = unlooked(call, terms, decision)
     if why:
         raise NotAllowed(f"this call cannot be approved yet by {decision.by or 'nobody in particular'}: {why}")
 
@@ -275,7 +275,7 @@ def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
 
     It may have been said before it was delivered, and goes stale the earlier.
     """
-    decision = replace(decision, at=said_at(run, decision), runs=None, confirms=False, key="")
+    decision = replace(decision, runs=None, confirms=False, key="")
     if decision.args is not None:
         runs = edit_digest(run, call, decision.args, decision.basis)
         decision = replace(decision, runs=runs, key=call.proposal.key)
@@ -310,17 +310,17 @@ def meets(run: Run, call: Call, terms: Approval | None) -> bool:
     if decision.broke_glass:
         glass = terms.behind_glass()
         known = glass is not None and not barred(glass, decision.decider, run.requester, decision.proof)
-        return known and not unlooked(call, terms, decision, decision.at)
+        return known and not unlooked(call, terms, decision)
     sure = call.confirmed if terms.in_two_steps else None
     if terms.in_two_steps:
         first = terms.at_step(confirmed=False)
         if sure is None or barred(first, sure.decider, run.requester, sure.proof):
             return False
-        if unlooked(call, terms, sure, sure.at):
+        if unlooked(call, terms, sure):
             return False
         terms = terms.at_step(confirmed=True)
     votes = _agreeing(run, call, decision)
-    if any(unlooked(call, terms, said, said.at) for said in (decision, *votes.values())):
+    if any(unlooked(call, terms, said) for said in (decision, *votes.values())):
         return False
     who = run.grants[decision.grant].decider if decision.grant in run.grants else decision.decider
     people = {vote.by: (vote.decider, vote.proof) for vote in votes.values()} | {decision.by: (who, decision.proof)}

@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 from .beside_events import CallMarked, ReviewWhy
 from .call_ids import ROOT, place_of
 from .digest import canonical
-from .encodable import Encodable, moment
+from .encodable import Encodable, in_milliseconds, moment
 from .gate import OPENING
 from .immutable import immutable
 from .items import Item, own_copy
@@ -64,6 +64,10 @@ class Mark(Encodable, frozen=True, omit_defaults=True):
 
     by: str
     until: datetime
+
+    def lasts(self, now: int) -> bool:
+        """Return whether it has not ended at a time in milliseconds."""
+        return in_milliseconds(self.until) > now
 
 
 class Look(Encodable, frozen=True, omit_defaults=True):
@@ -149,6 +153,14 @@ class Request(Encodable, frozen=True, omit_defaults=True):
     def terms_now(self) -> Approval | None:
         """Return the terms of the step that is due, where it takes two of them."""
         return None if self.terms is None else self.terms.at_step(confirmed=self.waits_for != "requester")
+
+    def claimed_by(self, now: int) -> str:
+        """Return who has claimed it at a time in milliseconds, "" where it is unclaimed."""
+        return self.claim.by if self.claim is not None and self.claim.lasts(now) else ""
+
+    def is_snoozed(self, person: str, now: int) -> bool:
+        """Return whether a person has snoozed it at a time in milliseconds."""
+        return any(mark.by == person and mark.lasts(now) for mark in self.snoozed)
 
 
 def request_of(run: Run, call: Call) -> Request:

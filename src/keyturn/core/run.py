@@ -204,7 +204,6 @@ class Run(msgspec.Struct):
     status: Status = "new"  # see `states.py`
     seq: int = 0  # how many steps it has
     now: int = 0  # the time of the last step, in milliseconds; it never goes back
-    clock: int = 0  # what the clock says while a command is decided
     input: str | list[Any] = ""  # what its caller gave it
     about: dict[str, Any] = {}  # what its caller said of it
     requester: str | None = None  # the person for whom it acts

@@ -12,6 +12,7 @@ from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper, TContext
 from ..agents.context_type import made_as
 from ..core.errors import UserError
+from ..core.nested_agent import nested_agent
 from ..tools.backends.backend import Backend
 from ..tools.backends.state import StateBackend
 from ..tools.base import Tool
@@ -60,7 +61,7 @@ class Family:
                 continue
             found[id(agent)] = agent
             targets = [entry if isinstance(entry, Agent) else entry.agent for entry in agent.handoffs]
-            targets += [getattr(tool, "agent", None) for tool in agent.tools]
+            targets += [nested_agent(tool).agent for tool in agent.tools]
             queue += [target for target in targets if isinstance(target, Agent)]
         return list(found.values())
 
@@ -99,7 +100,7 @@ class DeepCore(Agent[TContext], Generic[TContext]):
     def own_context(self, saved: Any = None) -> Any:
         """Return the deps of a run that is given none; such deps go along with the run's messages."""
         made = self.deps_type() if saved is None else made_as(self.deps_type, saved)
-        vars(made)["own"] = True
+        made.own = True
         return made
 
     def own_compaction(self) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ..agents.agent import Agent
+from ..core.nested_agent import NestedAgent
 from ..core.preview import Preview, Text
 from ..tools.base import Delegate, InvalidArguments, Prepared
 from ..tools.context import RunContextWrapper
@@ -42,7 +43,7 @@ class TaskTool(FunctionTool):
     """
 
     kind: ClassVar[str] = "agent"
-    by_agent: ClassVar[bool] = True
+    agents: Mapping[str, Agent[Any]]
 
     def __init__(self, subagents: Mapping[str, tuple[Agent[Any], str, int]]) -> None:
         listed = "\n".join(f"- {name}: {description}" for name, (_, description, _) in subagents.items())
@@ -56,6 +57,11 @@ class TaskTool(FunctionTool):
         )
         self.agents = {name: agent for name, (agent, _, _) in subagents.items()}
         self._turns = {name: turns for name, (_, _, turns) in subagents.items()}
+
+    @property
+    def nested(self) -> NestedAgent:  # pyright: ignore[reportIncompatibleVariableOverride]  # it follows from what is set
+        """Return the subagents, by name."""
+        return NestedAgent(agents=self.agents)
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
         """Parse the task; a subagent that is not there is refused."""

@@ -145,7 +145,6 @@ async def prepared(agent: Declared, said: Said) -> Prepared:
         "hooks": agent.hooks,
         "policy": agent.policy,
         "run_config": _config(agent, said),
-        "usage_limits": said.usage_limits,
         "journal": said.journal,
     }
     if state is None or said.max_turns is not MAX_TURNS:
@@ -194,12 +193,15 @@ def _resumed(said: Said, state: RunState[Any]) -> RunState[Any]:
 
 
 def _config(agent: Declared, said: Said) -> RunConfig:
+    """Return the configuration of the agent; what `run` was given replaces it for this run."""
     config = agent.run_config or RunConfig()
     if said.model is not None:
         config = replace(config, model=said.model)
     if said.model_settings is not None:
         own: ModelSettings = config.model_settings or ModelSettings()
         config = replace(config, model_settings=own.resolve(settings_of(said.model_settings)))
+    if said.usage_limits is not None:
+        config = replace(config, usage_limits=said.usage_limits)
     return config
 
 

@@ -90,7 +90,7 @@ class AttendedExecution(Execution):
         self._moved_on.set()
         self.attendant.stepped(step)
 
-    async def _advanced(self) -> None:
+    async def _until_idle(self) -> None:
         drive = self.drive
         self._check_limits_of_talking()
         await self.attendant.ready()

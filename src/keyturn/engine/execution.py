@@ -42,7 +42,8 @@ from .loop import Loop
 from .result import RunResult
 from .run.frame_settings import FrameSettings
 from .run.log_cache import log_in
-from .run.open_run import Attachments, OpenRun, claimant, journal_clock, new_id
+from .run.new_ids import claimant, new_id
+from .run.open_run import Attachments, OpenRun, journal_clock
 from .session.sync import Superseded, reopen, save_session
 from .session.turn import end_superseded
 from .starting import QUEUE, begin, start
@@ -63,7 +64,12 @@ class TurnLimit(NamedTuple):
 
 
 class Execution:
-    """Executes one run for one caller; the lease of a run in a journal lasts `lease_ms` and is renewed meanwhile."""
+    """Executes one run for one caller; the lease of a run in a journal lasts `lease_ms` and is renewed meanwhile.
+
+    Each layer calls the next: `finish` takes the saved state for this caller alone and traces the run, `_under_lease`
+    holds the run where a journal keeps it, `_recording_failure` records what stops it, `_start_or_resume` records the
+    start or delivers decisions and makes the result, `_until_idle` runs the loop until nothing is pending.
+    """
 
     lease_ms: int = TTL_MS
 
@@ -123,51 +129,48 @@ class Execution:
         return self.run.id
 
     async def finish(self) -> RunResult:
-        """Drive the run until it is finished or only people can move it."""
+        """Drive the run until it is finished or only people can move it; no other may use its state meanwhile."""
         with contained:
-            return await self._finished()
-
-    async def _finished(self) -> RunResult:
-        run_id = self.state.run_id
-        ended = None if self._hand_over is None else await self._hand_over()
-        if ended is not None:
-            self.state.moved(ended)
-        used = self.live.used if self.claim is None else None  # under a claim the journal knows who may move the run
-        try:
-            if used is not None:
-                used.take(run_id, self.state.position)
-        except Conflict:
-            self._refused()
-            raise
-        try:
-            await return_all(self.drive)
-            if self.run.status == "finished":
-                return self.result()
-            with tracing(self.live, self.scope.config) as self.drive.traces:
-                return await self._held()
-        finally:
-            self._refused()
-            if used is not None:
-                over = self.run.status == "finished" and not self.live.handed_out
-                used.give_back(run_id, None if over else len(self.live.log))
+            run_id = self.state.run_id
+            ended = None if self._hand_over is None else await self._hand_over()
+            if ended is not None:
+                self.state.moved(ended)
+            used = self.live.used if self.claim is None else None  # under a claim the journal says who may move the run
+            try:
+                if used is not None:
+                    used.take(run_id, self.state.position)
+            except Conflict:
+                self._refused()
+                raise
+            try:
+                await return_all(self.drive)
+                if self.run.status == "finished":
+                    return self.result()
+                with tracing(self.live, self.scope.config) as self.drive.traces:
+                    return await self._under_lease()
+            finally:
+                self._refused()
+                if used is not None:
+                    over = self.run.status == "finished" and not self.live.handed_out
+                    used.give_back(run_id, None if over else len(self.live.log))
 
     def _refused(self) -> None:
         """Take back what this resume attached, where nothing was done on it."""
         if self.before is not None and not self._at_work and self.run.status != "finished":
             self.live.detach(self._given, self.before)
 
-    async def _held(self) -> RunResult:
+    async def _under_lease(self) -> RunResult:
         """Move the run, under a lease where a journal keeps it."""
         journal = self.live.journal
         try:
             if journal is None:
-                return await self._told()
+                return await self._recording_failure()
             self.run.id = self.run.id or new_id()
             if self.run.status != "new" and not self.live.kept:
                 await self._attach(journal)
             claim = self.claim or await claimed(journal, self.run.id, claimant("process"), self.lease_ms)
             async with under_lease(self.drive, journal, claim, self.lease_ms):
-                return await self._told()
+                return await self._recording_failure()
         finally:
             self.state.moved(len(self.live.log))
 
@@ -193,16 +196,17 @@ class Execution:
         self.scope.witness = self.live.witness is not None
         check_terms(self.live, self.scope, inbox=inbox)
 
-    async def _told(self) -> RunResult:
+    async def _recording_failure(self) -> RunResult:
         """Move the run; record what stops it before the lease is released, since only the holder may."""
         try:
             with contained:
-                return await self._moved()
+                return await self._start_or_resume()
         except BaseException as error:
             await asyncio.shield(self._stopped(error))
             raise
 
-    async def _moved(self) -> RunResult:
+    async def _start_or_resume(self) -> RunResult:
+        """Record the start or the resume, move the run until it is idle, and return the result so far."""
         self._check_terms(inbox=self.scope.inbox)
         if self.run.status == "new":
             await self._start()
@@ -212,7 +216,7 @@ class Execution:
         if self.run.queued:
             self._before = await begin(self.drive)
         self.scope.context.turn_input = own_copy(input_items(self.run.input))
-        await self._advanced()
+        await self._until_idle()
         self.live.copies.forget()
         for feed in list(self.drive.feeds.values()):
             await feed.drained()
@@ -229,7 +233,7 @@ class Execution:
         waiting = self.run.groups["wait"].values()
         self._tools = {call.id: await self.drive.shown_tool(call) for call in waiting}
 
-    async def _advanced(self) -> None:
+    async def _until_idle(self) -> None:
         """Move the run as far as it goes, including what others decide while its session is written."""
         drive, more = self.drive, True
         while more:
@@ -340,7 +344,9 @@ class Execution:
         A word that came too late is refused here, once: by what the clock says it would be one on another asking.
         """
         now = self.live.clock()
-        late = [call for call in map(self.run.calls.get, self.said.decisions) if call is not None and _late(call, now)]
+        decided = [call for call in map(self.run.calls.get, self.said.decisions) if call is not None]
+        asked = [call for call in decided if call.state == "asked"]
+        late = [call for call in asked if call.expires_at is not None and now > call.expires_at]
         if late:
             self.state.forget(refused(self.run, self.said, self.drive.clock()))
         await self.drive.commit(cm.Tick())
@@ -391,7 +397,3 @@ class Execution:
                 f"the run has spent its {limit} turns and would ask the model again; no tool ran and no decision was "
                 "used: resume it with a higher max_turns"
             )
-
-
-def _late(call: Call, now: int) -> bool:
-    return call.state == "asked" and call.expires_at is not None and now > call.expires_at

@@ -9,7 +9,7 @@ from ..agents.agent import Agent
 from ..agents.context import TContext
 from ..agents.hooks import RunHooks
 from ..agents.limits import UsageLimits
-from ..agents.settings import RunConfig, RunErrorHandlers, check_error_handlers, with_policy
+from ..agents.settings import RunConfig, RunErrorHandlers, check_error_handlers, with_arguments
 from ..core.errors import AgentMissing, NotPending, UserError
 from ..core.people import plain_text
 from ..journal import opened
@@ -148,12 +148,8 @@ def _play_of(starting_agent: Agent[Any], input: Any, **options: Any) -> Executio
     given = _DEFAULTS | options
     if isinstance(input, RunResult | RunResultStreaming):
         input = input.to_state()
-    config = RunConfig.of(given["run_config"])
+    config = with_arguments(RunConfig.of(given["run_config"]), given)
     _check_given(given)
-    if given["policy"] is not None:
-        config = with_policy(config, given["policy"])
-    if given["usage_limits"] is not None:
-        config = replace(config, usage_limits=given["usage_limits"])
     if isinstance(input, RunState):
         return _resumed(starting_agent, cast("RunState[Any]", input), config, given)
     return _fresh(starting_agent, input, config, given)

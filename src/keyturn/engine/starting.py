@@ -13,7 +13,8 @@ from .driving.drive import Drive
 from .driving.stop import NO_MORE_ROUNDS
 from .effects.input_guardrails import guarded, input_guardrails
 from .run.about import about_run, session_name
-from .run.open_run import new_id, new_salt
+from .run.new_ids import new_id
+from .run.open_run import new_salt
 from .session.owner import own_given
 from .session.sync import opening
 from .session.turn import runs_before

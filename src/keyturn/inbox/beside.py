@@ -13,7 +13,6 @@ from ..core import events as ev
 from ..core.beside import too_late
 from ..core.beside_events import Mark
 from ..core.codec import Log
-from ..core.encodable import in_milliseconds
 from ..core.errors import Conflict, NotPending
 from ..core.request import request_of
 from ..core.run import request_id
@@ -23,6 +22,7 @@ from ..journal.rows import Query, RequestRow
 from .counter import NO_SUCH
 from .naming import By, Naming, Shown, ends_at, person_of, shown_of
 from .reviewing import Reviewing
+from .shows import is_left_out
 
 CLAIM = "15m"
 
@@ -166,17 +166,12 @@ class Beside(Reviewing):
 
     async def _shows(self, row: RequestRow, for_: By | None, now: int, *, unclaimed: bool) -> bool:
         """Return whether a list for somebody has a request; what cannot be read is shown to everybody."""
-        if row.state != "open":
-            return row.state == "damaged" or for_ is None or await self._may_see(row, for_)
-        shown = row.request
-        name = None if for_ is None else _name_of(for_)
-        claimed = shown.claim is not None and shown.claim.by != name and in_milliseconds(shown.claim.until) > now
-        if unclaimed and claimed:
-            return False
-        if for_ is None:
+        if row.state == "damaged":
             return True
-        off = any(mark.by == name and in_milliseconds(mark.until) > now for mark in shown.snoozed)
-        return not off and await self._may_see(row, for_)
+        person = "" if for_ is None else _name_of(for_)
+        if is_left_out(row, person, now, mine=for_ is not None, unclaimed=unclaimed):
+            return False
+        return for_ is None or await self._may_see(row, for_)
 
 
 def _last_start(log: Log, call: str) -> Conflict | None:

@@ -7,14 +7,14 @@ from typing import Unpack
 from ..core import commands as cm
 from ..core.beside_events import ReviewWord
 from ..core.errors import NotAllowed, NotPending
-from ..core.people import kept_out
 from ..core.request import Request, review_of
-from ..core.reviews import kept_from_review, reviewed_call
+from ..core.reviews import reviewed_call
 from ..core.run import request_id
 from ..directory.login import Login
 from ..journal.rows import Notice, RequestRow
 from .counter import Counter
 from .naming import By, Naming, Shown, named, person_of, shown_of
+from .shows import may_decide
 
 
 class Reviewing(Counter):
@@ -68,9 +68,7 @@ class Reviewing(Counter):
             who = await self._who(for_, shown.terms, shown.requester, scopes=())
         except NotAllowed:
             return False
-        if row.kind == "review":
-            return not kept_from_review(shown.terms, shown.not_for, who, shown.requester)
-        return not kept_out(shown.terms, who, shown.requester)
+        return may_decide(shown, who)
 
     async def _review_shown(self, row: RequestRow) -> Request | None:
         """Return a review as its run's own log says it; None where it asks nobody any more."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeGuard, TypeVar
 from ..agents.agent import Agent
 from ..agents.handoff import handoffs_of
 from ..agents.reviewer import Reviewer
+from ..core.nested_agent import nested_agent
 from ..engine.logger import logger
 from ..engine.run.agents import AgentGraph
 from ..policies.file import PolicyFile
@@ -41,7 +42,7 @@ def checked_policy(agents: Agents, policy: Any) -> Any:
         check(rules)
     for agent in _all_agents(agents):
         for tool in agent.tools:  # a nested agent may run under a policy of its own
-            for rules in _rules_of(getattr(getattr(tool, "run_config", None), "policy", None)):
+            for rules in _rules_of(getattr(nested_agent(tool).run_config, "policy", None)):
                 check(rules)
     return policy
 

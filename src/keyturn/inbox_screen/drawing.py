@@ -133,9 +133,8 @@ def known_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
     for fact in facts_of(detail.row, now):
         text = " \u00b7 ".join(part for part in (fact.text, fact.after) if part)
         yield from labelled("note" if fact.mark else "heading", cast("LiteralString", fact.word), text, width)
-    claim = shown.claim
-    if claim is not None and detail.row.state == "open" and claim.until.timestamp() * 1000 > now:
-        yield from labelled("waits", "on it", claim.by, width)
+    if detail.row.state == "open" and (claimed := shown.claimed_by(now)):
+        yield from labelled("waits", "on it", claimed, width)
     for vote in votes_of(shown, now):
         said = f"{vote.by} {vote.word} {vote.ago} ago" + (f", who notes: {vote.note}" if vote.note else "")
         yield from labelled("good", "voted", said, width)

@@ -22,7 +22,9 @@ from ..core.settable import Sealed, own_of
 from ..core.states import OVER
 from ..keys import own_ring
 from .base import Claim, LostRace
-from .memory_logs import ANY, DUE, NOTICES, MemoryLog, MemoryTenant, wake_all
+from .bell import ANY, DUE, NOTICES
+from .commit_effects import CommitEffects, of_append
+from .memory_logs import MemoryLog, MemoryTenant, wake_all
 from .rows import (
     ALL,
     ENDED,
@@ -115,9 +117,7 @@ class MemoryJournal(Sealed):
             if not over and not (claim is None and changes is not None and changes.quiet):
                 log.due = _earlier(log.due, self._clock()) if claim is None else None
             self._mine.logs[run] = log
-            woken = self._mine.waiting.pop(run, []) + ([] if claim else self._mine.waiting.pop(DUE, []))
-            woken += self._mine.waiting.pop(NOTICES, []) if changes is not None and changes.notices else []
-            woken += self._mine.waiting.pop(ANY, [])
+            woken = self._mine.written(of_append(self.tenant, run, claim, changes))
         wake_all(woken)
 
     async def read(self, run: str, after: int = 0) -> list[bytes]:
@@ -166,7 +166,7 @@ class MemoryJournal(Sealed):
     async def tell(self, notices: Sequence[Notice]) -> None:
         with self._lock:
             self._mine.rows.tell([plain_notice(notice) for notice in notices])
-            woken = self._mine.waiting.pop(NOTICES, []) + self._mine.waiting.pop(ANY, [])
+            woken = self._mine.written(CommitEffects([(self.tenant, NOTICES)]))
         wake_all(woken)
 
     async def notified(self, timeout: float | None = None) -> None:
@@ -194,7 +194,7 @@ class MemoryJournal(Sealed):
     async def send_again(self, numbers: Sequence[int]) -> int:
         with self._lock:
             count = self._mine.rows.send_again(numbers, self._clock())
-            woken = self._mine.waiting.pop(NOTICES, []) + self._mine.waiting.pop(ANY, [])
+            woken = self._mine.written(CommitEffects([(self.tenant, NOTICES)]))
         wake_all(woken)
         return count
 
@@ -356,7 +356,9 @@ class MemoryJournal(Sealed):
 
 
 def _earlier(one: int | None, other: int | None) -> int | None:
-    return min((time for time in (one, other) if time is not None), default=None)
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
 
 
 def _now() -> int:

@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from .base import Claim
+from .bell import ANY
+from .commit_effects import CommitEffects
 from .memory_rows import MemoryRows
 
 
@@ -35,14 +37,6 @@ class MemoryLog:
         return self.holder is not None and now < self.holder.until
 
 
-# Under this name wait those who want to know of any run that is due. No run is called like that.
-DUE = "\x00due"
-# Under this one who delivers notices.
-NOTICES = "\x00notices"
-# And under this one who wants to know of anything that is written.
-ANY = "\x00any"
-
-
 @dataclass(slots=True)
 class MemoryTenant:
     """Holds all that one tenant has.
@@ -53,6 +47,13 @@ class MemoryTenant:
     logs: dict[str, MemoryLog] = field(default_factory=dict[str, MemoryLog])
     waiting: dict[str, list[asyncio.Future[None]]] = field(default_factory=dict[str, list[asyncio.Future[None]]])
     rows: MemoryRows = field(default_factory=MemoryRows)
+
+    def written(self, effects: CommitEffects) -> list[asyncio.Future[None]]:
+        """Return the watchers to wake after a write: those that it names, and those of anything that is written."""
+        woken = self.waiting.pop(ANY, [])
+        for _tenant, name in effects.wakes:
+            woken += self.waiting.pop(name, ())
+        return woken
 
 
 def wake_all(watchers: list[asyncio.Future[None]]) -> None:

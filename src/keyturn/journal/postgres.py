@@ -17,11 +17,13 @@ from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from typing import Any, Self
 
+import msgspec
+
 from ..core.errors import StorageError, StorageFull, UserError
 from . import statements as say
 from .bell import Bell
+from .commit_effects import merged
 from .generation import Origin, begin, read_meta, settle_template
-from .rung import Rung, counted_in, placed_in
 from .session_sql import give_places
 from .sql_journal import SQLJournal
 from .store_thread import BatchFailed, StoreThread
@@ -70,7 +72,7 @@ class PostgresJournal(SQLJournal):
             return made
 
         def after(results: list[Any]) -> None:
-            bell.ring([name for result in results if isinstance(result, Rung) for name in result])
+            bell.ring(merged(results).wakes)
 
         origin = prepare(url)
         self._listener = Listener(url, bell, own)
@@ -165,11 +167,11 @@ class PostgresConnection:
             sending.close()
 
     def commit(self, results: list[Any]) -> None:
-        give_places(self, say.POSTGRES, placed_in(results))
-        add(self, counted_in(results))
-        names = {name for result in results if isinstance(result, Rung) for name in result}
-        if names:
-            told = {payload if len(payload) < _PAYLOAD else "" for payload in map(json.dumps, names)}
+        effects = merged(results)
+        give_places(self, say.POSTGRES, effects.placed)
+        add(self, effects.tallies)
+        if effects.wakes:
+            told = {payload if len(payload) < _PAYLOAD else "" for payload in map(json.dumps, set(effects.wakes))}
             self.tell("SELECT pg_notify(?, told) FROM unnest(?::text[]) AS told", CHANNEL, list(told))
         mark = None if self.origin is None else self.origin.mark
         counts = mark is not None and self._firm and self.told != self._told_before
@@ -277,7 +279,7 @@ class Listener:
                     self._ready.set()
                     self._bell.ring_all()  # what was told while nobody heard
                     self._hear(db)
-            except psycopg.Error:
+            except (psycopg.Error, UnicodeError):
                 self._closed.wait(0.2)
 
     def _hear(self, db: Any) -> None:
@@ -285,13 +287,19 @@ class Listener:
             for told in db.notifies(timeout=0.2):
                 if told.pid in self._own:  # whoever wrote here has rung here
                     continue
-                name: Any = None
-                with suppress(ValueError):
-                    name = json.loads(told.payload)
+                name = _rung(told.payload)
                 if name is not None:
-                    self._bell.ring([(name[0], name[1])])
+                    self._bell.ring([name])
                 else:
                     self._bell.ring_all()
+
+
+def _rung(payload: str) -> tuple[str, str] | None:
+    """Return the tenant and run that a notice names; None for any other payload, which any user can send."""
+    try:
+        return msgspec.json.decode(payload, type=tuple[str, str])
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return None
 
 
 def prepare(url: str) -> Origin:

@@ -18,6 +18,7 @@ from . import statements as say
 from . import tally_sql
 from .base import Claim
 from .bell import ANY, AT_MOST, DUE, NOTICES, SAID, Bell, waited
+from .commit_effects import CommitEffects, of_append
 from .generation import ID, Origin, next_generation, read_meta, set_note
 from .pages import rows_of
 from .rows import (
@@ -34,7 +35,6 @@ from .rows import (
     RunRow,
     Tally,
 )
-from .rung import Rung
 from .sealing import check_erasable, check_name, fits_a_store, plain
 from .sql import HeldAhead, Tenant
 from .statements import SqlDialect
@@ -83,10 +83,8 @@ class SQLJournal:
         if claim is not None:
             self._origin.check()
         added = [bytes(line) for line in lines]
-        told = [] if claim else [(self.tenant, DUE), (self.tenant, SAID + run)]
-        told += [(self.tenant, NOTICES)] if changes is not None and changes.notices else []
         changes = None if changes is None else plain(changes)
-        counts = [] if changes is None else [(self.tenant, tally) for tally in changes.tallies]
+        effects = of_append(self.tenant, run, claim, changes)
         wrote: list[bytes] = []
 
         def append(db: StoreConnection) -> Any:
@@ -97,12 +95,12 @@ class SQLJournal:
             session = self._mine.append(db, run, expected, added, claim, changes)
             wrote[:] = added[-1:]
             placed = [(self.tenant, session, run)] if session else []
-            return Rung([(self.tenant, run), *told], counts, placed) if added else None
+            return CommitEffects(effects.wakes, effects.tallies, placed) if added else None
 
         def appended(db: StoreConnection) -> tuple[bool, Any]:
             place = expected + len(added) - 1
             there = bool(wrote) and self._mine.holds(db, run, place, wrote[0])
-            return there, Rung([(self.tenant, run), *told])
+            return there, CommitEffects(effects.wakes)
 
         await self._writer.ask(append, appended, run=(self.tenant, run))
 
@@ -163,11 +161,11 @@ class SQLJournal:
 
     async def release(self, claim: Claim, due: int | None = None) -> None:
         def release(db: StoreConnection) -> Any:
-            return Rung([(self.tenant, DUE)]) if self._mine.release(db, claim, due) else None
+            return CommitEffects([(self.tenant, DUE)]) if self._mine.release(db, claim, due) else None
 
         def released(db: StoreConnection) -> tuple[bool, Any]:
             gone = self._mine.held_by(db, claim.run) != (claim.worker, claim.epoch)
-            return gone, Rung([(self.tenant, DUE)])
+            return gone, CommitEffects([(self.tenant, DUE)])
 
         await self._writer.ask(release, released, firm=False, run=(self.tenant, claim.run))
 
@@ -209,11 +207,11 @@ class SQLJournal:
     async def tell(self, notices: Sequence[Notice]) -> None:
         given = list(notices)
 
-        def tell(db: StoreConnection) -> Rung:
+        def tell(db: StoreConnection) -> CommitEffects:
             self._look(db)
             self.moved()
             self._mine.tell(db, given)
-            return Rung([(self.tenant, NOTICES)])
+            return CommitEffects([(self.tenant, NOTICES)])
 
         await self._writer.ask(tell)
 
@@ -235,10 +233,10 @@ class SQLJournal:
     async def send_again(self, numbers: Sequence[int]) -> int:
         given, counted = list(numbers), list[int]()
 
-        def again(db: StoreConnection) -> Rung:
+        def again(db: StoreConnection) -> CommitEffects:
             self.moved()
             counted[:] = [self._mine.send_again(db, given)]
-            return Rung([(self.tenant, NOTICES)])
+            return CommitEffects([(self.tenant, NOTICES)])
 
         await self._writer.ask(again)
         return counted[0]
@@ -260,9 +258,9 @@ class SQLJournal:
         check_erasable(run)
         if fits_a_store(run):
 
-            def erase(db: StoreConnection) -> Rung:
+            def erase(db: StoreConnection) -> CommitEffects:
                 self._mine.erase(db, run)
-                return Rung([(self.tenant, DUE)])
+                return CommitEffects([(self.tenant, DUE)])
 
             await self._writer.ask(erase)
 

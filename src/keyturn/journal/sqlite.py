@@ -22,11 +22,11 @@ from ..core.errors import StorageError, StorageFull, UnsafeStore, UserError
 from ..sqlite_files import OpenFile
 from . import statements as say
 from .bell import Bell
+from .commit_effects import merged, waking
 from .doorbell import Doorbell
 from .file_system import network_kind
 from .generation import COUNT, ID, Origin, count_in, counted
 from .pages import rows_of
-from .rung import counted_in, placed_in, ringing
 from .session_sql import give_places
 from .sql_journal import SQLJournal
 from .sqlite_schema import is_current, migrate, origin_of
@@ -82,7 +82,7 @@ class SQLiteJournal(SQLJournal):
         def connect() -> SQLiteConnection:  # it must not hold the journal, which ends its threads by being forgotten
             return SQLiteConnection(file, clock, origin, busy_timeout)
 
-        after = ringing(bell, lambda _names: doorbell.ring())
+        after = waking(bell, doorbell.ring)
         writer = StoreThread("keyturn-sqlite-writer", connect, judge, after, patience=busy_timeout)
         reader = StoreThread("keyturn-sqlite-reader", connect, judge, writes=False, patience=busy_timeout)
         super().__init__(say.SQLITE, (writer, reader), bell, tenant, origin)
@@ -181,8 +181,9 @@ class SQLiteConnection:
         self._cursor.execute("BEGIN")
 
     def commit(self, results: list[Any]) -> None:
-        give_places(self, say.SQLITE, placed_in(results))
-        add(self, counted_in(results))
+        effects = merged(results)
+        give_places(self, say.SQLITE, effects.placed)
+        add(self, effects.tallies)
         row = self._count_on() if self._firm and self.told != self._told_before else None
         self.execute("COMMIT")
         if self._origin.mark is not None and row is not None:

@@ -23,6 +23,7 @@ from ..render.one_row import first_arguments
 from ..render.verdicts import STATES as STATES
 from ..render.verdicts import vote_words
 from .clock import in_ms, span, stamp
+from .terms import deciders_of
 
 LINE = 96
 
@@ -62,7 +63,6 @@ def row_of(row: RequestRow, now: int) -> ListRow:
     """Return a request as it stands in the list."""
     shown = row.request
     left = None if row.expires_at is None else row.expires_at - now
-    claim = shown.claim
     return ListRow(
         row.id,
         row.tool,
@@ -75,7 +75,7 @@ def row_of(row: RequestRow, now: int) -> ListRow:
         left is not None and left < 600_000,
         row.expires_at,
         progress(shown),
-        "" if claim is None or in_ms(claim.until) <= now else claim.by,
+        shown.claimed_by(now),
         row.state,
         shown.revision,
     )
@@ -228,7 +228,7 @@ def _facts(row: RequestRow, shown: Request, now: int) -> Iterator[Fact]:
     for name, doubt in doubtful_names([row.agent.rsplit("/", 1)[-1], row.tool], given):
         yield Fact("beware", name, doubt, "warn")
     terms = shown.terms
-    yield Fact("who decides", "", who_decides(terms, shown))
+    yield Fact("who decides", "", deciders_of(terms, confirmed=shown.waits_for == "others"))
     if shown.requester:
         yield Fact("runs for", shown.requester)
     if terms is not None and terms.reason != "optional":
@@ -264,30 +264,6 @@ def _then(terms: Approval | None) -> str:
     if terms.on_expiry == "ask_again":
         return f"it is asked again, {terms.max_asks} times in all"
     return f"it goes to {', '.join(terms.escalate_to)}"
-
-
-def who_decides(terms: Approval | None, shown: Request) -> str:
-    """Return in a sentence who may decide, and how many must; which of the two controls this is comes first."""
-    if terms is None or not terms.limits_deciders:
-        return "anybody here"
-    parts = list[str]()
-    if terms.confirm:
-        done = "" if shown.waits_for != "others" else ", and did"
-        parts.append(f"Confirm: the person for whom the run acts says yes{done}")
-    if terms.four_eyes:
-        named = [*terms.users, *([] if terms.role is None else [f"role {terms.role}"])]
-        many = f"{terms.quorum} of " if terms.quorum > 1 else ""
-        others = ", not the requester" if terms.not_requester else ""
-        who = " or ".join(named) or "anybody who logged in"
-        lead = "Four eyes: " if terms.not_requester or terms.quorum > 1 else ""
-        parts.append(f"{lead}{many}{who}{others}")
-        if terms.deny_quorum > 1:
-            parts.append(f"{terms.deny_quorum} must reject it before it is rejected")
-    if terms.needs_proof:
-        parts.append("each signs with a key of their own")
-    if terms.break_glass is not None:
-        parts.append(f"role {terms.break_glass} may approve alone in an emergency")
-    return "; ".join(parts) or "anybody who logged in"
 
 
 def question_of(row: RequestRow) -> tuple[str, str, str]:

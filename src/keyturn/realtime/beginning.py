@@ -12,7 +12,7 @@ from ..core.errors import Conflict, UserError
 from ..engine.attended import Attendant, AttendedExecution, Hosting
 from ..engine.driving.taking import claimed
 from ..engine.run.agents import AgentGraph
-from ..engine.run.open_run import claimant
+from ..engine.run.new_ids import claimant
 from ..engine.runner import play_of
 from ..engine.states.loading import ContextOptions, found
 from ..engine.states.state import RunState

@@ -13,17 +13,16 @@ import time
 from collections.abc import Sequence
 
 from ..app import App
-from ..core.encodable import in_milliseconds
 from ..core.errors import NotAllowed, NotPending, RunMissing
 from ..core.people import Decider, kept_out
 from ..core.policy import Approval
 from ..core.request import Request
-from ..core.reviews import kept_from_review
 from ..directory.reads import How
 from ..directory.settings import OWN, VISIBLE
 from ..directory.state import ADMIN
 from ..engine.run.log_cache import log_in
 from ..inbox.counter import NO_SUCH
+from ..inbox.shows import is_left_out, may_decide
 from ..journal.rows import GrantRow, Query, RequestRow, RunRow
 from .visitor import Visitor
 
@@ -62,11 +61,7 @@ class Sight:
     def may_decide(self, request: Request) -> bool:
         """Return whether they may decide a request, a signature aside."""
         who = self._decider(request.terms, request.requester)
-        if who is None:
-            return False
-        if request.kind == "review":
-            return not kept_from_review(request.terms, request.not_for, who, request.requester)
-        return not kept_out(request.terms, who, request.requester)
+        return who is not None and may_decide(request, who)
 
     def must_decide(self, request: Request) -> None:
         """Refuse whoever may not decide a request, before anything that they sent is compared with it."""
@@ -85,17 +80,14 @@ class Sight:
         return self.visitor.directory.decider(self.visitor.id, self._now, "authenticated", terms, requester)
 
     def lists(self, row: RequestRow, *, mine: bool, unclaimed: bool) -> bool:
-        """Return whether a list of theirs has a request; of an open one, what they put off and others are on counts."""
+        """Return whether a list of theirs has a request."""
         if not self.sees(row):
             return False
-        if row.state == "damaged" or not (mine or unclaimed):
+        if row.state == "damaged":
             return True
-        shown = row.request
-        claim = shown.claim
-        if unclaimed and claim is not None and claim.by != self.visitor.id and in_milliseconds(claim.until) > self._now:
+        if is_left_out(row, self.visitor.id, self._now, mine=mine, unclaimed=unclaimed):
             return False
-        off = any(each.by == self.visitor.id and in_milliseconds(each.until) > self._now for each in shown.snoozed)
-        return not mine or (self.may_decide(shown) and not (off and row.state == "open"))
+        return not mine or self.may_decide(row.request)
 
     async def request(self, request: str, *, shows: bool = False) -> RequestRow:
         """Return a request that they see, or raise `NotPending`; with `shows` they are shown its arguments."""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NoReturn, TypedDict, Unpack, cast
 
 from ..core.errors import UserError
 from ..core.items import own_copy
+from ..core.nested_agent import NestedAgent
 from ..core.preview import Preview, Text
 from ..core.settable import unexpected
 from ..user_code import answer_of
@@ -61,8 +62,16 @@ class AgentTool(FunctionTool):
     """
 
     kind: ClassVar[str] = "agent"
-    by_agent: ClassVar[bool] = True
+    agent: Any
     max_turns: int
+    run_config: Any
+    hooks: Any
+    session: Any
+    conversation_id: str | None
+    previous_response_id: str | None
+    structured: StructuredInput | None
+    custom_output_extractor: Callable[[Any], Any] | None
+    on_stream: Callable[[Any], Any] | None
     input_builder: InputBuilder
     include_input_schema: bool
     on_stream_max_pending_events: int | None
@@ -97,6 +106,22 @@ class AgentTool(FunctionTool):
         self.previous_response_id = options.get("previous_response_id")
         self.conversation_id = options.get("conversation_id")
         self.on_stream_max_pending_events = options.get("on_stream_max_pending_events", 1024)
+
+    @property
+    def nested(self) -> NestedAgent:  # pyright: ignore[reportIncompatibleVariableOverride]  # it follows from what is set
+        """Return the agent that answers, and what it runs under, as they are set now."""
+        return NestedAgent(
+            self.agent,
+            run_config=self.run_config,
+            hooks=self.hooks,
+            session=self.session,
+            conversation_id=self.conversation_id,
+            previous_response_id=self.previous_response_id,
+            on_stream=self.on_stream,
+            on_stream_max_pending_events=self.on_stream_max_pending_events,
+            structured=self.structured is not None,
+            custom_output_extractor=self.custom_output_extractor,
+        )
 
     @property
     def plain(self) -> bool:

@@ -9,7 +9,6 @@ from typing import Any, TypedDict, cast
 from ..core.errors import UserError
 from ..core.items import Item
 from ..core.settable import CALLBACK, FLAG, Rule, fixed, must
-from .base import TOOL_RULES
 from .function_rules import FUNCTION_RULES
 
 DEFAULT_MAX_TURNS = 10
@@ -45,9 +44,8 @@ def _json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def _own(tool: Any, name: str, run_config: Any) -> Any:
+def _own(_tool: Any, _name: str, run_config: Any) -> Any:
     """Return the run configuration of a nested agent, without usage of its own: it counts with the run."""
-    TOOL_RULES[name](tool, name, run_config)
     limits: Any = getattr(run_config, "usage_limits", None)
     if isinstance(run_config, Mapping):
         limits = cast("Mapping[str, Any]", run_config).get("usage_limits")

@@ -20,6 +20,7 @@ from ..core.digest import canonical, digest
 from ..core.errors import ModelBehaviorError, UserError
 from ..core.immutable import immutable
 from ..core.items import Item, own_copy
+from ..core.nested_agent import NestedAgent
 from ..core.policy import Approval
 from ..core.preview import Json, Preview, Text, redact
 from ..core.records import WANTS, Wants
@@ -197,18 +198,19 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, str) and bool(value)
 
 
-def _of_agents(tool: Any, name: str, value: Any) -> Any:
-    if is_ours(tool.__class__) and not tool.by_agent:
+def _nested(tool: Any, name: str, value: Any) -> Any:
+    if is_ours(tool.__class__):
         raise AttributeError(
-            f"{name!r} of {tool._described()} cannot be set: it is for a tool that answers by an agent, as "
-            "Agent.as_tool(...) makes one"
+            f"{name!r} of {tool._described()} cannot be set: Agent.as_tool(...) makes a tool that answers by an agent"
         )
+    if not isinstance(value, NestedAgent | None):
+        raise tool._refusal(name, "a NestedAgent(...) or None", value)
     return value
 
 
 _AGENT_OPTIONS = (
-    "agent", "agents", "run_config", "hooks", "session", "conversation_id", "previous_response_id", "on_stream",
-    "structured", "custom_output_extractor",
+    "agent", "run_config", "hooks", "session", "conversation_id", "previous_response_id", "on_stream",
+    "custom_output_extractor",
 )  # fmt: skip
 TOOL_RULES: dict[str, Rule] = {
     "name": must(_is_name, "a non-empty string"),
@@ -223,7 +225,7 @@ TOOL_RULES: dict[str, Rule] = {
     "secrets": must(lambda value: isinstance(value, tuple), "a tuple of names of parameters"),
     **dict.fromkeys(("idempotent", "read_only", "after_siblings", "announced", "answerable", "editable"), FLAG),
     **dict.fromkeys(("keeps_context", "hosted"), FLAG),
-    **dict.fromkeys(_AGENT_OPTIONS, _of_agents),
+    "nested": _nested,
 }
 
 
@@ -249,7 +251,6 @@ class Tool(Constructed, abc.ABC):
     also_function: ClassVar[bool] = False  # it can be called as a function of its name too
     identity: ClassVar[tuple[str, ...]] = ()  # the fields of a call that are part of what the tool is
     looks: ClassVar[bool] = False  # the preview is of the world as it is; an approval is void once that changed
-    by_agent: ClassVar[bool] = False  # it answers with `Delegate` or `Handover`
     notice: Callable[[Item, str], Item] = staticmethod(text_noticed)  # puts words for the model in front of a result
     name: str  # the name under which the model calls it
 
@@ -272,20 +273,12 @@ class Tool(Constructed, abc.ABC):
     keeps_context: bool = False  # its calls change the run's context, which is recorded with their results
     hosted: bool = False  # the provider runs the calls, so that a reply may hold results
     known_spec: tuple[dict[str, Any], str] | None = None  # a cached spec and its digest
+    nested: NestedAgent | None = None  # the agent to which `Delegate` or `Handover` leads, if it returns one
     _rules = TOOL_RULES
-
-    # For a kind that answers with `Delegate` or `Handover`: whom to, so that a saved run finds that agent again, and
-    # what a nested agent runs under, where None leaves it to the agent that called.
-    agent: Any = None  # the agent that answers or goes on
-    agents: Mapping[str, Any] = {}  # the agents that may answer, by name, where the arguments say which
-    run_config: Any = None  # the nested agent's run configuration
-    hooks: Any = None  # the nested agent's hooks
-    session: Any = None  # the nested agent's session
-    conversation_id: str | None = None  # the nested agent's conversation at the provider
-    previous_response_id: str | None = None  # the response that the nested agent goes on from
-    on_stream: Callable[[Any], Any] | None = None  # called with the nested agent's stream events
-    structured: Any = None  # the `StructuredInput` of the nested agent, None for a plain text
-    custom_output_extractor: Callable[[Any], Any] | None = None  # makes the call's result of the nested agent's
+    # What to do in place of setting what only a tool that answers by an agent has.
+    _remedies: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        _AGENT_OPTIONS, "it is for a tool that answers by an agent, as Agent.as_tool(...) makes one"
+    )
 
     def _described(self) -> str:
         """Return what errors call it."""

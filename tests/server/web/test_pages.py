@@ -202,7 +202,7 @@ async def test_a_grant_is_revoked_on_its_page(office: Office) -> None:
 
 async def test_tools_say_when_they_ask_and_which_rules_mean_them(office: Office) -> None:
     text = (await office.as_("cyd").see("/agents")).text
-    assert "2 people of role &#34;finance&#34; agree, not the requester" in text
+    assert "2 approvals from role &#34;finance&#34;, not the requester" in text
     assert "hides &#34;password&#34;" in text
     assert 'href="/policies#rule-3"' in text
     assert "lead/research" in text

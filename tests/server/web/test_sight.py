@@ -194,9 +194,8 @@ async def test_e2_what_is_not_yours_is_not_there_in_the_same_words() -> None:
             unknown = await asked(eve, route, at.request, form, requests=none, runs=none)
             assert told(hidden, at.request.id, at.request.run) == told(unknown, none), route
             assert hidden.status_code == 404, route
-        live = at.as_("eve")
-        live.served.end()
-        assert (await live.see(f"/live?run={at.request.run}")).text == (await live.see(f"/live?run={none}")).text
+        hidden, unknown = [await at.as_("eve").first_event(f"/live?run={run}") for run in (at.request.run, none)]
+        assert hidden == unknown
 
 
 async def test_e2_what_is_not_yours_is_not_there_in_the_same_time() -> None:
@@ -273,22 +272,11 @@ async def test_a_page_that_shows_arguments_says_first_who_reads_them() -> None:
 async def test_what_is_live_is_what_its_reader_sees_and_nobody_reads_by_it() -> None:
     async with bank(own=True, reads=True) as at:
         for person, count in {"eve": 0, "cyd": 1, "ben": 1, "ada": 1}.items():
-            first = await first_event(at.as_(person), f"/live?run={at.request.run}")
+            first = await at.as_(person).first_event(f"/live?run={at.request.run}")
             assert f'"count": {count}' in first, person
             assert ('"head": 0' in first) == (count == 0), person
             assert (at.request.id in first) == (count == 1), person
         assert await at.app.audit.reads() == []
-
-
-async def first_event(visit: Visiting, path: str) -> str:
-    """Return the first event of a stream, whose server then stops."""
-
-    async def stop() -> None:
-        await visit.listened()
-        visit.served.end()
-
-    made, _ = await asyncio.gather(visit.see(path), stop())
-    return made.text
 
 
 async def test_what_is_live_ends_with_its_session() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import re
 from typing import Any
@@ -26,9 +27,17 @@ class Visiting:
         made = ServerSettings(**settings)
         self.face = face(app, made)
         self.served = Guard(Opening(limited(self.face), app), made, end=self.face.state.live.end)
-        transport = httpx2.ASGITransport(app=self.served)
+        self.sent = b""
+        transport = httpx2.ASGITransport(app=self._noted)
         shown: Any = {"headers": {"authorization": f"Bearer {token}"}} if program else {"cookies": {COOKIE: token}}
         self.client = httpx2.AsyncClient(transport=transport, base_url="http://localhost", **shown)
+
+    async def _noted(self, scope: Any, receive: Any, send: Any) -> None:
+        async def noting(message: Any) -> None:
+            self.sent += message.get("body", b"")
+            await send(message)
+
+        await self.served(scope, receive, noting)
 
     async def see(self, path: str, **headers: str) -> httpx2.Response:
         """Return a page."""
@@ -41,6 +50,18 @@ class Visiting:
             return self.face.state.live.listeners == count
 
         await until(all_of_them)
+
+    async def first_event(self, path: str) -> str:
+        """Return a stream that its server ends once one event was sent."""
+
+        async def is_sent() -> bool:
+            return b"data:" in self.sent[before:]
+
+        before = len(self.sent)
+        listening = asyncio.ensure_future(self.see(path))
+        await until(is_sent)
+        self.served.end()
+        return (await listening).text
 
     async def fields(self, path: str) -> dict[str, str]:
         """Return the hidden fields of a page's forms."""

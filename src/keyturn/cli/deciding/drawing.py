@@ -10,15 +10,16 @@ import msgspec
 
 from ...console.introduction import describe, point_out
 from ...console.screen import Terminal
-from ...core.encodable import in_milliseconds, moment
+from ...core.encodable import moment
 from ...core.errors import Conflict, NotAllowed
-from ...core.policy import Approval, milliseconds
+from ...core.policy import Approval
 from ...core.request import Request, Vote
 from ...inbox.personal import PersonalInbox
 from ...journal.rows import RequestRow
 from ...presenting.asking import Standing
 from ...presenting.facts import RequestFacts
 from ...presenting.shown_request import ShownRequest, bare_item
+from ...presenting.terms import DECIDERS, deciders_of, terms_of
 from ...presenting.trail import Mark
 from ...presenting.words_before import NOTHING_SAID, Context
 from ...render.layout import LayoutLine
@@ -28,8 +29,6 @@ from ..printing import print_labelled
 
 #: How much of a digest names what was shown.
 DIGEST = 16
-_SIGNED: LiteralString = "Each of them signs with a key of their own."
-_OTHER: LiteralString = "It is not for the person for whom the run acts."
 
 
 def draw_request(
@@ -82,43 +81,18 @@ def _verb(request: Request) -> str:
 
 
 def _draw_terms(screen: Terminal, request: Request) -> None:
-    """Say who may decide, and how many must."""
+    """Draw who may decide and how many must, then the other terms, with the options that they require."""
     terms = request.terms or Approval()
-    if not terms.limits_deciders:
-        screen.say("Anybody decides it.")
-    people = [*terms.users, *([f"role {terms.role}"] if terms.role is not None else [])]
-    if people:
-        screen.label("for", ", ".join(people))
-    elif terms.limits_deciders:
-        screen.say("Anybody decides it who logged in.")
-    if terms.quorum > 1:
-        screen.say("{} people must say the same before it runs.", terms.quorum)
-    if terms.deny_quorum > 1:
-        screen.say("{} people must reject it before it is rejected.", terms.deny_quorum)
-    if terms.not_requester:
-        screen.say(_OTHER)
-        screen.label("the run acts for", request.requester or "somebody it does not say")
-    if terms.confirm:
-        screen.label("who confirms it", request.requester or "the person for whom the run acts")
-    if terms.min_look is not None:
-        seconds = -(-milliseconds(terms.min_look) // 1_000)
-        screen.say("Who approves it looks at it for {} seconds first.", seconds)
-    if terms.break_glass is not None:
-        screen.label("who may approve it alone in an emergency", f"role {terms.break_glass} (--break-glass)")
-    if terms.needs_proof:
-        screen.say(_SIGNED)
-    if terms.reason != "optional":
-        screen.say(_REASONS[terms.reason])
-    if terms.on_expiry == "escalate":
-        screen.label("if nobody decides in time, it goes to", ", ".join(terms.escalate_to))
-    elif terms.on_expiry == "ask_again":
-        screen.say("If nobody decides in time, it is asked again, {} times in all.", terms.max_asks)
+    screen.label("who decides", deciders_of(terms, confirmed=request.waits_for == "others"))
+    for term in terms_of(terms):
+        if term.about not in DECIDERS:
+            option = _OPTIONS.get(terms.reason, "") if term.about == "reason" else ""
+            screen.label(term.about, term.text + option)
+    if terms.not_requester or terms.confirm:
+        screen.label("requester", request.requester or "unknown")
 
 
-_REASONS: dict[str, LiteralString] = {
-    "required": "It takes a reason: --note.",
-    "on_reject": "A rejection takes a reason: --note or --message.",
-}
+_OPTIONS = {"required": " (--note)", "on_reject": " (--note or --message)"}
 
 
 def _vote(vote: Vote) -> str:
@@ -142,10 +116,10 @@ def _draw_clock(screen: Terminal, left: int) -> None:
 def _draw_marks(screen: Terminal, request: Request, now: int) -> None:
     """Say who is on it, and who put it off; what is over is not told."""
     claim = request.claim
-    if claim is not None and in_milliseconds(claim.until) > now:
+    if claim is not None and claim.lasts(now):
         screen.label("who is on it", f"{claim.by} until {claim.until:%Y-%m-%d %H:%M:%SZ}")
     for mark in request.snoozed:
-        if in_milliseconds(mark.until) > now:
+        if mark.lasts(now):
             screen.label("who put it off", f"{mark.by} until {mark.until:%Y-%m-%d %H:%M:%SZ}")
 
 

@@ -67,10 +67,11 @@ class Drive(Writer):
             tool: Any = await self.tool_of(call)
             scope = self._scopes[frame_id] = outer.inner(tool)
             scope.context.known = partial(decision_on, self.live, frame_id)
-            if tool.structured is not None:
+            nested = scope.nested
+            if nested.structured:
                 scope.context.tool_input = call.params
-            if tool.on_stream is not None:
-                self.feeds[frame_id] = Tap(self.live, frame_id, tool, RawItem(own_copy(call.raw)))
+            if nested.on_stream is not None:
+                self.feeds[frame_id] = Tap(self.live, frame_id, nested, RawItem(own_copy(call.raw)))
                 self.feeds[frame_id].catch_up(self.live.log.steps)
         if (frame := self.run.frames.get(frame_id)) is not None:
             for path in (*frame.before, frame.agent):  # who handed it over has a say still, in every process

@@ -40,7 +40,7 @@ async def open_frame(drive: Drive, call: Call, delegate: Delegate) -> None:
             delegate.max_turns,
             guarded(input_guardrails(delegate.agent, inner)),
             prefix,
-            getattr(inner.tool, "previous_response_id", None),
+            inner.nested.previous_response_id,
         )
     )
 
@@ -50,8 +50,9 @@ async def answer_caller(drive: Drive, frame_id: str, scope: FrameSettings, answe
     call = drive.run.calls[frame_id]
     tool = scope.tool
     value = answer
-    if tool.custom_output_extractor is not None:
-        value = await answer_of(tool.custom_output_extractor, drive.result(frame_id, answer))
+    extractor = scope.nested.custom_output_extractor
+    if extractor is not None:
+        value = await answer_of(extractor, drive.result(frame_id, answer))
     if frame_id in drive.feeds:
         await drive.feeds[frame_id].drained()
     context = drive.tool_context(call, tool)

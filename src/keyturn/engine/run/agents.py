@@ -12,6 +12,7 @@ from typing import Any
 
 from ...agents.agent import Agent
 from ...core.errors import AgentMissing
+from ...core.nested_agent import NestedAgent
 
 
 class AgentGraph:
@@ -74,8 +75,11 @@ def _edges(agent: Agent[Any]) -> Iterator[tuple[str, Agent[Any]]]:
         elif target.agent is not None:
             yield target.agent.name, target.agent
     for tool in agent.tools:
-        inner = getattr(tool, "agent", None)
+        nested: NestedAgent | None = getattr(tool, "nested", None)
+        if nested is None:
+            continue
+        inner: Any = nested.agent
         if isinstance(inner, Agent):
             yield tool.name, inner
-        for name, one in getattr(tool, "agents", {}).items():
+        for name, one in nested.agents.items():
             yield f"{tool.name}/{name}", one

@@ -18,6 +18,7 @@ from ...agents.context import RunContextWrapper
 from ...agents.hooks import RunHooks
 from ...agents.settings import RunConfig
 from ...core.errors import UserError
+from ...core.nested_agent import NestedAgent, nested_agent
 from ...models import default_provider
 from ...models.base import Model, ModelProvider
 from ...tools.base import Tool
@@ -64,6 +65,11 @@ class FrameSettings:
             yield
 
     @property
+    def nested(self) -> NestedAgent:
+        """Return what the agent of a nested frame runs under, as its tool has it now."""
+        return nested_agent(self.tool)
+
+    @property
     def policies(self) -> tuple[Any, ...]:
         """Return every policy that has a say here, the outermost first, and then those that agents bring along."""
         return (*self._stated(), *self.carried)
@@ -98,24 +104,25 @@ class FrameSettings:
         if self.session is not None and self.managed:
             raise UserError("a session and a conversation kept by the provider exclude each other; pass one of them")
 
-    def inner(self, tool: Any) -> FrameSettings:
+    def inner(self, tool: Tool) -> FrameSettings:
         """Return the settings of the frame that an agent tool opens."""
+        nested = nested_agent(tool)
         config = self.config
-        if tool.run_config is not None:
-            config = RunConfig.of(tool.run_config)
+        if nested.run_config is not None:
+            config = RunConfig.of(nested.run_config)
             config = replace(config, model_provider=config.model_provider or self.config.model_provider)
         context = self.context.around(self.context.context)
         return FrameSettings(
             config,
             context,
-            tool.hooks,
-            tool.session,
-            tool.conversation_id,
-            tool.previous_response_id is not None,
+            nested.hooks,
+            nested.session,
+            nested.conversation_id,
+            nested.previous_response_id is not None,
             tool=tool,
             inbox=self.inbox,
             witness=self.witness,
-            policy_of=None if tool.run_config is not None else self.policy_of,
+            policy_of=None if nested.run_config is not None else self.policy_of,
             outer=self,
             carried=self.carried,
             slots=self.slots,

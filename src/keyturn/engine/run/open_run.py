@@ -5,11 +5,9 @@ The log is the truth; everything else here is attached to it while somebody in t
 
 from __future__ import annotations
 
-import os
 import secrets
-import socket
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple, cast
@@ -18,14 +16,14 @@ from ...agents.context import RunContextWrapper
 from ...core.codec import Log
 from ...core.events import Report
 from ...core.items import Item, own_copy
-from ...core.policy import Approval
-from ...core.run import Call, Run
+from ...core.run import Run
 from ...core.seal import Chain
 from ...journal.base import Journal
 from ...keys import ring
 from .agents import AgentGraph
 from .copies import Copies
 from .used_states import THIS_PROCESS, UsedStates
+from .witness import Witness
 
 _PROCESS_SECRET = secrets.token_bytes(32)
 
@@ -80,20 +78,6 @@ def chain_of(journal: Journal, run: str) -> Chain:
     return Chain(getattr(journal, "keys", ring), getattr(journal, "tenant", "default"), run)
 
 
-def new_id() -> str:
-    """Make an id that cannot be guessed."""
-    return secrets.token_hex(16)
-
-
-def claimant(kind: str) -> str:
-    """Make the name under which this process claims a run: people look by it for the machine and the process."""
-    return f"{kind}-{_this_process()}-{new_id()[:8]}"
-
-
-def _this_process() -> str:
-    return f"{os.getpid()}@{socket.gethostname()}"
-
-
 def new_salt(run: str) -> str:
     """Make the key of a run's request ids: secret, and another for each run."""
     return blake2b(run.encode(), key=_PROCESS_SECRET, digest_size=16).hexdigest()
@@ -129,8 +113,8 @@ class OpenRun:
     clock: Callable[[], int] = clock_ms
     # What the journal's time is counted on with.
     count: Callable[[], float] = steady
-    # Says why the signatures on a call do not count by these terms; None where nobody here can verify any.
-    witness: Callable[[Run, Call, Sequence[Approval]], Awaitable[str]] | None = None
+    # Answers for people: their signatures, and their grants; None where nobody here knows them.
+    witness: Witness | None = None
     # Makes data of the context, where the run is kept in a journal and the context is not data itself.
     serializer: Callable[[Any], Any] | None = None
     # Whether the log was read from that journal, or written to it, and not from a text that somebody kept.

@@ -16,7 +16,8 @@ from ..driving.lease import TTL_MS
 from ..driving.writer import Writer
 from ..logger import error_words, logger
 from ..run.log_cache import log_in
-from ..run.open_run import claimant, journal_clock
+from ..run.new_ids import claimant
+from ..run.open_run import journal_clock
 from .sync import superseded
 
 WHY = "superseded: its session went on without it"

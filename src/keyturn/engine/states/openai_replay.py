@@ -17,6 +17,7 @@ from ...core import events as ev
 from ...core.call_ids import call_id
 from ...core.errors import StateRejected, ToolMissing
 from ...core.items import Item, input_items, own_copy
+from ...core.nested_agent import nested_agent
 from ...core.policy import Verdict
 from ...core.request import request_of
 from ...core.run import Call, Frame
@@ -190,7 +191,7 @@ class FrameReplay:
         else:
             self._check_server(key, tool)
             proposal = propose(self.over.settings, tool, raw, at)
-        if how == "nested" and (proposal.refused is not None or tool is None or tool.agent is None):
+        if how == "nested" and (proposal.refused is not None or nested_agent(tool).agent is None):
             raise StateRejected(f"an agent answered a call of {key.tool!r} there, and here none would")
         if how in ("waits", "open"):
             proposal = proposal if how == "open" else replace(proposal, gate="")
@@ -289,7 +290,7 @@ class FrameReplay:
 
     async def _open(self, call: Call, tool: Tool, saved: SavedState) -> None:
         """Let a nested agent answer a call, and replay what it did."""
-        path = self.live.graph.path(tool.agent, call.agent)
+        path = self.live.graph.path(nested_agent(tool).agent, call.agent)
         items, prefix, guarded = self.over.begins(saved)
         self.over.do(cm.OpenFrame(call.id, path, items, turns_left(saved), guarded, prefix))
         await FrameReplay(self.over, saved, call.id).play()
@@ -311,7 +312,7 @@ class FrameReplay:
 
     def _hand_over(self, call: Call, made: Made, item: Item, number: int) -> None:
         """Let the agent go on that a handoff led to, with what it saw of the conversation."""
-        agent: Any = None if made.tool is None else made.tool.agent
+        agent = nested_agent(made.tool).agent
         led_to = made.result.target_agent if made.result is not None else None
         if agent is None or (led_to is not None and led_to.name != agent.name):
             raise StateRejected(

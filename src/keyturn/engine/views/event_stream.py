@@ -16,6 +16,7 @@ from ...agents.agent import Agent
 from ...core import events as ev
 from ...core.errors import UserError
 from ...core.items import RawItem
+from ...core.nested_agent import NestedAgent
 from ...user_code import answer_of
 from ..run.open_run import OpenRun
 from .items import AddedInputItem, RunItem, ToolApprovalItem
@@ -215,10 +216,10 @@ class EventFeed(Feed):
 class Tap(EventFeed):
     """Gives a nested agent's events to its tool's `on_stream`, in order, without blocking the loop."""
 
-    def __init__(self, live: OpenRun, frame: str, tool: Any, tool_call: Any) -> None:
+    def __init__(self, live: OpenRun, frame: str, nested: NestedAgent, tool_call: Any) -> None:
         super().__init__(live, frame, self._put)
-        self._callback: Callable[[Any], Any] = tool.on_stream
-        self._most: int | None = getattr(tool, "on_stream_max_pending_events", None)
+        self._callback: Any = nested.on_stream
+        self._most = nested.on_stream_max_pending_events
         self._tool_call = tool_call
         self._waiting: deque[AgentToolStreamEvent] = deque()
         self._worker: asyncio.Task[None] | None = None

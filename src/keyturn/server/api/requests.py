@@ -20,11 +20,12 @@ from ...wire import said
 from ...wire.detail import RequestDetail
 from ...wire.seen import Done, Form, RequestPage, RequestSeen
 from ..standing import standing_of
+from ..streams import EventStream, event
 from ..visible_pages import of_one_size, visible_page
 from .paging import After, IdPath, Limit, Name, Newest, after_of, key_of, plain
+from .refusing import Refusal
 from .routes import Call, Here, Routes, answer, taken
 from .run_events import LastId
-from .streams import EventStream, event
 from .waiting import Wait, changes_within
 
 routes = Routes("requests")
@@ -131,7 +132,9 @@ async def stream_requests(here: Here, wanted: Selected, last_event_id: LastId = 
     places = here.request.app.state.places
     places.check(here.visitor.id)
     pages = _pages(here, wanted, last_event_id)
-    return EventStream(pages, ended=here.live.ended, places=places, person=here.visitor.id, still=here.anew)
+    return EventStream(
+        pages, ended=here.live.ended, places=places, person=here.visitor.id, still=here.anew, refusals=(Refusal,)
+    )
 
 
 async def _pages(here: Call, wanted: Wanted, token: str | None) -> AsyncGenerator[bytes]:

@@ -17,10 +17,11 @@ from ...engine.run.open_run import chain_of
 from ...journal.base import Store
 from ...presenting.event_words import Teller
 from ...wire.seen import RunLine
+from ..streams import EventStream, event
 from .paging import IdPath
+from .refusing import Refusal
 from .routes import Here, Routes
 from .run_lines import shown_line
-from .streams import EventStream, event
 
 routes = Routes("events")
 _PLACE = re.compile(r"[0-9]{1,9}")
@@ -50,7 +51,9 @@ async def stream_run(
     async def still() -> None:
         await (await here.anew()).sight.run(run)
 
-    return EventStream(lines, ended=here.live.ended, places=places, person=here.visitor.id, still=still)
+    return EventStream(
+        lines, ended=here.live.ended, places=places, person=here.visitor.id, still=still, refusals=(Refusal,)
+    )
 
 
 def _after(given: str | None) -> int:

@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from ...agents.agent import Agent
+from ...core.nested_agent import nested_agent
 from ...engine.run.agents import AgentGraph
 from ...policies.file import PolicyFile
 from ...policies.rule import Rule, is_named
@@ -111,7 +112,7 @@ def _facts(tool: Any) -> Iterator[Shown]:
     secrets = cast("tuple[str, ...]", getattr(tool, "secrets", ()))
     if secrets:
         yield ready(f"hides {', '.join(quote(each) for each in secrets)}")
-    inner: object = getattr(tool, "agent", None)
+    inner = nested_agent(tool).agent
     if isinstance(inner, Agent):
         yield ready(f"agent {quote(inner.name)} answers")
     if getattr(tool, "editable", True) is False:

@@ -25,7 +25,6 @@ from ...presenting.asking import (
     votes_of,
     why_not,
 )
-from ...presenting.clock import in_ms
 from ...presenting.trail import trail_of
 from ...presenting.words_before import ADVICE, context_of
 from ..errors import refused
@@ -228,8 +227,8 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
         "advice": ADVICE,
         "trail": trail_of(log, row.call),
         "unrecorded": "",
-        "claimed": "" if shown.claim is None or in_ms(shown.claim.until) <= at.now else shown.claim.by,
-        "put_off": any(each.by == at.visitor.id and in_ms(each.until) > at.now for each in shown.snoozed),
+        "claimed": shown.claimed_by(at.now),
+        "put_off": shown.is_snoozed(at.visitor.id, at.now),
         "head": len(log.steps),
         "looking": looking_of(row, at.visitor.id, at.now),
         "signing": _signing(at) if who.signs else None,

@@ -6,7 +6,6 @@ was away for a while is told what is so now.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -14,12 +13,11 @@ from zlib import crc32
 
 from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
-from starlette.responses import StreamingResponse
 
 from ...core.errors import KeyturnError
 from ...inbox.listing import Filters
 from ..limits import TooMany
-from ..places import StreamPlaces
+from ..streams import EventStream, event
 from ..visitor import turn_of
 from .form import Barred, Reading, reader
 from .inbox import Chosen, seen_list
@@ -30,35 +28,22 @@ EVERY = 20.0
 
 
 @router.get("/live")
-async def live(request: HttpRequest, at: Reading, chosen: Chosen) -> StreamingResponse:
+async def live(request: HttpRequest, at: Reading, chosen: Chosen) -> EventStream:
     """Stream what changes in the inbox, and in one run if it is named."""
     run = request.query_params.get("run", "")[:64]
     seen = request.headers.get("last-event-id", "")
     places = request.app.state.places
     places.check(at.visitor.id)
-    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    events = _held(places, at.visitor.id, _events(request, at, chosen, run, seen))
-    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+    events = _events(request, at, chosen, run, seen)
+    return EventStream(events, ended=at.live.ended, places=places, person=at.visitor.id)
 
 
-async def _held(places: StreamPlaces, person: str, events: AsyncGenerator[str]) -> AsyncGenerator[str]:
-    """Hold a place of a person while they listen."""
-    with places.held(person):
-        async with contextlib.aclosing(events):
-            async for each in events:
-                yield each
-
-
-async def _events(request: HttpRequest, at: Here, chosen: Filters, run: str, seen: str) -> AsyncGenerator[str]:
-    yield "retry: 1000\n\n"
+async def _events(request: HttpRequest, at: Here, chosen: Filters, run: str, seen: str) -> AsyncGenerator[bytes]:
     async for changed in at.live.changes(EVERY):
-        if await request.is_disconnected():
-            return
         now = await _anew(request)
         if now is None:
             return
         if not (changed or chosen.mine):  # what was put off is so until a time
-            yield ": still here\n\n"
             continue
         async with request.app.state.turns.look(turn_of(now.visitor)):
             told = dict(await _snapshot(now, chosen, changed=changed))
@@ -67,7 +52,7 @@ async def _events(request: HttpRequest, at: Here, chosen: Filters, run: str, see
         state = f"{crc32(json.dumps(told).encode()):08x}"
         if state != seen:
             seen = state
-            yield f"id: {state}\nevent: inbox\ndata: {json.dumps(told)}\n\n"
+            yield event(json.dumps(told).encode(), id=state, name="inbox")
 
 
 async def _anew(request: HttpRequest) -> Here | None:

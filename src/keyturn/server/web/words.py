@@ -11,6 +11,7 @@ from ...policies.breaker import Breaker
 from ...policies.limits import Budget, Rejections
 from ...policies.rule import Limit
 from ...presenting.clock import span
+from ...presenting.terms import terms_of
 from ...render.escape import clip, quote
 from .shown import Shown, ready
 
@@ -67,37 +68,10 @@ def _compared(condition: Any) -> Iterator[str]:
 def terms_words(terms: Approval | None) -> list[Shown]:
     """Return the terms of an approval in sentences; none for terms that limit nothing.
 
-    >>> [str(each) for each in terms_words(Approval(role="ops", quorum=2, expires="4h"))]
-    ['2 people of role &#34;ops&#34; agree', 'rejected after 4 h without an answer']
+    >>> [str(each) for each in terms_words(Approval(role="ops", expires="4h"))]
+    ['approval from role &#34;ops&#34;', 'rejected after 4 h without a decision']
     """
-    return [] if terms is None else [ready(each) for each in _terms(terms)]
-
-
-def _terms(terms: Approval) -> Iterator[str]:
-    if terms.confirm:
-        yield "the person for whom the run acts confirms" + (", then others decide" if terms.four_eyes else "")
-    if terms.four_eyes:
-        yield _people(terms)
-    if terms.deny_quorum > 1:
-        yield f"{terms.deny_quorum} must reject it before it is rejected"
-    if terms.needs_proof:
-        yield "each signs with a key of their own"
-    if terms.reason != "optional":
-        yield "a reason is required" + (" to reject" if terms.reason == "on_reject" else "")
-    if terms.expires_ms is not None:
-        then = {"reject": "rejected", "ask_again": "asked again", "escalate": f"put to {data(terms.escalate_to)}"}
-        yield f"{then[terms.on_expiry]} after {span(terms.expires_ms)} without an answer"
-    if terms.execute_by_ms is not None:
-        yield f"an approval is good for {span(terms.execute_by_ms)}"
-    if terms.break_glass is not None:
-        yield f"role {quote(terms.break_glass)} may approve alone in an emergency"
-
-
-def _people(terms: Approval) -> str:
-    named = [*([f"role {quote(terms.role)}"] if terms.role else []), *(quote(user) for user in terms.users)]
-    who = " or ".join(named) or "who logged in"
-    others = ", not the requester" if terms.not_requester else ""
-    return f"{terms.quorum} people of {who} agree{others}" if terms.quorum > 1 else f"decided by {who}{others}"
+    return [] if terms is None else [ready(each.text) for each in terms_of(terms)]
 
 
 def limit_words(limit: Limit | None) -> Shown | None:

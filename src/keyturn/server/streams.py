@@ -14,13 +14,16 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ...core.errors import KeyturnError
-from ..places import StreamPlaces
-from .refusing import Refusal
+from ..core.errors import KeyturnError
+from .places import StreamPlaces
 
 _PING = 15.0
 _AT_ONCE = 0.1
-_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
+_HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
 _BEGIN = b": keyturn\nretry: 1000\n\n"
 
 
@@ -37,8 +40,9 @@ def event(data: bytes, *, id: str, name: str = "") -> bytes:
 class EventStream(Response):
     """Answers with the events of a generator, which it closes; `ended` ends it when the server stops.
 
-    `still` is asked before an event is sent, and every now and then; it raises where the reader may read this no more:
-    then it ends as well. Events that come at once share one look.
+    `still` is asked before an event is sent, and every now and then; it raises one of `refusals` where the reader may
+    read this no more: then it ends as well. Events that come at once share one look. A generator that looks for itself
+    before each event gives none.
     """
 
     media_type = "text/event-stream"
@@ -50,12 +54,14 @@ class EventStream(Response):
         ended: asyncio.Event,
         places: StreamPlaces,
         person: str,
-        still: Callable[[], Awaitable[object]],
+        still: Callable[[], Awaitable[object]] | None = None,
+        refusals: tuple[type[Exception], ...] = (),
     ) -> None:
         super().__init__()
         self._still, self._checked = still, time.monotonic()
         self._events, self._ended = events, ended
         self._places, self._person = places, person
+        self._refusals = (KeyturnError, *refusals)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send what comes until one of the three ends it."""
@@ -71,7 +77,7 @@ class EventStream(Response):
             with contextlib.suppress(OSError):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             error = None if sending.cancelled() else sending.exception()
-            if error is not None and not isinstance(error, KeyturnError | Refusal):
+            if error is not None and not isinstance(error, self._refusals):
                 raise error  # what is refused in the middle has no status any more: it is told when asked anew
 
     async def _pump(self, send: Send) -> None:
@@ -92,7 +98,7 @@ class EventStream(Response):
         return coming.result()
 
     async def _check(self, age: float) -> None:
-        if time.monotonic() - self._checked >= age:
+        if self._still is not None and time.monotonic() - self._checked >= age:
             await self._still()
             self._checked = time.monotonic()
 

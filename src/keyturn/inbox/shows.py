@@ -1,0 +1,23 @@
+"""Decide which requests a list shows a person: one rule for the inbox of a journal and the visitor of a server."""
+
+from __future__ import annotations
+
+from ..core.people import Decider, kept_out
+from ..core.request import Request
+from ..core.reviews import kept_from_review
+from ..journal.rows import RequestRow
+
+
+def may_decide(request: Request, who: Decider) -> bool:
+    """Return whether a person may decide a request, a signature aside."""
+    if request.kind == "review":
+        return not kept_from_review(request.terms, request.not_for, who, request.requester)
+    return not kept_out(request.terms, who, request.requester)
+
+
+def is_left_out(row: RequestRow, person: str, now: int, *, mine: bool, unclaimed: bool) -> bool:
+    """Return whether a list leaves an open request out: claimed by another, or snoozed by its reader."""
+    if row.state != "open":
+        return False
+    claimed = row.request.claimed_by(now) if unclaimed else ""
+    return claimed not in ("", person) or (mine and row.request.is_snoozed(person, now))

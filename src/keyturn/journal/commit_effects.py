@@ -1,0 +1,72 @@
+"""Record the side effects of a commit: which waiters it wakes, what it adds to tallies, which runs join a session.
+
+A store collects them from the jobs of a batch: tallies and places are written in the same transaction, and waiters
+are woken after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from .base import Claim
+from .bell import DUE, NOTICES, SAID, Bell
+from .rows import Changes, Tally
+from .session_sql import Placing
+
+
+class CommitEffects(msgspec.Struct, frozen=True):
+    """Holds the side effects of one job: the names that it wakes, its tallies, and the places it gives on sessions.
+
+    >>> CommitEffects([("default", "run")]).tallies
+    ()
+    """
+
+    wakes: Sequence[tuple[str, str]] = ()
+    tallies: Sequence[tuple[str, Tally]] = ()
+    placed: Sequence[Placing] = ()
+
+
+def of_append(tenant: str, run: str, claim: Claim | None, changes: Changes | None) -> CommitEffects:
+    """Return the side effects of an append.
+
+    It wakes the watchers of the run, delivery where there are notices, and the run's holder and the workers where it
+    is made without a claim.
+    """
+    wakes = [(tenant, run)] if claim is not None else [(tenant, run), (tenant, DUE), (tenant, SAID + run)]
+    if changes is None:
+        return CommitEffects(wakes)
+    if changes.notices:
+        wakes.append((tenant, NOTICES))
+    return CommitEffects(wakes, [(tenant, tally) for tally in changes.tallies] if changes.tallies else ())
+
+
+def merged(results: Iterable[Any]) -> CommitEffects:
+    """Return the side effects of all jobs of a batch, from their results.
+
+    >>> merged([None, CommitEffects([("a", "run")]), 3, CommitEffects([("b", "run")])]).wakes
+    [('a', 'run'), ('b', 'run')]
+    """
+    wakes: list[tuple[str, str]] = []
+    tallies: list[tuple[str, Tally]] = []
+    placed: list[Placing] = []
+    for result in results:
+        if isinstance(result, CommitEffects):
+            wakes += result.wakes
+            tallies += result.tallies
+            placed += result.placed
+    return CommitEffects(wakes, tallies, placed)
+
+
+def waking(bell: Bell, elsewhere: Callable[[], None]) -> Callable[[list[Any]], None]:
+    """Return what a writer calls after a commit: it wakes waiters of this process, then other processes."""
+
+    def wake(results: list[Any]) -> None:
+        wakes = merged(results).wakes
+        if wakes:
+            bell.ring(wakes)
+            elsewhere()
+
+    return wake
