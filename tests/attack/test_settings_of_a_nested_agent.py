@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from keyturn import Agent, RunConfig, ToolExecutionConfig, function_tool
 from keyturn.testing import ScriptedModel, function_call
 from tests.playing import play
+from tests.waiting import turns_of_the_loop
 
 
 def at_once(most: int | None) -> RunConfig:
@@ -27,8 +26,7 @@ async def test_a_limit_on_tools_at_work_holds_for_a_nested_agent(
         """Count who is at work."""
         at_work.append(place)
         peak.append(len(at_work))
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await turns_of_the_loop(20)
         at_work.remove(place)
         return "counted"
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
+import time
 from typing import Any
 
 from keyturn import Approval, Grant, RunConfig, ToolExecutionConfig, function_tool
 from keyturn.core.policy import Verdict
 from tests.attack.world import clerk
 from tests.playing import play
+from tests.waiting import until
 
 
 async def test_what_a_grant_let_run_long_ago_asks_again(streamed: bool) -> None:
@@ -19,7 +20,8 @@ async def test_what_a_grant_let_run_long_ago_asks_again(streamed: bool) -> None:
     async def pay(amount: int) -> str:
         """Pay."""
         paid.append(amount)
-        await asyncio.sleep(0.01)
+        ends = time.monotonic() + 0.005
+        await until(lambda: time.monotonic() > ends)
         return "paid"
 
     def policy(call: Any, _context: Any) -> Verdict:

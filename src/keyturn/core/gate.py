@@ -17,7 +17,7 @@ from .combined_terms import escalated_from
 from .digest import canonical, same
 from .errors import Conflict, Expired, NotAllowed, NotPending, UserError
 from .looking import unlooked
-from .people import barred, kept_out, plain_text, same_voice, voices
+from .people import barred, plain_text, same_voice, voices
 from .policy import Approval, Verdict, check_share
 from .predicate import check_where, holds, may_hold
 from .preview import Preview
@@ -172,18 +172,6 @@ def _goes_with(run: Run, grant: ev.GrantTerms, decision: ev.Decision) -> bool:
         raise NotAllowed("who approves this call looks at it, and a standing decision looks at none; decide it alone")
     alike = (decision.verdict == "reject") == (grant.verdict == "reject")
     return alike and decision.via not in _NO_PERSON and decision.decider == grant.decider
-
-
-def revoke(run: Run, c: cm.Revoke) -> Events:
-    """Revoke a standing decision: an approval for anybody, a rejection for those who may decide such a call."""
-    grant = run.grants.get(c.grant)
-    if grant is None:
-        raise NotPending("this run has no such grant; it was revoked already or was never given")
-    why = kept_out(grant.terms, c.decider, run.requester) if grant.verdict == "reject" else ""
-    if why:  # the next call that it covers may run unasked
-        who = c.decider.id if c.decider is not None else "nobody in particular"
-        raise NotAllowed(f"this standing rejection cannot be revoked by {who}: {why}")
-    yield ev.GrantRevoked(c.grant, c.decider)
 
 
 # Decisions ----------------------------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from .digest import bound_words, canonical, keyed_digest
 from .items import Item
 from .policy import Approval
 from .preview import Preview
-from .records import BY_GRANT
 from .states import FRAME_MOVES, RUN_MOVES, Phase, State, Status
 from .strict import parse
 from .usage import NOTHING, Counts
@@ -366,21 +365,6 @@ def told_of_copy(run: Run, which: str) -> bool:
 def ran_out(run: Run, call: Call) -> bool:
     """Return whether a request has expired, though that may not be recorded yet."""
     return call.expires_at is not None and run.now > call.expires_at
-
-
-def stale(run: Run, call: Call) -> bool:
-    """Return whether an approval was not executed in its time, a person's or a standing one."""
-    limit = call.terms.execute_by_ms if call.terms is not None else None
-    approved = approved_at(call)
-    return limit is not None and approved is not None and run.now > approved + limit
-
-
-def approved_at(call: Call) -> int | None:
-    """Return when a call was approved, by a person or by a standing decision; None where a policy let it run."""
-    decision = let_by(call)
-    if decision is not None:
-        return decision.at
-    return call.let.at if call.let is not None and call.by.startswith(BY_GRANT) else None
 
 
 def confirmed(run: Run, call: Call) -> bool:

@@ -241,10 +241,11 @@ class Directory:
             return f"{who.id} gave the grant, and has left the directory since"
         roles = self.roles_of(who.id)
         if who.acting_for:
-            lent = [roles for giver, roles in self.lent_to(who.id, now) if giver == who.acting_for]
+            lent = [each for each in self.lent_to(who.id, now) if each.giver == who.acting_for]
             if not lent:
                 return f"{who.id} gave the grant in the place of {who.acting_for}, and decides for them no more"
-            roles = frozenset[str]().union(*lent)
+            roles = frozenset[str]().union(*(each.roles for each in lent))
+            who = msgspec.structs.replace(who, roles_only=all(each.roles_only for each in lent))
         giver = msgspec.structs.replace(who, roles=tuple(sorted(roles)))
         why = next(filter(None, (barred(each, giver, requester) for each in terms)), "")
         return why and f"{who.id} gave the grant, and could not give it now: {why}"

@@ -19,9 +19,8 @@ from typing import Any, Protocol
 from ..core.errors import UserError
 from ..user_code import answer_of
 from .base import MCPServerDown, MCPServerError, RemoteCall, RemoteTool, ToolReply
-from .bounds import WORDS_BYTES
 from .calls import CallRefused, InputRequired, Lost, OpenCalls, Parked, Unreached, Unsent
-from .elicitation import ONLY, Unfit, asked_again, question, questions, results
+from .elicitation import ONLY, Unfit, asked_again, asked_next, open_question, question, questions, results
 from .filters import ToolFilterContext, lets_through
 from .listing import Offers, all_prompts, listed
 from .loop_thread import on_loop, on_mcp_loop
@@ -229,7 +228,7 @@ class ProtocolServer(MCPServer):
             sent = True
             if not isinstance(got, InputRequired):
                 return got
-            asked = _asked(got, answered="input_responses" in extra)
+            asked = asked_next(got, answered="input_responses" in extra)
             if asked and self.settings.elicitation_callback is None:
                 return got
             said = {key: await self._in_line(each.params) for key, each in got.requests.items()}
@@ -241,7 +240,7 @@ class ProtocolServer(MCPServer):
         try:
             got = await work
             if isinstance(got, Parked):
-                return ToolReply(requests={ONLY: _open_question(got)}, state={"parked": got.token})
+                return ToolReply(requests={ONLY: open_question(got)}, state={"parked": got.token})
             if isinstance(got, InputRequired):
                 return ToolReply(requests=questions(got.requests), state={"request_state": got.state})
             return ToolReply(result=got)
@@ -368,29 +367,6 @@ def _connection(server: ProtocolServer) -> ConnectionLike:
     except ModuleNotFoundError as error:
         raise UserError(f"an MCP server needs the package {error.name!r}: pip install 'keyturn[mcp]'") from error
     return ServerConnection(server.transport, server.settings.mode, Outlet(server.elicited, server.noticed))
-
-
-def _open_question(got: Parked) -> dict[str, Any]:
-    """Return what a server asks in the middle of a call, which goes on there whether or not anybody can answer."""
-    try:
-        return question(got.params)
-    except CallRefused as problem:
-        raise Lost(str(problem)) from None
-
-
-def _asked(got: InputRequired, *, answered: bool) -> dict[str, Any]:
-    """Return what a server asks people; refuse what nobody could answer.
-
-    Once it has had answers to what it asked before, it may have acted on them, and nobody knows how its call ended.
-    """
-    try:
-        if len(got.state or "") > WORDS_BYTES:
-            raise CallRefused("the state that it wants sent back is too long; the call was not finished")
-        return questions(got.requests)
-    except CallRefused as problem:
-        if answered:
-            raise Lost(str(problem)) from None
-        raise
 
 
 async def _anywhere() -> None:

@@ -318,12 +318,7 @@ def started(audited: AuditedRun, event: ev.CallStarted) -> None:
     why = frames.may_run(audited, call)
     need(not why, "I7", f"call {call.id} started {why}")
     made = call.decision
-    lets = call.approval if made is not None and made.via == "probe" else made
-    granted = call.let_at if lets is None and call.let_by.startswith(GRANT) else None
-    approved = granted if lets is None else lets.at
-    within = call.terms.execute_by_ms if call.terms is not None else None
-    stale = within is not None and approved is not None and audited.now > approved + within
-    need(not stale, "I1", f"call {call.id} started after its approval had gone stale")
+    need(not steps.stale(audited, call), "I1", f"call {call.id} started after its approval had gone stale")
     if made is not None:
         # Held against the decision already; what starts is looked at once more all the same.
         fits = made.args is None or made.runs == call.edit_digest(audited.bound_to, call.args, made.basis)
