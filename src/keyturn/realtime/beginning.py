@@ -49,7 +49,7 @@ class Beginning:
                 await self.hosting.attach(play)
         except BaseException:
             if play.claim is not None and play.live.journal is not None:
-                await play.live.journal.release(play.claim)
+                await play.live.journal.release(play.claim, play.claim.at)
             raise
         return play
 

@@ -25,6 +25,8 @@ from .copies import Copies
 from .used_states import THIS_PROCESS, UsedStates
 from .witness import Witness
 
+# An answer about the time that took longer, in seconds, is asked for again, so many times.
+TIMELY, TRIES = 1.0, 3
 _PROCESS_SECRET = secrets.token_bytes(32)
 
 
@@ -64,12 +66,17 @@ async def journal_clock(journal: Journal, count: Callable[[], float] = steady) -
     """Make a clock that counts on from the journal's time; our own clock where it has none.
 
     Behind by as long as the answer was on its way, and never ahead: what is written down with a time to come would let
-    everything else of the run expire before its time. A decision has the time at which its journal was asked.
+    everything else of the run expire before its time. A decision has the time at which its journal was asked. By a
+    clock that is long behind, what has expired could still be decided: a slow answer is asked for again.
     """
     says: Callable[[], Awaitable[int]] | None = getattr(journal, "now", None)  # one of `Records`, which is optional
     if says is None:
         return clock_ms
-    at = await says()
+    at = 0
+    for _ in range(TRIES):
+        asked, at = count(), await says()
+        if count() - asked <= TIMELY:
+            break
     return counted_from(at, count(), count)
 
 
@@ -111,8 +118,6 @@ class OpenRun:
     # What guardrails said in this process, by where they were asked, the newest last.
     guardrails: dict[str, list[tuple[Report, Any]]] = field(default_factory=dict[str, list[tuple[Report, Any]]])
     clock: Callable[[], int] = clock_ms
-    # What the journal's time is counted on with.
-    count: Callable[[], float] = steady
     # Answers for people: their signatures, and their grants; None where nobody here knows them.
     witness: Witness | None = None
     # Makes data of the context, where the run is kept in a journal and the context is not data itself.

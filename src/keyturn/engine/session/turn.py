@@ -47,6 +47,7 @@ async def _is_over(drive: Drive, journal: Journal, run: str) -> bool:
         claim = await journal.claim(run, claimant("process"), TTL_MS)
     except Conflict:  # whoever moves it is about to find out
         return False
+    due: int | None = claim.at  # the claim took its due time: whoever moves runs looks at it
     try:
         # Looked at again, since somebody may have moved it before it was held.
         log = await log_in(journal, run)
@@ -55,9 +56,11 @@ async def _is_over(drive: Drive, journal: Journal, run: str) -> bool:
             writer.claim = claim
             writer.open = writer.known()
             await writer.commit(cm.Cancel(why=WHY))
-        return log.run.status in ENDED
+        over = log.run.status in ENDED
+        due = None if over else due
+        return over
     finally:
-        await journal.release(claim)
+        await journal.release(claim, due)
 
 
 async def _superseded(drive: Drive, journal: Journal, run: str) -> bool:
