@@ -88,8 +88,7 @@ class RunState(Generic[TContext, TAgent]):
         """Make a state of a run in hand; decisions given on its context come along."""
         state: RunState[Any] = cls.__new__(cls)
         live.handed_out = True
-        state._live = live
-        state._position = position
+        state._live, state._position = live, position
         state._said = UndeliveredDecisions()
         state.settled(interruptions)
         for given in list(live.context.decisions):
