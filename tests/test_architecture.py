@@ -15,6 +15,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -305,7 +306,24 @@ from keyturn import Agent, Runner, RunState, function_tool
 print(json.dumps({"loaded": sorted({m.split(".")[0] for m in sys.modules})}))
 """
 
+AT_A_SERVER = """
+import contextlib, io, json, sys
+from keyturn.cli.main import main
+with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(SystemExit):
+    main(["approve", "5e1f", "--digest", "ab12cd34", "--server", "http://127.0.0.1:1"])
+print(json.dumps({"loaded": sorted(m for m in sys.modules if m.startswith("keyturn"))}))
+"""
+
 SDKS = {"openai", "anthropic", "google", "mcp", "sqlalchemy", "psycopg", "apsw", "fastapi", "textual", "dbos", "pytest"}
+
+
+def test_a_command_at_a_server_imports_no_engine() -> None:
+    """It had 357 of our modules loaded before it asked the server."""
+    code = f"import os\nos.environ['KEYTURN_TOKEN'] = 'kt_1_2'\n{AT_A_SERVER}"
+    loaded: Any = in_a_new_process(code)["loaded"]
+    assert "keyturn.client.client" in loaded
+    assert not {"keyturn.app", "keyturn.engine.execution", "keyturn.engine.run.open_run"} & {*loaded}
+    assert len(loaded) <= 175
 
 
 def test_a_result_is_made_an_item_in_one_place() -> None:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 from keyturn import Agent, App, Approval, Grant, Inbox, Runner, RunState, ToolContext, function_tool
 from keyturn.audit.checker import Head, heads
 from keyturn.core.people import Decider
-from keyturn.engine.run import open_run
+from keyturn.engine.run import new_ids, open_run
 from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal import generation, outbox_sql
 from keyturn.journal.rows import Query, RequestRow
@@ -162,10 +162,10 @@ def made_world(home: str) -> Generator[None]:
     """Let the engine take time, ids and keys from here."""
     places: list[tuple[Any, str, Any]] = [
         (open_run, "time", _Time),
-        (open_run, "secrets", Secrets),
+        (new_ids, "secrets", Secrets),
         (open_run, "_PROCESS_SECRET", b"trials" * 6),
         (generation, "secrets", Secrets),
-        (open_run, "_this_process", lambda: "made"),
+        (new_ids, "_this_process", lambda: "made"),
     ]
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
     environment = {name: os.environ.get(name) for name in (VARIABLE, "KEYTURN_HOME")}

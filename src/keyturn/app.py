@@ -158,7 +158,7 @@ class App(AppSettings):
         play = play_of(self._agent(agent), input, **self._options(), **start)
         first: Any = play.state.undelivered.start
         first["about"] = about = {} if session_id is None else {"session": session_id}
-        play.live.serializer, play.live.witness = self.context_serializer, self.people.objection
+        play.live.serializer, play.live.witness = self.context_serializer, self.people
         if once is None:
             return RunHandle(self, await play.begin())
         named = NamedStart(once, [agent, input, plain_part(context), session_id, plain_part(max_turns), requester])
@@ -180,7 +180,7 @@ class App(AppSettings):
     async def _attached(self, play: Execution) -> None:
         """Give an execution that the app makes its resources, and who verifies signatures."""
         await self._resources.open()
-        play.live.serializer, play.live.witness = self.context_serializer, self.people.objection
+        play.live.serializer, play.live.witness = self.context_serializer, self.people
         play.live.context.resources, play.live.context.keep_server = self._resources.value, self._resources.keep
 
     def run(self, run_id: str) -> RunHandle:

@@ -40,6 +40,8 @@ class RunHandle:
     RunHandle('5e1f')
     """
 
+    __slots__ = ("__weakref__", "_app", "id")
+
     def __init__(self, app: Runs, id: str) -> None:
         self._app = app
         self.id = id

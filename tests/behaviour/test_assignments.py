@@ -7,7 +7,10 @@ in `VALUES`: without one the walk fails.
 from __future__ import annotations
 
 import inspect
+import pickle
 from collections.abc import Callable
+from copy import copy
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
@@ -47,25 +50,19 @@ from keyturn import (
 )
 from keyturn.core.immutable import immutable
 from keyturn.core.nested_agent import NestedAgent
-from keyturn.core.settable import settable_names
-from keyturn.testing import ScriptedModel, approve_all, function_call
+from keyturn.core.settable import Settable, settable_names
+from keyturn.testing import ModelCall, ScriptedModel, approve_all, function_call
 from keyturn.tools.base import Tool, tool_digest
 from tests.playing import Run
 from tests.public_objects import CONFIG, MAKERS, POLICY, echo, screen, server, withheld
 from tests.table import each
 
 SOURCES = Path(keyturn.__file__).parent
-#: Settable classes that nobody makes: their attributes are those of the classes above.
-NOT_MADE = {"AgentBase", "Tool", "ProviderTool", "MCPServer", "MCPTool"}
-#: Public classes that are not settable and whose objects are no records either.
-NOT_SETTINGS = {
-    **dict.fromkeys(("Runner", "ItemHelpers", "MCPUtil"), "functions in a namespace: no object is made"),
-    **dict.fromkeys(
-        ("RunResult", "RunResultStreaming", "AgentRunResult", "StreamedRunResult", "RunState"), "made by a run"
-    ),
-    **dict.fromkeys(("RunHandle", "RealtimeSession", "Span", "Trace"), "made by a run"),
+#: Public classes of which no object is made that a program could set something on.
+NO_OBJECTS = {
+    **dict.fromkeys(("Runner", "ItemHelpers", "MCPUtil"), "functions in a namespace"),
     **dict.fromkeys(("AgentHooksBase", "RunHooksBase"), "has no attributes; a subclass is the user's own"),
-    "Secret": "an annotation: no object is made",
+    "Secret": "an annotation",
     **dict.fromkeys(("RealtimeServer", "RealtimeLine"), "a server for tests"),
 }
 #: What a class is made of that needs no walk: it has no settings, or cannot be changed.
@@ -84,18 +81,44 @@ def public_classes() -> set[type]:
 
 
 def test_every_public_class_checks_what_is_assigned_or_is_excepted_with_a_reason() -> None:
-    walked = {type(make()) for make in MAKERS.values()}
+    """Settings by their rules, frozen records by `@immutable`, and all else by slots."""
     left: set[str] = set()
-    for kind in public_classes() - walked:
-        if issubclass(kind, OTHER_KINDS) or inspect.isabstract(kind) or getattr(kind, "_is_protocol", False):
-            continue
+    for kind in not_walked():
         frozen = getattr(kind, "__dataclass_params__", getattr(kind, "__struct_config__", None))
-        if frozen is None and not kind.__name__.endswith("Suite"):
-            left.add(kind.__name__)
-        elif frozen is not None and frozen.frozen:
+        if frozen is not None and frozen.frozen:
             assert kind.__setattr__.__module__ == immutable.__module__, f"{kind.__name__} is frozen and not @immutable"
-    assert left - NOT_MADE - NOT_SETTINGS.keys() == set()
-    assert NOT_SETTINGS.keys() <= left, "an exception that is not needed"
+        elif kind.__dictoffset__ and not issubclass(kind, Settable) and not kind.__name__.endswith("Suite"):
+            left.add(kind.__name__)
+    assert left == NO_OBJECTS.keys()
+
+
+def not_walked() -> set[type]:
+    """Return the public classes whose attributes are no settings."""
+    walked = {type(make()) for make in MAKERS.values()}
+    return {
+        kind
+        for kind in public_classes() - walked
+        if not (issubclass(kind, OTHER_KINDS) or inspect.isabstract(kind) or getattr(kind, "_is_protocol", False))
+    }
+
+
+RECORDS = [
+    kind
+    for kind in sorted(not_walked(), key=lambda kind: kind.__name__)
+    if is_dataclass(kind) and not kind.__dictoffset__ and kind is not ModelCall  # which copies what it is made of
+]
+
+
+@each("kind", RECORDS, ids=lambda kind: kind.__name__)
+def test_a_record_has_its_fields_and_no_others_and_is_copied_and_pickled(kind: Any) -> None:
+    made = object.__new__(kind)
+    names = [each.name for each in fields(kind)]
+    for name in names:
+        object.__setattr__(made, name, name)
+    with pytest.raises(AttributeError, match=f"{names[0]}x"):
+        setattr(made, f"{names[0]}x", 1)
+    for other in (copy(made), pickle.loads(pickle.dumps(made))):
+        assert [getattr(other, name) for name in names] == names
 
 
 def test_what_is_given_to_a_constructor_for_good_is_refused_later_and_private_state_is_not() -> None:

@@ -12,6 +12,7 @@ from keyturn import Agent, App, Conflict, MemorySession, RunConfig, Runner, RunS
 from keyturn.audit.checker import check
 from keyturn.core import commands as cm
 from keyturn.engine.run.log_cache import forget
+from keyturn.engine.session import turn
 from keyturn.engine.session.turn import WHY
 from keyturn.journal import opened
 from keyturn.journal.rows import Query
@@ -242,6 +243,24 @@ async def test_whom_a_newer_message_superseded_is_waited_for_by_nobody(shop: Sho
         await run(agent, state, **with_all)
     assert shop.paid == []
     assert inputs(await shop.told()) == ["pay ada", "m3", "m2"]
+
+
+async def test_whoever_asks_for_its_turn_takes_no_due_time_from_those_before(
+    shop: Shop, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by the simulator: a run looked overtaken while it was being written, and was due for nobody after that."""
+    session, agent, answers = shop.session("ann"), shop.agent(), [True, False]
+    with_all: dict[str, Any] = {"session": session, "journal": store, "run_config": QUEUE}
+    paused = await Runner.run(agent, "pay ada", **with_all)
+    await store.release(await store.claim(paused.run_id, "leaves", 60_000), 1)
+    assert await store.due() == [paused.run_id]
+
+    async def looks(*_asked: Any) -> bool:
+        return answers.pop(0)
+
+    monkeypatch.setattr(turn, "superseded", looks)
+    assert (await Runner.run(agent, "m2", **with_all)).queued
+    assert (await store.due(), answers) == ([paused.run_id], [])
 
 
 async def test_a_session_that_was_emptied_by_hand_is_not_blocked_for_ever(shop: Shop, store: Any, run: Run) -> None:

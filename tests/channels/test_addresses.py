@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
+import threading
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +25,7 @@ from keyturn.channels.webhook import WebhookChannel
 from keyturn.testing.loopback.receiver import ReceiverServer
 from keyturn.testing.loopback.wire import HttpReply
 from tests.table import each
+from tests.waiting import turns_of_the_loop
 
 INSIDE = [
     *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "100.127.255.254"),
@@ -192,3 +195,23 @@ async def test_a_secret_that_is_none_is_refused_and_not_repeated() -> None:
         with pytest.raises(UserError) as raised:
             WebhookChannel("https://x.example/", secret=secret)
         assert "short" not in str(raised.value)
+
+
+async def test_names_that_take_long_to_look_up_keep_no_thread_of_the_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+
+    def slow(*_asked: Any, **_more: Any) -> list[Any]:
+        ended.wait(30)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    poster = Poster()
+    posts = [asyncio.ensure_future(poster.post("https://slow.example/", b"x", {})) for _ in range(40)]
+    try:
+        await turns_of_the_loop(3)
+        async with asyncio.timeout(20):
+            assert await asyncio.to_thread(lambda: 5) == 5
+    finally:
+        ended.set()
+        came = await asyncio.gather(*posts, return_exceptions=True)
+    assert {type(each) for each in came} == {NotTaken, TimeoutError}

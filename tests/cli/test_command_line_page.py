@@ -30,7 +30,7 @@ OTHERS = {
 TIMES = {
     r"\d{4}-\d\d-\d\d": r"\d{4}-\d\d-\d\d",
     r"\d\d:\d\d:\d\d": r"\d\d:\d\d:\d\d",
-    r"\b\d+ s ago": r"\d+ s ago",
+    r"\b\d+ s ago": r"(?:\d+ min )?(?:\d+ s )?ago",
     r"worker-\d+@[\w.-]+": r"worker-\d+@[\w.-]+",
     r"\.\.\.": r".*",
 }

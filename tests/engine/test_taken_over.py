@@ -4,18 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from keyturn import Agent, App, Conflict, MemoryJournal, MemorySession, RunState, ToolContext, function_tool
+from keyturn.core.codec import decode
+from keyturn.engine.driving.taking import claimed
+from keyturn.engine.run import open_run
+from keyturn.engine.run.log_cache import forget
+from keyturn.engine.run.open_run import journal_clock
+from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal.rows import Query
 from keyturn.models.scripted.model import assistant_message, function_call
 from keyturn.testing import ScriptedModel
 from tests.playing import Clock, play
-from tests.waiting import until
+from tests.waiting import until, until_status
 
 MINUTES = 120_000
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The journal's time, by which this process counts, too."""
+    made = Clock()
+    counted = {"clock_gettime": lambda _clock: made.now / 1_000, "monotonic": lambda: made.now / 1_000}
+    monkeypatch.setattr(open_run, "time", SimpleNamespace(time_ns=time.time_ns, **counted))
+    return made
 
 
 async def test_who_lost_a_run_leaves_its_session_alone(streamed: bool) -> None:
@@ -43,6 +60,82 @@ async def test_who_lost_a_run_leaves_its_session_alone(streamed: bool) -> None:
     await play(other, state, streamed, session=session)
     types = [item.get("type", item.get("role")) for item in await session.get_items()]
     assert types == ["user", "function_call", "function_call_output", "message"]
+
+
+async def test_who_stood_still_before_it_wrote_to_the_session_leaves_that_to_its_successor(
+    clock: Clock, streamed: bool
+) -> None:
+    """Found by the simulator: a session knows of no leases, and held what both of them wrote."""
+    session, model = MemorySession("s"), ScriptedModel([assistant_message("done")])
+    agent = Agent("a", model=model)
+
+    class Slow(MemoryJournal):
+        async def append(self, run: str, expected: int, lines: Any, *more: Any) -> None:
+            await super().append(run, expected, lines, *more)
+            if clock.now == Clock().now and b"ReplyRecorded" in lines[-1]:
+                clock.now += MINUTES
+                state = await RunState.load(self, run, agent)
+                state.live.used = UsedStates()  # those of another process
+                await play(agent, state, streamed, session=session)
+
+    journal = Slow(clock=clock)
+    with pytest.raises(Conflict, match=r"under epoch|given back"):
+        await play(agent, "go", streamed, journal=journal, session=session)
+    [row] = await journal.runs()
+    assert row.status == "finished"
+    assert [item["role"] for item in await session.get_items()] == ["user", "assistant"]
+
+
+async def test_a_lease_that_was_long_on_its_way_is_renewed_before_it_is_worked_under(clock: Clock) -> None:
+    """Found by the simulator: by a clock that was a minute behind, a request that had expired was approved."""
+
+    class Slow(MemoryJournal):
+        async def claim(self, *asked: Any) -> Any:
+            made = await super().claim(*asked)
+            clock.now += MINUTES
+            return made
+
+    journal = Slow(clock=clock)
+    claim = await claimed(journal, "run", "worker", 60_000)
+    assert (claim.at, claim.until, claim.epoch) == (clock.now, clock.now + 60_000, 1)
+
+
+async def test_a_worker_counts_the_time_from_when_it_had_its_lease(clock: Clock) -> None:
+    """Found by the simulator: it stood still while it read the run, and did not see that its lease had expired."""
+    seconds = [0]
+
+    class Slow(MemoryJournal):
+        async def claim(self, *asked: Any) -> Any:
+            seconds[0] = 30
+            return await super().claim(*asked)
+
+        async def read(self, *asked: Any) -> Any:
+            clock.now += 1_000 * seconds[0]
+            seconds[0] = 0
+            return await super().read(*asked)
+
+    journal = Slow(clock=clock)
+    async with App([Agent("a", model=ScriptedModel([assistant_message("done")]))], journal, worker=False) as app:
+        run = await app.start("a", "go")
+        forget()
+        working = asyncio.ensure_future(app.work())
+        await until_status(app, run.id, "finished")
+        working.cancel()
+    assert clock.now == Clock().now + 30_000
+    assert decode((await journal.read(run.id))[-1]).at == clock.now
+
+
+async def test_an_answer_about_the_time_that_was_long_on_its_way_is_asked_for_again(clock: Clock) -> None:
+    answers = [MINUTES, 10]
+
+    class Slow(MemoryJournal):
+        async def now(self) -> int:
+            at = await super().now()
+            clock.now += answers.pop(0)
+            return at
+
+    told = await journal_clock(Slow(clock=clock))
+    assert clock.now - told() == 10
 
 
 async def test_a_worker_that_takes_its_own_run_up_anew_goes_on() -> None:

@@ -19,7 +19,11 @@ from keyturn import (
     function_tool,
 )
 from keyturn.audit.checker import check
+from keyturn.directory.login import Login
+from keyturn.directory.people import People
+from keyturn.journal.memory import MemoryJournal
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
+from tests.playing import HOUR, Clock
 
 ANN = Decider("ann", roles=("ops",), strength="authenticated")
 BOB = Decider("bob", roles=("ops",), strength="authenticated")
@@ -176,3 +180,33 @@ async def test_the_agent_is_asked_back(store: Any, streamed: bool) -> None:
     log = (await RunState.load(store, run, agent)).live.run
     assert log.rejected == [], "a question is no rejection that a policy counts"
     assert (await check(store)).ok
+
+
+@pytest.mark.parametrize("verdict", ["approve", "reject", "answer"])
+async def test_a_decision_has_a_time_at_which_its_decider_might_decide(
+    own_key: None, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by the simulator: a process stood still after it admitted a delegate, whose time was up when it went on."""
+    clock = Clock()
+    store = MemoryJournal(clock=clock)
+    inbox, people, admitted = Inbox(store), People(store), People.admitted
+    await people.start("ada")
+    await people.add("bob", roles=["ops"], by="ada")
+    await people.add("cyd", by="ada")
+    await people.delegate("bob", "cyd", lasts="1h")
+    run = await paused(store, clerk(role="ops"))
+
+    async def slow(self: People, *asked: Any, **more: Any) -> Decider:
+        found = await admitted(self, *asked, **more)
+        clock.pass_ms(2 * HOUR)
+        return found
+
+    monkeypatch.setattr(People, "admitted", slow)
+    [row] = await inbox.list(run=run)
+    if verdict == "approve":
+        await inbox.approve(row, by=Login("cyd"))
+    elif verdict == "reject":
+        await inbox.reject(row, by=Login("cyd"))
+    else:
+        await inbox.answer(row, "by hand", by=Login("cyd"))
+    assert not (await check(store)).violations

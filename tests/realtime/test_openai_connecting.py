@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -35,6 +37,28 @@ EVENTS = [
     RealtimeModelSendRawMessage({"type": "input_audio_buffer.clear"}),
     RealtimeModelSendInterrupt(force_response_cancel=True),
 ]
+
+
+Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def answering(answer: Answer) -> AsyncGenerator[int]:
+    """Serve one connection at a port; at the end its socket is closed, for else a later test is blamed for it."""
+    closed = asyncio.Event()
+
+    async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await answer(reader, writer)
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+        closed.set()
+
+    server = await asyncio.start_server(served, "127.0.0.1", 0)
+    yield server.sockets[0].getsockname()[1]
+    await closed.wait()
+    server.close()
+    await server.wait_closed()
 
 
 async def test_the_first_message_is_the_session() -> None:
@@ -125,15 +149,12 @@ class TestRefusals:
             asked.append(await reader.readuntil(b"\r\n\r\n"))
             head = f"HTTP/1.1 302 Found\r\nLocation: {location.format(port=port)}\r\nContent-Length: 0\r\n\r\n"
             writer.write(head.encode())
-            writer.close()
 
-        server = await asyncio.start_server(redirects, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        url = f"ws://127.0.0.1:{port}/v1/realtime"
-        with pytest.raises(RealtimeDisconnected, match="302"):
-            await OpenAIRealtimeWebSocketModel().connect({"url": url, "headers": {"api-key": "s3cret"}})
-        assert len(asked) == 1
-        server.close()
+        async with answering(redirects) as port:
+            url = f"ws://127.0.0.1:{port}/v1/realtime"
+            with pytest.raises(RealtimeDisconnected, match="302"):
+                await OpenAIRealtimeWebSocketModel().connect({"url": url, "headers": {"api-key": "s3cret"}})
+            assert len(asked) == 1
 
     async def test_what_is_none_is_as_if_it_were_not_given(self) -> None:
         none: Any = {"headers": None, "call_id": None, "playback_tracker": None}
@@ -143,16 +164,13 @@ class TestRefusals:
             assert server.errors == []
 
     async def test_a_handshake_that_takes_too_long(self) -> None:
-        async def silent(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await _reader.read()
-            writer.close()
+        async def silent(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+            await reader.read()
 
-        server = await asyncio.start_server(silent, "127.0.0.1", 0)
-        url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1/realtime"
         model = OpenAIRealtimeWebSocketModel(transport_config={"handshake_timeout": 0.05})
-        with pytest.raises(RealtimeDisconnected, match="could not be connected"):
-            await model.connect({"url": url, "api_key": "k"})
-        server.close()
+        async with answering(silent) as port:
+            with pytest.raises(RealtimeDisconnected, match="could not be connected"):
+                await model.connect({"url": f"ws://127.0.0.1:{port}/v1/realtime", "api_key": "k"})
 
     @each(
         ("options", "said"),

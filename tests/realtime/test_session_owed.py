@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import Inbox, function_tool
+from keyturn import App, Inbox, function_tool
 from keyturn.core.errors import StorageError
 from keyturn.core.usage import Usage
 from keyturn.engine.run.log_cache import forget
@@ -189,4 +189,12 @@ async def test_a_run_that_could_not_be_taken_up_is_still_due() -> None:
     journal.unread = True
     with pytest.raises(StorageError, match="cannot be read"):
         await (await RealtimeRunner(desk, model=OwnModel(), journal=journal).run(resume=session.run_id)).enter()
+    assert await journal.due() == [session.run_id]
+
+    def no_resources(_app: Any) -> Any:
+        raise StorageError("they cannot be had")
+
+    app = App([desk], journal, lifespan=no_resources, worker=False)
+    with pytest.raises(StorageError, match="be had"):
+        await (await RealtimeRunner(desk, model=OwnModel(), app=app).run(resume=session.run_id)).enter()
     assert await journal.due() == [session.run_id]

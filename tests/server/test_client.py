@@ -201,3 +201,47 @@ def test_a_word_with_its_name_is_told_again_what_became_of_it() -> None:
         assert ben.inbox.reject(asked, message="no", once="pressed") == first
         with pytest.raises(UserError):
             ben.inbox.reject(asked, message="another", once="pressed")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://keyturn.example",
+        "http://192.0.2.7:8321",
+        "http://localhost.example",
+        "http://[2001:db8::1]:80",
+        "HTTP://x",
+    ],
+)
+def test_a_token_is_sent_unencrypted_to_this_machine_alone_unless_that_is_allowed(url: str) -> None:
+    for made in (AsyncClient, Client):
+        with pytest.raises(UserError, match="sent unencrypted"):
+            made(url, "kt_1_2")
+        assert made(url, "kt_1_2", plain_http=True).url == url
+    for here in ("http://localhost:8321", "http://127.0.0.2", "http://[::1]:8321", "https://keyturn.example/desk"):
+        assert AsyncClient(here, "kt_1_2").url == here
+
+
+@pytest.mark.parametrize(
+    "url", ["https://ada:pw@keyturn.example", "https://keyturn.example@evil.example", "https://x/?a"]
+)
+def test_the_url_of_a_server_names_a_host_and_a_path_alone(url: str) -> None:
+    with pytest.raises(UserError, match="no user, password, query or fragment"):
+        AsyncClient(url, "kt_1_2", plain_http=True)
+
+
+@pytest.mark.parametrize("name", ["../people/remove", "..", "a/../../people/add?x=", "x#", "x?y", "%2e%2e", "", "a\nb"])
+async def test_an_id_leads_a_request_to_no_other_route(name: str) -> None:
+    sent = list[str]()
+
+    def answered(request: httpx2.Request) -> httpx2.Response:
+        sent.append(str(request.url))
+        return httpx2.Response(200, json={})
+
+    async with AsyncClient("http://localhost", "t", transport=httpx2.MockTransport(answered)) as client:
+        for doing in (client.get(name), client.cancel(name), client.inbox.get(name), client.inbox.revoke("r", name)):
+            with pytest.raises(UserError, match="leads elsewhere"):
+                await doing
+        with pytest.raises(UserError, match="leads elsewhere"):
+            await anext(client.events(name))
+    assert not sent

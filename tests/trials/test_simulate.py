@@ -28,6 +28,7 @@ from keyturn.engine.driving.quota_logs import QuotaCount
 from keyturn.engine.driving.writer import Written
 from keyturn.engine.effects import before_start, quotas, run_tool
 from keyturn.engine.run.open_run import journal_clock
+from keyturn.engine.session import sync
 from keyturn.inbox.desk import Inbox
 from keyturn.inbox.drills import DrillService
 from keyturn.journal.memory import MemoryJournal
@@ -291,6 +292,17 @@ def _unsampled(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reviews, "drawn", lambda *_call: False)
 
 
+def _told_again(patch: pytest.MonkeyPatch) -> None:
+    """What a run adds to its session is written twice."""
+    write = sync._write
+
+    async def twice(*what: Any) -> None:
+        await write(*what)
+        await write(*what)
+
+    patch.setattr(sync, "_write", twice)
+
+
 def _many_drills(patch: pytest.MonkeyPatch) -> None:
     """Each process opens a drill of its own in each period."""
     named = DrillService._name
@@ -308,6 +320,7 @@ BROKEN: list[Callable[[pytest.MonkeyPatch], None]] = [
     _untold,
     _unsampled,
     _many_drills,
+    _told_again,
     _silent_retry,
     _effect_first,
     _deaf_to_time,

@@ -14,7 +14,7 @@ from keyturn.channels import dispatcher
 from keyturn.core.seal import Ring
 from keyturn.directory import book, people
 from keyturn.engine import worker
-from keyturn.engine.run import open_run
+from keyturn.engine.run import new_ids, open_run
 from keyturn.journal import memory
 
 from .loop import PROCESS, Process, VirtualLoop
@@ -64,10 +64,10 @@ def made_world() -> Generator[None]:
     """Let the engine see the made world and not this one."""
     places: list[tuple[Any, str, Any]] = [
         (open_run, "time", _Time),
-        (open_run, "secrets", _Secrets),
+        (new_ids, "secrets", _Secrets),
         (open_run, "_PROCESS_SECRET", b"simulated" * 3),
         (memory, "_RING", Ring([b"simulated" * 3])),
-        (open_run, "_this_process", lambda: "made"),
+        (new_ids, "_this_process", lambda: "made"),
         (book, "secrets", _Secrets),
         (book, "uniform", lambda low, high: Made.dice.uniform(low, high)),
         (people, "secrets", _Secrets),

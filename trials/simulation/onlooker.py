@@ -60,15 +60,20 @@ class Onlooker:
             if not other.over and not other.failed:  # one that failed may be resumed in that moment
                 self._wrong(f"run {seen.id[:4]} began before {other.id[:4]}, which was on its session first, was over")
 
-    def run_forked(self, seen: RunSeen, _event: ev.RunForked) -> None:
-        """A run goes on as a copy of another: nothing that was said or let run crosses."""
-        seen.copying, seen.inputs, seen.withdrawn = False, 0, 0
+    def run_forked(self, seen: RunSeen, event: ev.RunForked) -> None:
+        """A run goes on as a copy of another, which may be a copy itself: nothing that was said or let run crosses."""
+        seen.copying, seen.inputs, seen.withdrawn = event.run != seen.id, 0, 0
+        seen.retells = "r" in seen.agents and not seen.told_session
         seen.to_tell, seen.reviews = set(), set()
         for call in seen.calls.values():
-            call.licence, call.decision, call.legitimate, call.permits = "", None, None, []
+            call.licence, call.decision, call.retry, call.legitimate, call.permits = "", None, None, None, []
             call.unasked = call.restored = False
             call.acted = call.retries = 0
-        self.counts["runs forked"] += 1
+        self.counts["runs forked"] += not seen.copying
+
+    def session_written(self, seen: RunSeen, event: ev.SessionWritten) -> None:
+        """A session has so many items of a run."""
+        seen.told_session = seen.told_session or (event.frame == ev.ROOT and event.count > 0)
 
     def drill_ended(self, seen: RunSeen, event: ev.DrillEnded) -> None:
         """Somebody answered a drill, or its time is up."""
@@ -178,6 +183,10 @@ class Onlooker:
         if event.failed and call.started:
             self.troubled(seen, call)
         call.started = False
+
+    def needs(self, seen: RunSeen, event: ev.CallNeeds) -> None:
+        """A call that was started cannot go on without an answer: what ends it before its next start is no failure."""
+        seen.calls[event.call].started = False
 
     def _held_back(self, seen: RunSeen, call: Seen) -> None:
         """What starts unasked has no breaker open that was open when it was proposed."""

@@ -33,6 +33,7 @@ class Permit:
     decision: ev.Decision | None
     tool: str
     process: str = ""
+    retry: ev.Decision | None = None
 
 
 @dataclass
@@ -41,7 +42,8 @@ class Seen:
 
     `terms` are those on which it was last asked, `screened_by` is the process that recorded its first verdict,
     `troubles` when troubles of its tool were, of those on record when it was proposed; `watched` says that a breaker of
-    all runs is to be told of its own. `review_role` is the role that a review of it requires.
+    all runs is to be told of its own.
+    `retry` is the last word of a person to try it again. `review_role` is the role that a review of it requires.
     """
 
     id: str
@@ -56,6 +58,7 @@ class Seen:
     licence: str = ""
     legitimate: str | None = None
     decision: ev.Decision | None = None
+    retry: ev.Decision | None = None
     doubtful: bool = False
     until: int | None = None
     wait: int | None = None
@@ -76,6 +79,7 @@ class Seen:
 class RunSeen:
     """One run as its log tells it. `copying` says that its lines so far are those of another run.
 
+    `told_session` says that some of it is in its session, `retells` that it is a fork of one of which nothing was.
     A log that `counts` tells when calls of other runs were in trouble: `told_of` has which, `told` has when. `to_tell`
     are calls of this run of which such a log is to be told, `reviews` what was said of calls that ran, and by whom.
     """
@@ -101,6 +105,8 @@ class RunSeen:
     aside: bool = False
     drill: bool = False
     copying: bool = False
+    told_session: bool = False
+    retells: bool = False
     opened: int = 0
     counts: bool = False
     told_of: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])

@@ -10,6 +10,7 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass
 
+from keyturn import Policy
 from keyturn.audit.checker import Told, check
 from keyturn.core.effects import pending
 from keyturn.core.errors import KeyturnError
@@ -244,6 +245,8 @@ class Stage:
         """In the calm somebody decides whatever waits: every run must end, or have failed for a reason that stays."""
         world = self.world
         site, person = Site(world, "last", drills=False), Person(world, LAST[0])
+        if site.config.policy is None and world.plan.kinds.late_policy:  # what began under one resumes under one
+            site.config.policy = site.app.policy = Policy()
         world.loop.begin(site.process, site.serve())
         runs = list[str]()
         for _ in range(60):

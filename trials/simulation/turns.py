@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from copy import deepcopy
 from typing import Any
 
@@ -60,13 +61,25 @@ class Shelf:
 
 
 def check_session(world: World) -> None:
-    """What a run that finished was asked is in the session once, in the order of turns; of another, once at most."""
+    """What a run that finished was asked is in the session once, in the order of turns; of another, once at most.
+
+    A fork of a run that had begun, and of which nothing was in the session, may say it once more, at any time.
+    """
     runs = [world.witness.runs[run] for run in world.witness.began]
     asked = {run.input for run in runs}
     heard = [
         text for item in world.session if item.get("role") == "user" and (text := str(item.get("content"))) in asked
     ]
     turns = "".join(f"({re.escape(run.input)}\n){'' if run.ended == 'finished' else '?'}" for run in runs)
-    if re.fullmatch(turns, "".join(f"{text}\n" for text in heard)) is None:
+    again = Counter(run.input for run in world.witness.runs.values() if run.retells and run.session)
+    if not _in_order(turns, heard, again):
         ended = [(run.input, run.ended) for run in runs]
         world.wrong(f"the session has {heard} of the runs that began as {ended}")
+
+
+def _in_order(turns: str, heard: list[str], again: Counter[str]) -> bool:
+    """Whether what is in the session is in the order of turns, beside what forks said again."""
+    if re.fullmatch(turns, "".join(f"{text}\n" for text in heard)) is not None:
+        return True
+    left = ((place, text) for place, text in enumerate(heard) if again[text])
+    return any(_in_order(turns, [*heard[:place], *heard[place + 1 :]], again - Counter([text])) for place, text in left)

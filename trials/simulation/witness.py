@@ -118,13 +118,17 @@ class Witness(Onlooker):
             self.unasked(call, permit, spec, stated, params)
         elif not any(word.fits(made) and _says(word, permit.args) for word in self.words.get(call.key, ())):
             self._wrong(f"{spec.name} of {call.id} ran on a decision that nobody made ({made.verdict} by {made.by})")
-        elif spec.gate in ("two", "two_led") and stated is None and len(self._agreed(call, made, permit.args)) < 2:
+        elif spec.gate in ("two", "two_led") and stated is None and self._fewer(call, permit):
             self._wrong(f"{spec.name} of {call.id} takes two people, and ran on the word of one")
-        elif spec.gate in _ROLES and stated is None and not _may(spec, made):
+        elif spec.gate in _ROLES and stated is None and not any(_may(spec, each) for each in _words_for(permit)):
             self._wrong(f"{spec.name} of {call.id} takes a role, and ran on the word of {made.decider}")
         else:
             self.recorded_terms(call, made, len(self._agreed(call, made, permit.args)))
         call.legitimate = permit.args
+
+    def _fewer(self, call: Seen, permit: Permit) -> bool:
+        """Whether fewer than two said so, of what last let it start."""
+        return all(len(self._agreed(call, made, permit.args)) < 2 for made in _words_for(permit))
 
     def _agreed(self, call: Seen, made: ev.Decision, args: str) -> set[str]:
         """Who said the same of the same asking, to the byte."""
@@ -224,12 +228,15 @@ class Witness(Onlooker):
             self.troubled(seen, call)
         if made.verdict == "retry":
             call.retries += made.by != "probe"
+            call.retry = call.retry if made.by == "probe" else made
             call.licence, call.doubtful = call.licence or "word", False
             return
+        if made.verdict == "did_not_run":  # what it was counted for is given back
+            call.unasked = False
         if made.args is not None:
             call.args = made.args
         if made.verdict in ("approve", "edit"):
-            call.decision = made
+            call.decision, call.retry = made, None
             call.licence = made.by if made.by is not None and made.by.startswith("grant:") else "word"
 
     def _in_time(self, call: Seen, made: ev.Decision) -> None:
@@ -269,7 +276,7 @@ class Witness(Onlooker):
     def withdrew(self, seen: RunSeen, event: ev.ApprovalWithdrawn) -> None:
         """An approval is taken back: nothing permits the call any more."""
         call = seen.calls[event.call]
-        call.licence, call.decision, call.legitimate = "", None, None
+        call.licence, call.decision, call.retry, call.legitimate = "", None, None, None
         seen.withdrawn += 1
         self.counts["approvals taken back"] += 1
 
@@ -283,6 +290,7 @@ class Witness(Onlooker):
         call.tool, call.recover = event.proposal.tool, event.proposal.recover
         call.args = raw.get("arguments", "") if event.proposal.args is None else event.proposal.args
         call.licence, call.decision, call.legitimate, call.until = "", None, None, None
+        call.retry = None
         call.terms, call.screened_by = None, ""
 
     def call_started(self, seen: RunSeen, event: ev.CallStarted) -> None:
@@ -292,7 +300,9 @@ class Witness(Onlooker):
             self._spend(call)
         self.starts(seen, call)
         call.permits.append(
-            Permit(canonical(parse(call.args or "{}")), call.licence, call.decision, call.tool, process_name())
+            Permit(
+                canonical(parse(call.args or "{}")), call.licence, call.decision, call.tool, process_name(), call.retry
+            )
         )
         if not call.licence or call.doubtful:
             self._wrong(f"{call.id} was started with nothing that permits it")
@@ -333,6 +343,11 @@ def _may(spec: Spec, made: ev.Decision) -> bool:
     return _ROLES[spec.gate] in roles or (spec.gate == "glass" and made.broke_glass and CHIEFS in roles)
 
 
+def _words_for(permit: Permit) -> list[ev.Decision]:
+    """The decision that let a call run, and a person's last word to try it again: on newer terms that is enough."""
+    return [each for each in (permit.decision, permit.retry) if each is not None]
+
+
 def _says(word: Word, args: str) -> bool:
     return word.args is None or canonical(parse(word.args)) == args
 
@@ -358,6 +373,8 @@ _HEARS: dict[type[Any], Callable[[Witness, RunSeen, Any], None]] = {
     ev.CallMarked: Witness.marked,
     ev.QuotaTaken: Witness.counted,
     ev.CallFinished: Witness.finished,
+    ev.CallNeeds: Witness.needs,
+    ev.SessionWritten: Witness.session_written,
     ev.RunQueued: Witness.run_queued,
     ev.RunResumed: Witness.resumed,
     ev.RunForked: Witness.run_forked,

@@ -48,7 +48,7 @@ class StopAtTools(TypedDict):
     stop_at_tool_names: list[str]
 
 
-@dataclass
+@dataclass(slots=True)
 class ToolsToFinalOutputResult:
     """Holds what a `tool_use_behavior` callable returns for a turn's tool results.
 
@@ -60,7 +60,7 @@ class ToolsToFinalOutputResult:
     final_output: Any = None
 
 
-@dataclass
+@dataclass(slots=True)
 class FunctionToolResult:
     """Holds one tool's result, as a `tool_use_behavior` callable gets it.
 

@@ -19,7 +19,7 @@ from ..user_code import answer_of
 from .context import RunContextWrapper, TContext
 
 
-@dataclass
+@dataclass(slots=True)
 class GuardrailFunctionOutput:
     """Holds a guardrail's report: its findings, and whether to stop.
 
@@ -39,7 +39,7 @@ OutputGuardrailFunction = Callable[
 ]
 
 
-@dataclass
+@dataclass(slots=True)
 class OutputGuardrailBlockedMessageArgs(Generic[TContext]):
     """Holds what a callable `RunConfig.output_guardrail_blocked_message` gets: never what was withheld.
 
@@ -131,7 +131,7 @@ class OutputGuardrail(Settable, Generic[TContext]):
         return OutputGuardrailResult(self, agent_output, agent, report)
 
 
-@dataclass
+@dataclass(slots=True)
 class InputGuardrailResult:
     """Pairs an input guardrail with its report.
 
@@ -143,7 +143,7 @@ class InputGuardrailResult:
     output: GuardrailFunctionOutput
 
 
-@dataclass
+@dataclass(slots=True)
 class OutputGuardrailResult:
     """Pairs an output guardrail with its report, the agent and its output.
 

@@ -28,7 +28,7 @@ class Prompt(TypedDict):
     variables: NotRequired[dict[str, Any]]
 
 
-@dataclass
+@dataclass(slots=True)
 class GenerateDynamicPromptData:
     """Holds what a function that chooses the prompt gets.
 

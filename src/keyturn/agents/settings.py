@@ -66,7 +66,7 @@ class ToolExecutionConfig(Settable):
     }
 
 
-@dataclass
+@dataclass(slots=True)
 class ToolErrorFormatterArgs(Generic[TContext]):
     """Holds what a `tool_error_formatter` gets.
 
@@ -87,7 +87,7 @@ class ToolErrorFormatterArgs(Generic[TContext]):
     error: Exception | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class ModelInputData:
     """Holds what a model is about to be sent.
 
@@ -99,7 +99,7 @@ class ModelInputData:
     instructions: str | None
 
 
-@dataclass
+@dataclass(slots=True)
 class CallModelData(Generic[TContext]):
     """Holds what a `call_model_input_filter` gets; it returns the `ModelInputData` to use.
 
@@ -250,7 +250,7 @@ def with_arguments(config: RunConfig, arguments: Mapping[str, Any]) -> RunConfig
     return replace(config, **given) if given else config
 
 
-@dataclass
+@dataclass(slots=True)
 class RunErrorData:
     """Holds a run as far as it came when it failed.
 
@@ -266,7 +266,7 @@ class RunErrorData:
     last_agent: Any
 
 
-@dataclass
+@dataclass(slots=True)
 class RunErrorHandlerInput(Generic[TContext]):
     """Holds what an error handler gets: the error, the context, and the run as far as it came.
 
@@ -279,7 +279,7 @@ class RunErrorHandlerInput(Generic[TContext]):
     run_data: Any
 
 
-@dataclass
+@dataclass(slots=True)
 class RunErrorHandlerResult:
     """Holds what an error handler answers: the run's final output in place of the error.
 

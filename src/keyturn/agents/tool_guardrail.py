@@ -53,7 +53,7 @@ def _allow() -> AllowBehavior | RejectContentBehavior | RaiseExceptionBehavior:
     return AllowBehavior(type="allow")
 
 
-@dataclass
+@dataclass(slots=True)
 class ToolGuardrailFunctionOutput:
     """Holds a tool guardrail's report: its findings, and what to do.
 
@@ -80,7 +80,7 @@ class ToolGuardrailFunctionOutput:
         return cls(output_info, RaiseExceptionBehavior(type="raise_exception"))
 
 
-@dataclass
+@dataclass(slots=True)
 class ToolInputGuardrailData:
     """Holds what a tool input guardrail checks; the arguments are `context.tool_arguments`.
 
@@ -92,7 +92,7 @@ class ToolInputGuardrailData:
     agent: Any
 
 
-@dataclass
+@dataclass(slots=True)
 class ToolOutputGuardrailData(ToolInputGuardrailData):
     """Holds what a tool output guardrail checks: the call, and what the tool returned.
 
@@ -160,7 +160,7 @@ class ToolOutputGuardrail(_ToolGuardrail[ToolOutputGuardrailData], Generic[TCont
     """
 
 
-@dataclass
+@dataclass(slots=True)
 class ToolInputGuardrailResult:
     """Pairs a tool input guardrail with its report.
 
@@ -172,7 +172,7 @@ class ToolInputGuardrailResult:
     output: ToolGuardrailFunctionOutput
 
 
-@dataclass
+@dataclass(slots=True)
 class ToolOutputGuardrailResult:
     """Pairs a tool output guardrail with its report.
 

@@ -68,7 +68,7 @@ class Head(NamedTuple):
     hash: str
 
 
-@dataclass
+@dataclass(slots=True)
 class CheckReport:
     """Counts what was read and lists what was found.
 

@@ -37,7 +37,8 @@ from .evidence.report import VerifyReport
 from .evidence.signing import Signer, key_file
 from .evidence.verify import opened, read_marks, verify_file
 from .evidence.verify_store import verify_store
-from .evidence.write import FileWriter, Written, names_of, replaced
+from .evidence.whole_files import replaced
+from .evidence.write import FileWriter, Written, names_of
 
 Format = Literal["jsonl", "csv", "agentack"]
 FORMATS: tuple[Format, ...] = ("jsonl", "csv", "agentack")

@@ -17,6 +17,7 @@ from typing import Any
 
 from .addresses import Target, check_addresses, target_of
 from .base import ChannelBusy, ChannelRefused
+from .threads import ChannelThreads
 
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 
@@ -26,6 +27,7 @@ _HEADER = re.compile(r"[A-Za-z0-9-]+")
 _PASSING = frozenset({408, 421, 425, 429})
 _GONE = 410
 _INTERIM = 4
+_LOOKUPS = 8  # how many names one channel looks up at the same time
 
 
 class NotTaken(Exception):
@@ -36,10 +38,18 @@ class NotTaken(Exception):
     """
 
 
-async def resolve(host: str, port: int) -> list[str]:
-    """Return the addresses of a host, as this machine resolves names."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+def own_resolver() -> Resolver:
+    """Return what resolves names as this machine does, in a few threads of its own.
+
+    Whoever gives an address chooses how long its name takes; the threads of the pages are not kept waiting by it.
+    """
+    threads = ChannelThreads(_LOOKUPS)
+
+    async def resolve(host: str, port: int) -> list[str]:
+        found = await threads.run(lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+    return resolve
 
 
 @dataclass(frozen=True)
@@ -48,7 +58,7 @@ class Poster:
 
     loopback: bool = False
     seconds: float = 10.0
-    resolver: Resolver = resolve
+    resolver: Resolver = field(default_factory=own_resolver)
     tls: ssl.SSLContext = field(default_factory=ssl.create_default_context)
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..core.errors import RunMissing, UserError
-from ..engine.run.open_run import new_id
+from ..engine.run.new_ids import new_id
 from ..journal.base import Store
 from ..journal.rows import Query, RunRow
 

@@ -21,7 +21,8 @@ import msgspec
 from ..audit.decisions.entries import AuditEntry
 from ..audit.evidence.report import VerifyReport, moment_of
 from ..audit.evidence.signing import Signer, key_file
-from ..audit.evidence.write import Written, replaced
+from ..audit.evidence.whole_files import replaced
+from ..audit.evidence.write import Written
 from ..audit.service import FORMATS, Audit, Terms, own_keys, read_public
 from ..core.errors import KeyturnError, LogDamaged, UserError
 from ..directory.login import By

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from ..core.errors import KeyturnError
-from ..inbox.replay import Replayed
+from ..inbox.replayed import Replayed
 from ..inbox.rule_lint import complaints_of
 from ..policies.lint import refuse
 from ..policies.rules import Policy

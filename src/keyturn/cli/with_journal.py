@@ -69,6 +69,7 @@ def describe_journal(parser: argparse.ArgumentParser, *, people: bool = False, s
 def describe_server(parser: argparse.ArgumentParser, instead: LiteralString) -> None:
     """Add the options that say which server, and who comes to it."""
     parser.add_argument("--server", metavar="URL", help=f"a server in place of {instead} (default: {SERVER})")
+    parser.add_argument("--plain-http", action="store_true", help="send the token to another machine without TLS")
     _describe_token(parser)
 
 

@@ -205,8 +205,10 @@ class Client(_Words):
     Client('https://keyturn.example')
     """
 
-    def __init__(self, url: str, token: str, *, timeout: float = 30.0, transport: Any = None) -> None:
-        made = AsyncClient(url, token, timeout=timeout, transport=transport)
+    def __init__(
+        self, url: str, token: str, *, timeout: float = 30.0, transport: Any = None, plain_http: bool = False
+    ) -> None:
+        made = AsyncClient(url, token, timeout=timeout, transport=transport, plain_http=plain_http)
         super().__init__(_Loop(), made)
         self.url = url
         self.inbox = Inbox(self._loop, made.inbox)

@@ -27,15 +27,18 @@ class AsyncClient:
     """Uses a server with the words of an `App`; `token` says who does it, and what they may.
 
     Errors are those that an `App` raises: `Conflict` names the winner. What fails on the way is tried again a few
-    times, and is done once.
+    times, and is done once. `plain_http` allows a URL of another machine without TLS, where the token can be read on
+    the way.
 
     >>> AsyncClient("https://keyturn.example", "kt_1_2")
     AsyncClient('https://keyturn.example')
     """
 
-    def __init__(self, url: str, token: str, *, timeout: float = 30.0, transport: Any = None) -> None:
+    def __init__(
+        self, url: str, token: str, *, timeout: float = 30.0, transport: Any = None, plain_http: bool = False
+    ) -> None:
         self.url = url
-        self._sender = Sender(url, token, timeout=timeout, transport=transport)
+        self._sender = Sender(url, token, timeout=timeout, transport=transport, plain_http=plain_http)
         self.inbox = AsyncInbox(self._sender)
         self.people = AsyncPeople(self._sender)
         self.audit = AsyncAudit(self._sender)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..audit.decisions.entries import AuditEntry
-from ..audit.evidence.write import replaced
+from ..audit.evidence.whole_files import replaced
 from ..directory.reads import Read
 from ..inbox.insights import InsightsReport
 from ..inbox.suggestions import Suggestion

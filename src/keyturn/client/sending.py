@@ -32,6 +32,7 @@ from ..core.errors import (
 from ..core.people import ProofRefused
 from ..journal.rows import Query
 from ..wire.seen import Failure, Told
+from .address import request_path, server_url
 
 try:
     import httpx2
@@ -81,13 +82,14 @@ class ServerError(KeyturnError):
 class Sender:
     """Sends requests to one server, with one token."""
 
-    def __init__(self, url: str, token: str, *, timeout: float = 30.0, transport: Any = None) -> None:
-        if not url.startswith(("http://", "https://")):
-            raise UserError(f"the URL of a server is like https://keyturn.example, not {url!r}")
+    def __init__(
+        self, url: str, token: str, *, timeout: float = 30.0, transport: Any = None, plain_http: bool = False
+    ) -> None:
+        base = f"{server_url(url, plain_http=plain_http)}/v1"
         self.url = url
         headers = {"authorization": f"Bearer {token}"}
         self._client = httpx2.AsyncClient(
-            base_url=url.rstrip("/") + "/v1", headers=headers, timeout=timeout, transport=transport, trust_env=False
+            base_url=base, headers=headers, timeout=timeout, transport=transport, trust_env=False
         )
 
         self._ahead = 0.0  # of the server's clock before ours, in seconds
@@ -134,6 +136,7 @@ class Sender:
         self, method: str, path: str, query: dict[str, Any], body: bytes | None, headers: dict[str, str], wait: float
     ) -> bytes:
         """Send a request, again where that may help, and return the body of its answer."""
+        request_path(path)
         timeout: Any = httpx2.Timeout(self._client.timeout.read or 30.0)
         if wait:
             timeout = httpx2.Timeout(timeout.read + wait)
@@ -156,6 +159,7 @@ class Sender:
 
     async def events(self, path: str, last: str | None, **wanted: Any) -> AsyncGenerator[tuple[str, bytes]]:
         """Yield the events of one stream with their ids, until it ends; raise `ServerError` where it is cut."""
+        request_path(path)
         headers = {} if last is None else {"last-event-id": last}
         timeout = httpx2.Timeout(30.0, read=60.0)
         try:

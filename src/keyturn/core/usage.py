@@ -132,13 +132,17 @@ def addable(counts: Counts) -> bool:
     return True
 
 
-@dataclass
+@dataclass(slots=True)
 class TokenDetails:
     """Holds the parts of a token count that providers report apart."""
 
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     cache_write_tokens: int = 0
+
+    def copy(self) -> TokenDetails:
+        """Return the same counts, to be counted on apart."""
+        return TokenDetails(self.cached_tokens, self.reasoning_tokens, self.cache_write_tokens)
 
 
 @immutable
@@ -169,7 +173,7 @@ class RequestUsage:
         return None if price is None else price.of(_counts(self))
 
 
-@dataclass(init=False)
+@dataclass(init=False, slots=True)
 class Usage:
     """Counts what a run has used so far, over pauses and nested agents.
 
@@ -242,9 +246,12 @@ class Usage:
     def copy(self) -> Usage:
         """Return the same counts, to be counted on apart."""
         made = object.__new__(type(self))  # one for each result: `replace` would ask the class for its fields
-        made.__dict__.update(self.__dict__)
-        made.input_tokens_details = TokenDetails(*vars(self.input_tokens_details).values())
-        made.output_tokens_details = TokenDetails(*vars(self.output_tokens_details).values())
+        made.requests = self.requests
+        made.input_tokens = self.input_tokens
+        made.input_tokens_details = self.input_tokens_details.copy()
+        made.output_tokens = self.output_tokens
+        made.output_tokens_details = self.output_tokens_details.copy()
+        made.total_tokens = self.total_tokens
         made.replies = self.replies.copy()
         return made
 

@@ -100,7 +100,7 @@ class DeepCore(Agent[TContext], Generic[TContext]):
     def own_context(self, saved: Any = None) -> Any:
         """Return the deps of a run that is given none; such deps go along with the run's messages."""
         made = self.deps_type() if saved is None else made_as(self.deps_type, saved)
-        vars(made)["own"] = True
+        made.own = True
         return made
 
     def own_compaction(self) -> Any:

@@ -10,7 +10,7 @@ import dataclasses
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, Literal, Self, cast
 
 from ..core.errors import UserError
 from ..tools.backends.backend import Backend
@@ -19,9 +19,11 @@ from ..tools.backends.state import FileData, StateBackend
 from ..tools.filesystem.jail import Parts
 
 _BACKEND, _TODOS = "backend", "todos"
+#: The fields that a saved run has in another form, or not at all.
+_APART = (_BACKEND, "own")
 
 
-@dataclass
+@dataclass(slots=True)
 class Todo:
     """Holds one item of the agent's plan.
 
@@ -67,7 +69,7 @@ class SavedBackend(Backend):
         return self.data
 
 
-@dataclass
+@dataclass(slots=True)
 class DeepAgentDeps:
     """Holds what one run has at hand: its backend, and its todos.
 
@@ -83,7 +85,7 @@ class DeepAgentDeps:
     todos: list[Todo] = field(default_factory=list[Todo])
 
     # Whether the agent made them, for a run that was given none: then they go along with its messages.
-    own: ClassVar[bool] = False
+    own: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         given: object = self.backend
@@ -107,7 +109,7 @@ class DeepAgentDeps:
         """Return it as JSON data."""
         from pydantic_core import to_jsonable_python  # only where a run is saved
 
-        fields = [each.name for each in dataclasses.fields(self) if each.name != _BACKEND]
+        fields = [each.name for each in dataclasses.fields(self) if each.name not in _APART]
         data = {name: to_jsonable_python(getattr(self, name)) for name in fields}
         return {_BACKEND: None if self.backend is None else self.backend.saved(), **data}
 
@@ -128,7 +130,7 @@ class DeepAgentDeps:
         made = {
             each.name: TypeAdapter(types[each.name]).validate_python(given[each.name])
             for each in dataclasses.fields(cls)
-            if each.name in given and each.name != _BACKEND
+            if each.name in given and each.name not in _APART
         }
         saved = given.get(_BACKEND)
         return cls(backend=None if saved is None else SavedBackend(saved), **made)

@@ -19,7 +19,7 @@ from ..core.strict import Limits, parse
 from ..engine.states.blob import MAX_BYTES
 
 
-@dataclass
+@dataclass(slots=True)
 class SystemPromptPart:
     """Holds a system prompt.
 
@@ -31,7 +31,7 @@ class SystemPromptPart:
     part_kind: Literal["system-prompt"] = "system-prompt"
 
 
-@dataclass
+@dataclass(slots=True)
 class UserPromptPart:
     """Holds what a user said: a text, or a list of texts and of content parts.
 
@@ -43,7 +43,7 @@ class UserPromptPart:
     part_kind: Literal["user-prompt"] = "user-prompt"
 
 
-@dataclass
+@dataclass(slots=True)
 class ToolReturnPart:
     """Holds a call's result as its model read it.
 
@@ -57,7 +57,7 @@ class ToolReturnPart:
     part_kind: Literal["tool-return"] = "tool-return"
 
 
-@dataclass
+@dataclass(slots=True)
 class RetryPromptPart:
     """Holds word to the model that it should try again; in a history of ours such a word is a `ToolReturnPart`.
 
@@ -71,7 +71,7 @@ class RetryPromptPart:
     part_kind: Literal["retry-prompt"] = "retry-prompt"
 
 
-@dataclass
+@dataclass(slots=True)
 class TextPart:
     """Holds a text of the model.
 
@@ -83,7 +83,7 @@ class TextPart:
     part_kind: Literal["text"] = "text"
 
 
-@dataclass
+@dataclass(slots=True)
 class ThinkingPart:
     """Holds what a model let be seen of its reasoning.
 
@@ -95,7 +95,7 @@ class ThinkingPart:
     part_kind: Literal["thinking"] = "thinking"
 
 
-@dataclass
+@dataclass(slots=True)
 class ToolCallPart:
     """Holds a call that a model made; `args` is a dict, or the model's own text where that is no JSON object.
 
@@ -125,7 +125,7 @@ RequestPart = Annotated[
 ResponsePart = Annotated[TextPart | ToolCallPart | ThinkingPart, pydantic.Discriminator("part_kind")]
 
 
-@dataclass
+@dataclass(slots=True)
 class ModelRequest:
     """Holds what a model was sent: prompts, and results of calls.
 
@@ -145,7 +145,7 @@ class ModelRequest:
         return cls([UserPromptPart(user_prompt)])
 
 
-@dataclass
+@dataclass(slots=True)
 class ModelResponse:
     """Holds a model's reply: texts, thoughts and calls.
 

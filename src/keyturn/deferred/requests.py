@@ -19,7 +19,7 @@ from .messages import RetryPromptPart, ToolCallPart
 Category = Literal["approvals", "calls", "in_doubt"]
 
 
-@dataclass
+@dataclass(slots=True)
 class DeferredToolCall(ToolCallPart):
     """Holds a call that waits: `args` is what would run, validated, as a dict; secrets are redacted.
 
@@ -37,7 +37,7 @@ class DeferredToolCall(ToolCallPart):
     digest: str = field(default="", repr=False, compare=False)
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class ToolApproved:
     """Approves a call, with `override_args` in place of all its arguments where they are given.
 
@@ -51,7 +51,7 @@ class ToolApproved:
     kind: Literal["tool-approved"] = "tool-approved"
 
 
-@dataclass
+@dataclass(slots=True)
 class ToolDenied:
     """Denies a call; the model reads `message` as its result.
 
@@ -65,7 +65,7 @@ class ToolDenied:
     kind: Literal["tool-denied"] = field(default="tool-denied", kw_only=True)
 
 
-@dataclass
+@dataclass(slots=True)
 class ToolReturn:
     """Holds the result of a call: the model reads `return_value`, and after it `content`: a text, or a list of parts.
 
@@ -141,7 +141,7 @@ Approved = bool | ToolApproved | ToolDenied
 Outcome = Literal["ran", "did_not_run", "retry"] | ToolReturn
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class DeferredToolResults:
     """Answers calls that wait, by `tool_call_id`: all of them, or some of them now and the others another time.
 
@@ -165,7 +165,7 @@ class DeferredToolResults:
             getattr(self, name).update(getattr(other, name))
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class DeferredToolRequests:
     """Lists the calls for which a run waits: the `output` of a run that is not finished.
 

@@ -29,6 +29,8 @@ class RunUsage(Usage):
     2
     """
 
+    __slots__ = ()
+
     def __call__(self) -> RunUsage:
         """Return the same."""
         return self
@@ -43,6 +45,8 @@ class AgentRunResult(Generic[OutputT]):
     >>> result.output, len(result.all_messages())
     ('hello', 2)
     """
+
+    __slots__ = ("__weakref__", "_before", "inner", "output")
 
     def __init__(self, result: RunResult, before: list[ModelMessage]) -> None:
         self.inner = result

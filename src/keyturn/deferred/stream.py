@@ -20,7 +20,7 @@ from .requests import DeferredToolRequests
 from .result import AgentRunResult, RunUsage
 
 
-@dataclass
+@dataclass(slots=True)
 class TextPartDelta:
     """Holds a piece of a text.
 
@@ -32,7 +32,7 @@ class TextPartDelta:
     part_delta_kind: Literal["text"] = "text"
 
 
-@dataclass
+@dataclass(slots=True)
 class PartDeltaEvent:
     """Says that the model wrote a piece.
 
@@ -45,7 +45,7 @@ class PartDeltaEvent:
     event_kind: Literal["part_delta"] = "part_delta"
 
 
-@dataclass
+@dataclass(slots=True)
 class FunctionToolCallEvent:
     """Says that the model made a call.
 
@@ -57,7 +57,7 @@ class FunctionToolCallEvent:
     event_kind: Literal["function_tool_call"] = "function_tool_call"
 
 
-@dataclass
+@dataclass(slots=True)
 class FunctionToolResultEvent:
     """Says that a call has its result.
 
@@ -69,7 +69,7 @@ class FunctionToolResultEvent:
     event_kind: Literal["function_tool_result"] = "function_tool_result"
 
 
-@dataclass
+@dataclass(slots=True)
 class DeferredToolRequestsEvent:
     """Says that calls wait, before a handler is asked about them.
 
@@ -81,7 +81,7 @@ class DeferredToolRequestsEvent:
     event_kind: Literal["deferred_tool_requests"] = "deferred_tool_requests"
 
 
-@dataclass
+@dataclass(slots=True)
 class AgentRunResultEvent:
     """Carries the result; it is the last event.
 
@@ -105,6 +105,8 @@ class StreamedRunResult:
     >>> asyncio.run(main())
     'hello'
     """
+
+    __slots__ = ("__weakref__", "_before", "_raw", "_result", "_streams")
 
     def __init__(self, before: Prepared) -> None:
         self._before = before

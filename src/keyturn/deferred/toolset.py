@@ -55,7 +55,7 @@ class FunctionToolset(DeclaresTools, Sealed):
         return ApprovalRequiredToolset(self, asks)
 
 
-@dataclass
+@dataclass(slots=True)
 class ToolDefinition:
     """Describes a tool that is carried out elsewhere, by name and JSON schema.
 

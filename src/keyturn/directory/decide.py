@@ -75,13 +75,6 @@ def let_in(directory: Directory, person: str, token: str, scopes: Collection[str
         raise NotAllowed(f"the token of {person!r} is not good any more: it was revoked, or its time is over")
 
 
-def within(scopes: Iterable[str], held: Collection[str]) -> None:
-    """Refuse scopes that whoever hands them out has not got at the moment."""
-    more = [scope for scope in scopes if scope not in held]
-    if more:
-        raise NotAllowed(f"a login issues nothing that it is not good for itself, and this one is not for {more[0]!r}")
-
-
 def admin(directory: Directory, by: str) -> None:
     """Refuse whoever is no administrator."""
     if ADMIN not in directory.roles_of(by):

@@ -13,10 +13,10 @@ from ..core.errors import NotAllowed, UserError
 from ..core.people import Decider, plain_text
 from ..core.policy import milliseconds
 from ..journal.base import Store
-from . import decide
+from . import credentials, decide
 from . import events as ev
 from .book import Book
-from .login import DECIDE, PEOPLE, By, Login, digest_of, id_in, id_of, names, new_secret
+from .login import By, Login, digest_of, id_in, id_of, names, new_secret
 from .state import Directory, Token
 
 _LINK_MS = 24 * 3_600_000
@@ -49,8 +49,8 @@ class Entering(ABC):
         def made(now: Directory, at: int) -> decide.Events:
             until = None if length is None else at + length
             issued = ev.TokenIssued(name, person, digest_of(text), given, label, until)
-            if isinstance(by, Login):
-                decide.within(given, by.scopes)
+            credentials.hands_out(now, by, given, at)
+            credentials.lasts(now, by, until)
             return decide.issue_token(now, id_of(by), issued, at)
 
         await self._change(by, made)
@@ -87,10 +87,11 @@ class Entering(ABC):
         decide.present(directory, login.person)
 
     async def make_link(self, person: str, *, by: By) -> str:
-        """Make the secret of a link by which somebody enters once, within a day."""
+        """Make the secret of a link by which somebody enters once, within a day; it takes all that a session may do."""
         name, text = new_secret()
 
         def made(now: Directory, at: int) -> decide.Events:
+            credentials.hands_out(now, by, credentials.SESSION_SCOPES, at)
             return decide.make_link(now, id_of(by), ev.LinkMade(name, person, digest_of(text), at + _LINK_MS))
 
         await self._change(by, made)
@@ -136,7 +137,7 @@ class Entering(ABC):
         decide.one_line(label, "a label")
 
         def made(now: Directory, at: int) -> decide.Events:
-            scopes = (DECIDE, "read", PEOPLE)
+            scopes = credentials.SESSION_SCOPES
             issued = ev.TokenIssued(name, person, digest_of(text), scopes, label, at + length, proof)
             return decide.begin_session(now, issued, count)
 

@@ -55,7 +55,7 @@ def _change(table: dict[str, Any], name: str, **changes: Any) -> None:
 
 
 def _person_returned(d: Directory, e: ev.PersonReturned, _entry: ev.Entry) -> None:
-    _change(d.people, e.person, here=True)
+    _change(d.people, e.person, here=True, returned=d.place + 1)
 
 
 def _role_given(d: Directory, e: ev.RoleGiven, _entry: ev.Entry) -> None:

@@ -24,7 +24,7 @@ from ..keys import ring
 from ..proofs import scheme as scheme_named
 from ..proofs import verify
 from ..proofs.base import Asked, PublicKey
-from . import addresses, decide
+from . import addresses, credentials, decide
 from . import events as ev
 from .book import Book
 from .entering import Entering
@@ -257,9 +257,12 @@ class People(Entering):
         check_enrolment(self.tenant, person, key, proof)
         enrolled = ev.KeyEnrolled(key.id, person, key.scheme, key.data, key.label, proof)
         author = person if by is None else by
-        return (await self._change(author, lambda now, _at: decide.enrol_key(now, id_of(author), enrolled))).keys[
-            key.id
-        ]
+
+        def made(now: Directory, at: int) -> decide.Events:
+            credentials.fresh(now, author, at)
+            return decide.enrol_key(now, id_of(author), enrolled)
+
+        return (await self._change(author, made)).keys[key.id]
 
     async def to_confirm(self, key: str) -> bytes:
         """Return what somebody signs who confirms that a key is its owner's."""
@@ -324,6 +327,10 @@ class People(Entering):
                 return f"it was judged by {place} entries of the directory, and {now.place} are there: it was cut back"
             past[place] = await self._book.at(place)
         return unsigned(now, self.tenant, run, call, terms=terms, roots=self.roots, past=past)
+
+    async def lapsed(self, who: Decider, terms: Sequence[Approval], requester: str | None) -> str:
+        """Return why a grant of somebody does not apply to a call on these terms any more; "" where it does."""
+        return (await self._book.read()).lapsed(who, await self._store.now(), terms, requester)
 
     async def revoke_key(self, key: str, *, by: By) -> None:
         """Revoke a key: nothing that it signed runs any more, and what ran stays."""

@@ -5,6 +5,7 @@ Pure: the time is an argument. How entries are folded is in `fold.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +39,8 @@ class Person:
     # On which channels the address is confirmed as theirs, and on which it waits for its code, and since when.
     confirmed: frozenset[str] = frozenset()
     unconfirmed: dict[str, int] = field(default_factory=dict[str, int])
+    # How many entries there were when they came back after they had left; 0 for who never left.
+    returned: int = 0
 
     @property
     def told_at(self) -> dict[str, str]:
@@ -222,6 +225,21 @@ class Directory:
             if not barred(terms, lent, requester):
                 return lent
         return own
+
+    def lapsed(self, who: Decider, now: int, terms: Sequence[Approval], requester: str | None) -> str:
+        """Return why somebody who gave a grant could not give it now for a call on these terms; "" where they could."""
+        person = self.person(who.id)
+        if person is None or (who.place or 0) < person.returned:
+            return f"{who.id} gave the grant, and has left the directory since"
+        roles = self.roles_of(who.id)
+        if who.acting_for:
+            lent = [roles for giver, roles in self.lent_to(who.id, now) if giver == who.acting_for]
+            if not lent:
+                return f"{who.id} gave the grant in the place of {who.acting_for}, and decides for them no more"
+            roles = frozenset[str]().union(*lent)
+        giver = msgspec.structs.replace(who, roles=tuple(sorted(roles)))
+        why = next(filter(None, (barred(each, giver, requester) for each in terms)), "")
+        return why and f"{who.id} gave the grant, and could not give it now: {why}"
 
     def vouches(self, who: Decider, now: int) -> bool:
         """Return whether this directory, as of the place that a decision names, says of its decider what it says."""

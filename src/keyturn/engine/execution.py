@@ -42,7 +42,8 @@ from .loop import Loop
 from .result import RunResult
 from .run.frame_settings import FrameSettings
 from .run.log_cache import log_in
-from .run.open_run import Attachments, OpenRun, claimant, journal_clock, new_id
+from .run.new_ids import claimant, new_id
+from .run.open_run import Attachments, OpenRun, journal_clock
 from .session.sync import Superseded, reopen, save_session
 from .session.turn import end_superseded
 from .starting import QUEUE, begin, start

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Literal, TypeVar, cast
 
 from ..agents.agent import Agent
@@ -43,6 +43,24 @@ class RunResult:
     ('hello', [])
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_behind",
+        "_context",
+        "_finished",
+        "_frame",
+        "_graph",
+        "_known",
+        "_last_agent",
+        "_live",
+        "_position",
+        "_queued",
+        "_usage",
+        "_without_ids",
+        "final_output",
+        "interruptions",
+    )
+
     def __init__(
         self,
         live: OpenRun,
@@ -66,6 +84,7 @@ class RunResult:
         self._without_ids = run.about.get("reasoning_item_id_policy") == "omit"
         path = run.frames[frame].agent if frame in run.frames else run.last_agent
         self._last_agent = live.graph.agent(path)
+        self._known: tuple[Projection, list[RunItem]] | None = None
 
     def _pinned(self, wrapper: RunContextWrapper[Any]) -> RunContextWrapper[Any]:
         """Return the wrapper as it is now: the run goes on counting, and deciding, in its own."""
@@ -129,8 +148,13 @@ class RunResult:
         """Return the turn limit."""
         return self._live.run.max_turns
 
-    @cached_property
+    @property
     def _read(self) -> tuple[Projection, list[RunItem]]:
+        """Return what the log shows up to here, read when it is first asked for."""
+        self._known = self._known or self._projected()
+        return self._known
+
+    def _projected(self) -> tuple[Projection, list[RunItem]]:
         projection = Projection(self._live, self._graph, self._frame)
         items: list[RunItem] = []
         steps = self._live.log.steps[: self._position]

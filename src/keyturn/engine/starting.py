@@ -13,7 +13,8 @@ from .driving.drive import Drive
 from .driving.stop import NO_MORE_ROUNDS
 from .effects.input_guardrails import guarded, input_guardrails
 from .run.about import about_run, session_name
-from .run.open_run import new_id, new_salt
+from .run.new_ids import new_id
+from .run.open_run import new_salt
 from .session.owner import own_given
 from .session.sync import opening
 from .session.turn import runs_before
@@ -46,7 +47,7 @@ async def start(drive: Drive, given: dict[str, Any], said: list[Item], limits: d
             *after,
         )
         return
-    items, prefix = await opening(live, ev.ROOT, scope, input_items(given["input"]))
+    items, prefix = await opening(drive, ev.ROOT, scope, input_items(given["input"]))
     drive.run.id = drive.run.id or new_id()
     await drive.commit(
         cm.Start(
@@ -72,12 +73,12 @@ async def start(drive: Drive, given: dict[str, Any], said: list[Item], limits: d
 
 async def begin(drive: Drive) -> list[str]:
     """Begin a run that waited, unless others come before it on its session: return those."""
-    live, scope = drive.live, drive.scope(ev.ROOT)
+    scope = drive.scope(ev.ROOT)
     if drive.stops & NO_MORE_ROUNDS:
         return []
     before = await runs_before(drive)
     if not before:
-        items, prefix = await opening(live, ev.ROOT, scope, input_items(drive.run.input), in_turn=True)
+        items, prefix = await opening(drive, ev.ROOT, scope, input_items(drive.run.input), in_turn=True)
         await drive.commit(cm.Begin(items, _guarded(drive), prefix))
     return before
 

@@ -49,6 +49,18 @@ class RunResultStreaming:
     ('agent_updated_stream_event', 'hello')
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_ended_at",
+        "_play",
+        "_queue",
+        "_reader",
+        "_result",
+        "_waits",
+        "_wake",
+        "run_loop_task",
+    )
+
     def __init__(self, play: Execution) -> None:
         self._play = play
         self._queue: deque[StreamEvent] = deque()

@@ -19,7 +19,7 @@ from .driving.lease import FROZEN_MS, LATER_MS, TTL_MS
 from .driving.taking import claimed
 from .execution import Execution
 from .logger import TRACE, failure_trace, failure_words, tool_data_allowed
-from .run.open_run import claimant
+from .run.new_ids import claimant
 
 log = logging.getLogger("keyturn.worker")
 

@@ -52,11 +52,11 @@ class Decisions(Beside):
         """
         shown = shown_of(request, words)
         log, waiting = await self._waiting(shown)
+        now = await self._store.now()  # before its decider is admitted: what lets them decide holds at that time
         told = await self._words(by, words, waiting, glass=break_glass)
         if edit is not None:  # before the tool compares anything that they sent with the call
             decisions.check_may(waiting, told)
         made = None if edit is None else await self._edited(log, waiting, edit, seen)
-        now = await self._store.now()
         reach = reach_of(grant, log.run, self._store)
         said = decisions.approve(waiting, now, edit=made, grant=grant, reach=reach, broke_glass=break_glass, **told)
         return await self._deliver(log, shown, said)

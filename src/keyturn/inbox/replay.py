@@ -8,9 +8,7 @@ policy is its caller's, who may not be shown what is secret: it compares no secr
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator
-from typing import Any, Literal
-
-import msgspec
+from typing import Any
 
 from ..core import events as ev
 from ..core.errors import LogDamaged
@@ -27,38 +25,7 @@ from ..journal.rows import Query, RunRow
 from ..policies.limits import Budget, Rejections
 from ..policies.rule import Rule
 from ..policies.rules import Policy
-
-Said = Literal["allow", "ask", "deny", "unknown"]
-
-
-class Replayed(msgspec.Struct, frozen=True):
-    """Tells of one call what was said of it, and what would be; `arguments` come with secrets redacted.
-
-    >>> Replayed("r", "r/1.0", 5, "pay", "desk", {}, "allow", "ask").changed
-    True
-    """
-
-    run: str
-    call: str
-    at: int
-    tool: str
-    agent: str
-    arguments: Any
-    was: Said
-    would: Said
-    reason: str = ""
-
-    @property
-    def changed(self) -> bool:
-        """Return whether the call would surely be treated in another way."""
-        return "unknown" not in (self.was, self.would) and self.was != self.would
-
-
-class Unread(msgspec.Struct, frozen=True):
-    """Names a run that could not be read, and why."""
-
-    run: str
-    why: str
+from .replayed import Replayed, Said, Unread
 
 
 async def replay(store: Store, policy: Policy | None, since: int = 0) -> AsyncGenerator[Replayed | Unread, None]:

@@ -17,6 +17,8 @@ from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from typing import Any, Self
 
+import msgspec
+
 from ..core.errors import StorageError, StorageFull, UserError
 from . import statements as say
 from .bell import Bell
@@ -277,7 +279,7 @@ class Listener:
                     self._ready.set()
                     self._bell.ring_all()  # what was told while nobody heard
                     self._hear(db)
-            except psycopg.Error:
+            except (psycopg.Error, UnicodeError):
                 self._closed.wait(0.2)
 
     def _hear(self, db: Any) -> None:
@@ -285,13 +287,19 @@ class Listener:
             for told in db.notifies(timeout=0.2):
                 if told.pid in self._own:  # whoever wrote here has rung here
                     continue
-                name: Any = None
-                with suppress(ValueError):
-                    name = json.loads(told.payload)
+                name = _rung(told.payload)
                 if name is not None:
-                    self._bell.ring([(name[0], name[1])])
+                    self._bell.ring([name])
                 else:
                     self._bell.ring_all()
+
+
+def _rung(payload: str) -> tuple[str, str] | None:
+    """Return the tenant and run that a notice names; None for any other payload, which any user can send."""
+    try:
+        return msgspec.json.decode(payload, type=tuple[str, str])
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return None
 
 
 def prepare(url: str) -> Origin:

@@ -43,7 +43,7 @@ class ReplyItem(RawItem):
         return import_module(".openai.typed", __package__).sdk_item(self)
 
 
-@dataclass
+@dataclass(slots=True)
 class ModelResponse:
     """Holds one reply of a model, as it came.
 

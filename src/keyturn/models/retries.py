@@ -49,7 +49,7 @@ class ModelRetryBackoffSettings(Settable):
         return wait if self.jitter is False else wait * random.uniform(0.75, 1)
 
 
-@dataclass
+@dataclass(slots=True)
 class ModelRetryNormalizedError:
     """What an error of a provider comes to, whichever provider it is.
 
@@ -67,7 +67,7 @@ class ModelRetryNormalizedError:
     is_timeout: bool = False
 
 
-@dataclass
+@dataclass(slots=True)
 class ModelRetryAdvice:
     """What the provider, and what is known of its errors, advise: whether to ask again, and when.
 
@@ -79,7 +79,7 @@ class ModelRetryAdvice:
     retry_after: float | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class RetryPolicyContext:
     """What a retry policy gets.
 
@@ -97,7 +97,7 @@ class RetryPolicyContext:
     provider_advice: ModelRetryAdvice | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class RetryDecision:
     """What a retry policy answers, where True or False is not enough: `delay` is in seconds.
 

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ..engine.run.log_cache import log_in
 from ..engine.views.rows import rows_in
 from ..journal.base import Store
 from ..journal.rows import RunRow
-
-
-class Story(NamedTuple):
-    """Holds how a run stands, and the traceback of what stopped it, "" where nothing did."""
-
-    row: RunRow
-    traceback: str = ""
+from .story import Story
 
 
 async def story_of(store: Store, row: RunRow) -> Story:

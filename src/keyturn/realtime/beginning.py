@@ -12,7 +12,7 @@ from ..core.errors import Conflict, UserError
 from ..engine.attended import Attend, AttendedExecution, Hosting
 from ..engine.driving.taking import claimed
 from ..engine.run.agents import AgentGraph
-from ..engine.run.open_run import claimant
+from ..engine.run.new_ids import claimant
 from ..engine.runner import play_of
 from ..engine.states.loading import ContextOptions, found
 from ..engine.states.state import RunState
@@ -49,7 +49,7 @@ class Beginning:
                 await self.hosting.attach(play)
         except BaseException:
             if play.claim is not None and play.live.journal is not None:
-                await play.live.journal.release(play.claim)
+                await play.live.journal.release(play.claim, play.claim.at)
             raise
         return play
 

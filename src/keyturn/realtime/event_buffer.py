@@ -13,7 +13,7 @@ from dataclasses import is_dataclass
 from typing import Any, cast
 
 from ..core.errors import KeyturnError
-from .items import Part
+from .items import Part, attributes_of
 from .session_events import (
     DROPPABLE,
     RealtimeAudio,
@@ -163,5 +163,5 @@ def _weight(held: Any) -> int:
         elif isinstance(value, BaseException):
             left += value.args
         elif isinstance(value, Part) or is_dataclass(value):
-            left += vars(value).values()
+            left += attributes_of(value).values()
     return weight

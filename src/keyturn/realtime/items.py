@@ -174,6 +174,12 @@ def message_class(role: Any) -> Any:
     return _MESSAGES.get(role) if isinstance(role, str) else None
 
 
+def attributes_of(value: Any) -> dict[str, Any]:
+    """Return the attributes of a dataclass or a part, whether or not its class has slots."""
+    slots = {name: getattr(value, name, None) for name in getattr(value, "__dataclass_fields__", ())}
+    return slots | getattr(value, "__dict__", {})
+
+
 def own_part(value: Any) -> Any:
     """Return an item, an event of a model, or a list of such, that shares nothing with `value` that can be edited.
 
@@ -188,7 +194,7 @@ def own_part(value: Any) -> Any:
     if not is_dataclass(value) or isinstance(value, type):
         return own_copy(value)
     made = copy(value)
-    for name, each in vars(value).items():
+    for name, each in attributes_of(value).items():
         if isinstance(each, Part | list | dict):
             setattr(made, name, own_part(each))
     return made

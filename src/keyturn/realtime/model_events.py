@@ -15,7 +15,7 @@ from .items import RealtimeItem
 RealtimeConnectionStatus = Literal["connecting", "connected", "disconnected"]
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelErrorEvent:
     """Tells of an error that the session survives: the provider's own, or an event of it that made no sense.
 
@@ -26,7 +26,7 @@ class RealtimeModelErrorEvent:
     type: Literal["error"] = "error"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelToolCallEvent:
     """Tells that the model calls a tool; `arguments` is the text as the model wrote it.
 
@@ -42,7 +42,7 @@ class RealtimeModelToolCallEvent:
     type: Literal["function_call"] = "function_call"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelApprovalRequestEvent:
     """Tells that the provider asks whether it may call a tool of a hosted MCP server.
 
@@ -54,7 +54,7 @@ class RealtimeModelApprovalRequestEvent:
     type: Literal["mcp_approval_request"] = "mcp_approval_request"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelAudioEvent:
     """Tells a piece of the model's voice, as bytes in the session's output format."""
 
@@ -65,7 +65,7 @@ class RealtimeModelAudioEvent:
     type: Literal["audio"] = "audio"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelAudioInterruptedEvent:
     """Tells that the model's voice was cut off: whatever is still to be played is to be dropped."""
 
@@ -74,7 +74,7 @@ class RealtimeModelAudioInterruptedEvent:
     type: Literal["audio_interrupted"] = "audio_interrupted"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelAudioDoneEvent:
     """Tells that all audio of a part has been told."""
 
@@ -83,7 +83,7 @@ class RealtimeModelAudioDoneEvent:
     type: Literal["audio_done"] = "audio_done"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelInputAudioTranscriptionCompletedEvent:
     """Tells what the user said, as text."""
 
@@ -92,7 +92,7 @@ class RealtimeModelInputAudioTranscriptionCompletedEvent:
     type: Literal["input_audio_transcription_completed"] = "input_audio_transcription_completed"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelInputAudioTimeoutTriggeredEvent:
     """Tells that the user said nothing for as long as the turn detection waits."""
 
@@ -102,7 +102,7 @@ class RealtimeModelInputAudioTimeoutTriggeredEvent:
     type: Literal["input_audio_timeout_triggered"] = "input_audio_timeout_triggered"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelTranscriptDeltaEvent:
     """Tells more text of what the model says."""
 
@@ -112,7 +112,7 @@ class RealtimeModelTranscriptDeltaEvent:
     type: Literal["transcript_delta"] = "transcript_delta"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelOutputTextDeltaEvent:
     """Tells more text of what the model writes."""
 
@@ -122,7 +122,7 @@ class RealtimeModelOutputTextDeltaEvent:
     type: Literal["output_text_delta"] = "output_text_delta"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelItemUpdatedEvent:
     """Tells that an item of the conversation is new, or is now this."""
 
@@ -130,7 +130,7 @@ class RealtimeModelItemUpdatedEvent:
     type: Literal["item_updated"] = "item_updated"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelItemDeletedEvent:
     """Tells that an item is no longer in the conversation."""
 
@@ -138,7 +138,7 @@ class RealtimeModelItemDeletedEvent:
     type: Literal["item_deleted"] = "item_deleted"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelConnectionStatusEvent:
     """Tells whether the model is connected; "disconnected" is told once for each connection."""
 
@@ -146,14 +146,14 @@ class RealtimeModelConnectionStatusEvent:
     type: Literal["connection_status"] = "connection_status"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelEndOfStreamEvent:
     """Tells that a model which ends by itself has nothing more to say."""
 
     type: Literal["end_of_stream"] = "end_of_stream"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelTurnStartedEvent:
     """Tells that the model began to respond."""
 
@@ -161,7 +161,7 @@ class RealtimeModelTurnStartedEvent:
     response_id: str | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelCachedTokensDetails:
     """Counts the cached input tokens of one response by kind."""
 
@@ -170,7 +170,7 @@ class RealtimeModelCachedTokensDetails:
     image_tokens: int | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelInputTokensDetails:
     """Counts the input tokens of one response by kind."""
 
@@ -181,7 +181,7 @@ class RealtimeModelInputTokensDetails:
     cached_tokens_details: RealtimeModelCachedTokensDetails | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelOutputTokensDetails:
     """Counts the output tokens of one response by kind."""
 
@@ -189,7 +189,7 @@ class RealtimeModelOutputTokensDetails:
     audio_tokens: int | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelUsageEvent:
     """Tells what one response used, as far as the provider said it."""
 
@@ -199,7 +199,7 @@ class RealtimeModelUsageEvent:
     type: Literal["usage"] = "usage"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelTurnEndedEvent:
     """Tells that a response has ended, whole or cut off."""
 
@@ -207,7 +207,7 @@ class RealtimeModelTurnEndedEvent:
     response_id: str | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelOtherEvent:
     """Tells of something of a kind that is not known here; `data` is what came."""
 
@@ -215,7 +215,7 @@ class RealtimeModelOtherEvent:
     type: Literal["other"] = "other"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelExceptionEvent:
     """Tells of an exception that ended the connection; `context` says what was being done."""
 
@@ -224,7 +224,7 @@ class RealtimeModelExceptionEvent:
     type: Literal["exception"] = "exception"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelRawServerEvent:
     """Tells what the provider sent, word for word, before anything is made of it."""
 

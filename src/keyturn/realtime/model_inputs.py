@@ -42,7 +42,7 @@ class RealtimeModelUserInputMessage(TypedDict):
 RealtimeModelUserInput = str | RealtimeModelUserInputMessage
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelSendRawMessage:
     """Sends a message in the provider's own words.
 
@@ -53,7 +53,7 @@ class RealtimeModelSendRawMessage:
     message: RealtimeModelRawClientMessage
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelSendUserInput:
     """Sends a message of the user and asks for a response to it.
 
@@ -64,7 +64,7 @@ class RealtimeModelSendUserInput:
     user_input: RealtimeModelUserInput
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelSendAudio:
     """Sends audio of the user, in the session's input format; `commit` says that the user has finished.
 
@@ -76,7 +76,7 @@ class RealtimeModelSendAudio:
     commit: bool = False
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelSendToolOutput:
     """Sends a call's result; `start_response` asks the model to go on with it."""
 
@@ -85,7 +85,7 @@ class RealtimeModelSendToolOutput:
     start_response: bool
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelSendInterrupt:
     """Cuts the model off: its response is cancelled, and it is told how much of it was heard.
 
@@ -99,7 +99,7 @@ class RealtimeModelSendInterrupt:
     playback_only: bool = False
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeModelSendSessionUpdate:
     """Sends new settings; those that are not named stay as they are."""
 

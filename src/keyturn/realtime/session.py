@@ -16,6 +16,7 @@ from ..core import commands as cm
 from ..core.call_ids import ROOT
 from ..core.errors import Conflict, KeyturnError, StorageError, UserError
 from ..core.run import Run
+from ..core.settable import Settable
 from ..engine.attended import AttendedExecution
 from ..engine.facts.values import said_items
 from ..engine.states.state import RunState
@@ -50,7 +51,7 @@ from .telling import Telling
 _DEBOUNCE = 100
 
 
-class RealtimeSession(SessionDecisions):
+class RealtimeSession(SessionDecisions, Settable):
     """Holds one conversation: enter it, read its events, send what the user says, decide what waits.
 
     It is made by `RealtimeRunner.run`. Leaving it ends the conversation, unless calls of it are still open: then the

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from ..agents.context import RunContextWrapper
 from ..agents.guardrail import OutputGuardrailResult
@@ -19,29 +19,42 @@ from .model_events import RealtimeModelAudioEvent, RealtimeModelEvent
 C = TypeVar("C", bound=type)
 
 
+class _Read(NamedTuple):
+    """Holds what an event holds, and the copy of it that its reader has."""
+
+    held: Any
+    copy: Any
+
+
 class _OwnCopy:
     """Gives the reader of an event a copy of what it holds, made when it is first read: an edit reaches no record."""
 
-    def __init__(self, name: str) -> None:
-        self._held, self._copied = f"_held_{name}", f"_copied_{name}"
+    def __init__(self, slot: Any) -> None:
+        self._slot = slot
 
-    def __get__(self, event: Any, _owner: type) -> Any:
-        kept: dict[str, Any] = event.__dict__
-        if self._copied not in kept:
-            kept[self._copied] = own_part(kept[self._held])
-        return kept[self._copied]
+    def __get__(self, event: Any, owner: type) -> Any:
+        if event is None:
+            return self
+        kept = self._slot.__get__(event, owner)
+        if type(kept) is not _Read:
+            kept = _Read(kept, own_part(kept))
+            self._slot.__set__(event, kept)
+        return kept.copy
 
     def __set__(self, event: Any, value: Any) -> None:
-        kept: dict[str, Any] = event.__dict__
-        kept[self._held] = value
-        kept.pop(self._copied, None)
+        self._slot.__set__(event, value)
+
+    def held(self, event: Any) -> Any:
+        """Return what the event holds, without a copy."""
+        kept = self._slot.__get__(event, type(event))
+        return kept.held if type(kept) is _Read else kept
 
 
 def _copied(name: str) -> Callable[[C], C]:
     """Let an event hand out one of its fields as a copy."""
 
     def made(event: C) -> C:
-        setattr(event, name, _OwnCopy(name))
+        setattr(event, name, _OwnCopy(getattr(event, name)))
         return event
 
     return made
@@ -49,18 +62,18 @@ def _copied(name: str) -> Callable[[C], C]:
 
 def held(event: Any, name: str) -> Any:
     """Return what an event holds under a name, without a copy: it is only looked at."""
-    kept: dict[str, Any] = event.__dict__
-    return kept[f"_held_{name}"]
+    kind: Any = event.__class__
+    return getattr(kind, name).held(event)
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeEventInfo:
     """Holds what every event has: the context of the run."""
 
     context: RunContextWrapper[Any]
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeAgentStartEvent:
     """Tells that an agent is at work: a turn of its model began."""
 
@@ -69,7 +82,7 @@ class RealtimeAgentStartEvent:
     type: Literal["agent_start"] = "agent_start"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeAgentEndEvent:
     """Tells that a turn of an agent's model has ended."""
 
@@ -78,7 +91,7 @@ class RealtimeAgentEndEvent:
     type: Literal["agent_end"] = "agent_end"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeHandoffEvent:
     """Tells that the conversation was handed over to another agent."""
 
@@ -88,7 +101,7 @@ class RealtimeHandoffEvent:
     type: Literal["handoff"] = "handoff"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeToolStart:
     """Tells that a tool is about to run; `tool` is it, `arguments` the text that it runs with."""
 
@@ -100,7 +113,7 @@ class RealtimeToolStart:
     type: Literal["tool_start"] = "tool_start"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeToolEnd:
     """Tells a call's result; a call that was rejected has one, too, without having started."""
 
@@ -113,7 +126,7 @@ class RealtimeToolEnd:
     type: Literal["tool_end"] = "tool_end"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeToolApprovalRequired:
     """Tells that a call waits for somebody: `item` is the request, as an inbox has it.
 
@@ -135,7 +148,7 @@ class RealtimeToolApprovalRequired:
         return self.item.request_id
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeToolApprovalDecided:
     """Tells that a call waits no longer, whoever decided and wherever, or that its time ran out."""
 
@@ -146,7 +159,7 @@ class RealtimeToolApprovalDecided:
 
 
 @_copied("data")
-@dataclass
+@dataclass(slots=True)
 class RealtimeRawModelEvent:
     """Tells an event of the model as it is."""
 
@@ -155,7 +168,7 @@ class RealtimeRawModelEvent:
     type: Literal["raw_model_event"] = "raw_model_event"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeAudio:
     """Tells a piece of the model's voice: `audio.data` is to be played."""
 
@@ -166,7 +179,7 @@ class RealtimeAudio:
     type: Literal["audio"] = "audio"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeAudioEnd:
     """Tells that all audio of a part was told."""
 
@@ -176,7 +189,7 @@ class RealtimeAudioEnd:
     type: Literal["audio_end"] = "audio_end"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeAudioInterrupted:
     """Tells that the model's voice was cut off: whatever is still to be played is to be dropped."""
 
@@ -186,7 +199,7 @@ class RealtimeAudioInterrupted:
     type: Literal["audio_interrupted"] = "audio_interrupted"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeError:
     """Tells of an error that the session survives."""
 
@@ -196,7 +209,7 @@ class RealtimeError:
 
 
 @_copied("item")
-@dataclass
+@dataclass(slots=True)
 class RealtimeHistoryAdded:
     """Tells of a new item of the conversation."""
 
@@ -206,7 +219,7 @@ class RealtimeHistoryAdded:
 
 
 @_copied("history")
-@dataclass
+@dataclass(slots=True)
 class RealtimeHistoryUpdated:
     """Tells the conversation as it is now."""
 
@@ -215,7 +228,7 @@ class RealtimeHistoryUpdated:
     type: Literal["history_updated"] = "history_updated"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeGuardrailTripped:
     """Tells that output guardrails stopped the model, and what it was saying."""
 
@@ -225,7 +238,7 @@ class RealtimeGuardrailTripped:
     type: Literal["guardrail_tripped"] = "guardrail_tripped"
 
 
-@dataclass
+@dataclass(slots=True)
 class RealtimeInputAudioTimeoutTriggered:
     """Tells that the user said nothing for as long as the turn detection waits."""
 

@@ -89,7 +89,7 @@ AsyncComputer = Computer
 TComputer = TypeVar("TComputer")
 
 
-@dataclass
+@dataclass(slots=True)
 class ComputerToolSafetyCheckData:
     """Holds what `on_safety_check` is asked about: one safety check of one call.
 

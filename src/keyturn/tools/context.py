@@ -15,6 +15,7 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, Required, TypedD
 from ..core.errors import UserError
 from ..core.events import Decision
 from ..core.items import Item, own_copy
+from ..core.settable import Settable
 from ..models.base import Usage
 
 if sys.version_info >= (3, 13):
@@ -55,8 +56,8 @@ class WrapperDecision(NamedTuple):
     message: str | None
 
 
-@dataclass(eq=False)
-class RunContextWrapper(Generic[TContext]):
+@dataclass(eq=False, init=False)
+class RunContextWrapper(Settable, Generic[TContext]):
     """Carries the user's context and the run's usage to tools, hooks, guardrails and instructions.
 
     `resources` is what the lifespan of the run's app yielded, None without one.
@@ -74,6 +75,30 @@ class RunContextWrapper(Generic[TContext]):
     resources: Any = field(default=None, kw_only=True, repr=False)
     # Keeps a server for as long as the run's app is at work; None where the caller connects servers.
     keep_server: Callable[[Any], Awaitable[None]] | None = field(default=None, kw_only=True, repr=False)
+
+    def __init__(
+        self,
+        context: TContext,
+        usage: Usage | None = None,
+        turn_input: list[Item] | None = None,
+        tool_input: Any = None,
+        *,
+        decisions: list[WrapperDecision] | None = None,
+        known: Known | None = None,
+        resources: Any = None,
+        keep_server: Callable[[Any], Awaitable[None]] | None = None,
+    ) -> None:
+        # One is made for every frame: an update of a dict is as cheap as it gets.
+        self.__dict__.update(
+            context=context,
+            usage=Usage() if usage is None else usage,
+            turn_input=[] if turn_input is None else turn_input,
+            tool_input=tool_input,
+            decisions=[] if decisions is None else decisions,
+            known=known,
+            resources=resources,
+            keep_server=keep_server,
+        )
 
     @property
     def deps(self) -> TContext:
@@ -218,16 +243,18 @@ class ToolContext(RunContextWrapper[TContext]):
         approval: Decision | None = None,
         run_id: str = "",
     ) -> None:
-        super().__init__(context, usage or Usage(), [] if turn_input is None else turn_input, tool_input)
-        self.tool_name = tool_name
-        self.tool_call_id = tool_call_id
-        self.tool_arguments = tool_arguments
-        self.tool_call = tool_call
-        self.agent = agent
-        self.run_config = run_config
-        self.idempotency_key = idempotency_key
-        self.approval = approval
-        self.run_id = run_id
+        super().__init__(context, usage, turn_input, tool_input)
+        self.__dict__.update(
+            tool_name=tool_name,
+            tool_call_id=tool_call_id,
+            tool_arguments=tool_arguments,
+            tool_call=tool_call,
+            agent=agent,
+            run_config=run_config,
+            idempotency_key=idempotency_key,
+            approval=approval,
+            run_id=run_id,
+        )
 
     @property
     def tool_call_approved(self) -> bool:

@@ -29,7 +29,7 @@ _WHERE = ("server_url", "connector_id", "tunnel_id")
 _SECRET = ("authorization", "headers")
 
 
-@dataclass
+@dataclass(slots=True)
 class MCPToolApprovalRequest:
     """Holds what `on_approval_request` is asked about: the provider's request, and the run's context.
 

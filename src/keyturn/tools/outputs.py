@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from hashlib import sha256
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
@@ -25,18 +25,21 @@ Detail = Literal["low", "high", "auto"]
 class _Part:
     """Gives the parts of a tool's output the two methods by which programs read them as data."""
 
+    __slots__ = ()
+
     def model_dump(self, *, exclude_none: bool = False, mode: str = "python") -> dict[str, Any]:
         """Return the part as a plain dict, which is JSON data in either mode."""
         if mode not in ("python", "json"):
             raise UserError(f"mode of model_dump must be 'python' or 'json', not {mode!r}")
-        return {name: value for name, value in vars(self).items() if not (exclude_none and value is None)}
+        held = {each.name: getattr(self, each.name) for each in fields(cast("Any", self))}
+        return {name: value for name, value in held.items() if not (exclude_none and value is None)}
 
     def model_dump_json(self, *, exclude_none: bool = False) -> str:
         """Return the part as a JSON text."""
         return json.dumps(self.model_dump(exclude_none=exclude_none), ensure_ascii=False, separators=(",", ":"))
 
 
-@dataclass
+@dataclass(slots=True)
 class ToolOutputText(_Part):
     """Holds a text part of a tool's output.
 
@@ -48,7 +51,7 @@ class ToolOutputText(_Part):
     type: Literal["text"] = "text"
 
 
-@dataclass
+@dataclass(slots=True)
 class ToolOutputImage(_Part):
     """Holds an image part of a tool's output, by URL (a data URL too) or by the provider's file id.
 
@@ -62,7 +65,7 @@ class ToolOutputImage(_Part):
     type: Literal["image"] = "image"
 
 
-@dataclass
+@dataclass(slots=True)
 class ToolOutputFileContent(_Part):
     """Holds a file part of a tool's output, by its data (base64), its URL or the provider's file id.
 

@@ -17,7 +17,7 @@ from .base import InvalidArguments
 from .functions.bound import in_worker
 
 
-@dataclass
+@dataclass(slots=True)
 class ShellActionRequest:
     """Holds what would run: commands, one after another, and the limits that the model asked for.
 
@@ -30,7 +30,7 @@ class ShellActionRequest:
     max_output_length: int | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class ShellCallData:
     """Describes one call of the shell: its provider call id, what would run, and the call as the model wrote it.
 
@@ -44,7 +44,7 @@ class ShellCallData:
     raw: Any = None
 
 
-@dataclass
+@dataclass(slots=True)
 class ShellCommandRequest:
     """Holds what an executor of `ShellTool` is called with.
 
@@ -56,7 +56,7 @@ class ShellCommandRequest:
     data: ShellCallData
 
 
-@dataclass
+@dataclass(slots=True)
 class ShellCallOutcome:
     """Says how a command ended: by itself, or by the timeout.
 
@@ -72,7 +72,7 @@ def _ended() -> ShellCallOutcome:
     return ShellCallOutcome("exit")
 
 
-@dataclass
+@dataclass(slots=True)
 class ShellCommandOutput:
     """Holds what one command wrote, and how it ended.
 
@@ -97,7 +97,7 @@ class ShellCommandOutput:
         return "timeout" if self.outcome.type == "timeout" else "completed"
 
 
-@dataclass
+@dataclass(slots=True)
 class ShellResult:
     """Holds what an executor returns: one output for each command that ran.
 
@@ -112,7 +112,7 @@ class ShellResult:
     provider_data: dict[str, Any] | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class LocalShellActionRequest:
     """Holds what would run: one program with its arguments, with no shell between.
 
@@ -128,7 +128,7 @@ class LocalShellActionRequest:
     type: Literal["exec"] = "exec"
 
 
-@dataclass
+@dataclass(slots=True)
 class LocalShellCallData:
     """Describes one call of the local shell.
 
@@ -141,7 +141,7 @@ class LocalShellCallData:
     raw: Any = None
 
 
-@dataclass
+@dataclass(slots=True)
 class LocalShellCommandRequest:
     """Holds what an executor of `LocalShellTool` is called with.
 

@@ -23,6 +23,8 @@ class SpanData(abc.ABC):
     ['attributes', 'export', 'span_name', 'type']
     """
 
+    __slots__ = ()
+
     @property
     @abc.abstractmethod
     def type(self) -> str:
@@ -42,7 +44,7 @@ class SpanData(abc.ABC):
         """The data as attributes of a span; what is None is left out by the tracer."""
 
 
-@dataclass
+@dataclass(slots=True)
 class AgentSpanData(SpanData):
     """An agent at work.
 
@@ -83,7 +85,7 @@ class AgentSpanData(SpanData):
         }
 
 
-@dataclass
+@dataclass(slots=True)
 class FunctionSpanData(SpanData):
     """A tool that ran.
 
@@ -121,7 +123,7 @@ class FunctionSpanData(SpanData):
         }
 
 
-@dataclass
+@dataclass(slots=True)
 class GenerationSpanData(SpanData):
     """A question to a model and its reply.
 
@@ -164,7 +166,7 @@ class GenerationSpanData(SpanData):
         }
 
 
-@dataclass
+@dataclass(slots=True)
 class ResponseSpanData(SpanData):
     """A reply of the Responses API, for code that asks it by itself; Keyturn's own questions are generations.
 
@@ -198,7 +200,7 @@ class ResponseSpanData(SpanData):
         return {"gen_ai.operation.name": "chat", "gen_ai.response.id": self.response_id, **used}
 
 
-@dataclass
+@dataclass(slots=True)
 class HandoffSpanData(SpanData):
     """A conversation handed from one agent to another.
 
@@ -224,7 +226,7 @@ class HandoffSpanData(SpanData):
         return {"keyturn.handoff.from": self.from_agent, "keyturn.handoff.to": self.to_agent}
 
 
-@dataclass
+@dataclass(slots=True)
 class GuardrailSpanData(SpanData):
     """A guardrail's look, and whether it triggered.
 
@@ -250,7 +252,7 @@ class GuardrailSpanData(SpanData):
         return {"keyturn.guardrail.name": self.name, "keyturn.guardrail.triggered": self.triggered}
 
 
-@dataclass
+@dataclass(slots=True)
 class MCPListToolsSpanData(SpanData):
     """A listing of an MCP server's tools.
 
@@ -276,7 +278,7 @@ class MCPListToolsSpanData(SpanData):
         return {"mcp.method.name": "tools/list", "keyturn.mcp.server": self.server, "keyturn.mcp.tools": self.result}
 
 
-@dataclass
+@dataclass(slots=True)
 class CustomSpanData(SpanData):
     """A span of the user's own, and every span of Keyturn's that has no class of its own.
 
@@ -302,7 +304,7 @@ class CustomSpanData(SpanData):
         return dict(self.data)
 
 
-@dataclass
+@dataclass(slots=True)
 class TaskSpanData(SpanData):
     """A piece of work that several turns belong to.
 
@@ -329,7 +331,7 @@ class TaskSpanData(SpanData):
         return {"keyturn.task": self.name, **_used(self.usage)}
 
 
-@dataclass
+@dataclass(slots=True)
 class TurnSpanData(SpanData):
     """One turn of an agent.
 

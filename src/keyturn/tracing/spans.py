@@ -46,6 +46,19 @@ class Span(Generic[TSpanData]):
     ({'shop.order': 17, 'shop.found': True}, True)
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_begin",
+        "_given_id",
+        "_marks",
+        "ended_at",
+        "error",
+        "parent_id",
+        "seam",
+        "span_data",
+        "started_at",
+    )
+
     def __init__(
         self,
         span_data: TSpanData,

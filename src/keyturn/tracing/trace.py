@@ -37,6 +37,21 @@ class Trace:
     ('Refunds', True)
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_id",
+        "_open",
+        "disabled",
+        "group_id",
+        "links",
+        "metadata",
+        "name",
+        "parent",
+        "resumed",
+        "span",
+        "tracer",
+    )
+
     def __init__(
         self,
         name: str,

@@ -8,7 +8,7 @@ import msgspec
 
 from ..audit.decisions.entries import AuditEntry
 from ..directory.reads import Read
-from ..inbox.replay import Replayed, Unread
+from ..inbox.replayed import Replayed, Unread
 from ..inbox.suggestions import Suggestion
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,6 +13,7 @@ import pytest
 from joserfc.jwk import OctKey
 
 from keyturn import UserError
+from keyturn.server.identity import oidc
 from keyturn.server.settings import OidcSettings
 from tests.server.identity.door import Browser, Door
 from tests.server.identity.provider import (
@@ -22,6 +24,7 @@ from tests.server.identity.provider import (
     signed_with_the_public_key,
     unsigned,
 )
+from tests.waiting import turns_of_the_loop
 
 
 @pytest.fixture
@@ -103,6 +106,8 @@ LIES: dict[str, Any] = {
     "signed with the client's secret": lambda p, c: p.signed(c, OctKey.import_key(SECRET * 2), "HS256"),
     "expired": lambda p, c: p.signed({**c, "exp": int(time.time()) - 120}),
     "no end": lambda p, c: p.signed({k: v for k, v in c.items() if k != "exp"}),
+    "end beyond all numbers": lambda p, c: p.signed({**c, "exp": 10**400}),
+    "begun before all numbers": lambda p, c: p.signed({**c, "iat": -(10**400)}),
     "end is true": lambda p, c: p.signed({**c, "exp": True}),
     "an old one": lambda p, c: p.signed({**c, "iat": int(time.time()) - 86_400}),
     "of tomorrow": lambda p, c: p.signed({**c, "iat": int(time.time()) + 86_400}),
@@ -246,3 +251,47 @@ def test_settings_of_a_provider_are_checked(wrong: dict[str, Any]) -> None:
 
 def test_the_secret_is_in_no_text_of_the_settings() -> None:
     assert SECRET not in repr(OidcSettings(issuer="https://login.example", client="keyturn", secret=SECRET))
+
+
+class Endless(httpx2.AsyncByteStream):
+    """Sends a byte, and then nothing more and no end until it is told."""
+
+    def __init__(self, end: asyncio.Event) -> None:
+        self._end = end
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        yield b" "
+        await self._end.wait()
+
+
+async def test_a_provider_that_sends_without_an_end_holds_no_login_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oidc, "_SECONDS", 0.05)
+    transport = httpx2.MockTransport(lambda request: httpx2.Response(200, stream=Endless(asyncio.Event())))
+    provider = oidc.Provider(OidcSettings(issuer="https://login.example", client=CLIENT), transport)
+    with pytest.raises(oidc.OidcRefused, match="cannot be reached"):
+        await provider.address("https://here.example", "state", "nonce", "verifier")
+
+
+async def test_a_provider_is_looked_up_once_for_all_who_begin_a_login_meanwhile() -> None:
+    asked = list[str]()
+    answered = asyncio.Event()
+
+    async def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request.url.path)
+        return httpx2.Response(500, stream=Endless(answered))
+
+    provider = oidc.Provider(OidcSettings(issuer="https://login.example", client=CLIENT), httpx2.MockTransport(answer))
+    begun = [provider.address("https://here.example", "state", "nonce", "verifier") for _ in range(20)]
+    logins = asyncio.gather(*begun, return_exceptions=True)
+    await turns_of_the_loop(20)
+    answered.set()
+    assert {type(each) for each in await logins} == {oidc.OidcRefused}
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("length", [100, 1_400, 1_990])
+async def test_a_login_ends_however_long_the_path_is_that_it_leads_back_to(door: Door, length: int) -> None:
+    browser = door.browser()
+    made = await browser.post("/login/oidc/callback", await sent_back(browser, next="/" + "a" * (length - 1)))
+    assert (made.status_code, bool(browser.token)) == (303, True)
+    assert made.headers["location"] == ("/" + "a" * 99 if length == 100 else "/")

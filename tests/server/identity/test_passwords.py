@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from argon2 import PasswordHasher
 
-from keyturn import UserError
+from keyturn import MemoryJournal, UserError
 from keyturn.server.address import client_of
 from keyturn.server.identity import attempts
 from keyturn.server.identity.passwords import Passwords, refuse_weak
@@ -77,6 +77,18 @@ async def test_a_browser_that_is_known_of_one_person_is_not_known_of_another(doo
     forged.cookies.set("keyturn_known", "abc.def", path="/login")
     answers = [(await forged.log_in("bob", "wrong wrong wrong")).status_code for _ in range(9)]
     assert answers.count(429) == 3
+
+
+async def test_a_browser_that_is_known_of_another_tenant_has_no_attempts_of_its_own(own_key: None) -> None:
+    journal = MemoryJournal()
+    mine, others = await Door(journal=journal).peopled(), await Door(journal=journal.of("others")).peopled()
+    there = others.browser()
+    await there.log_in()
+    known = there.cookies.get("keyturn_known")
+    assert known
+    guesses = mine.browser(cookie=f"keyturn_known={known}")
+    answers = [(await guesses.log_in(password=f"{n} wrong words here")).status_code for n in range(8)]
+    assert answers == [403] * 6 + [429] * 2
 
 
 async def test_attempts_at_the_same_time_are_counted_before_they_are_compared(door: Door) -> None:

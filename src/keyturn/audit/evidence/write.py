@@ -6,17 +6,12 @@ lines before the first bad one are, with the reason, so that a checkpoint never 
 
 from __future__ import annotations
 
-import os
-import secrets
 from base64 import b64encode
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, BinaryIO
 
-from ...core.errors import LogDamaged, UserError
+from ...core.errors import LogDamaged
 from ...core.seal import Chain
 from ...directory.book import NAME as DIRECTORY
 from ...engine.run.open_run import chain_of, clock_ms
@@ -47,22 +42,6 @@ class Written:
     def ok(self) -> bool:
         """Return whether every run of the store is as it was written."""
         return not self.damaged
-
-
-@contextmanager
-def replaced(path: Path) -> Generator[BinaryIO]:
-    """Write a file that is there whole or not at all, and that nobody else may read."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(draft, path)
-    except OSError as error:
-        raise UserError(f"{str(path)!r} cannot be written: {error.strerror}") from None
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 async def names_of(store: Store) -> list[str]:

@@ -16,7 +16,7 @@ from ...inbox.insights import InsightsReport
 from ...inbox.personal import PersonalInbox
 from ...inbox.suggestions import Suggestion
 from ...journal.rows import Query, RequestRow, RunRow
-from ...presenting.stopped import Story
+from ...presenting.story import Story
 from ...proofs.base import PublicKey
 from ...wire.people import DelegationSeen, KeySeen, PersonSeen, TokenSeen
 from ...wire.records import ReplayReport

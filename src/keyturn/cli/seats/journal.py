@@ -26,7 +26,8 @@ from ...engine.run.open_run import chain_of
 from ...inbox.desk import Inbox
 from ...inbox.insights import Insights
 from ...inbox.personal import PersonalInbox
-from ...inbox.replay import Replayed, Unread, replay
+from ...inbox.replay import replay
+from ...inbox.replayed import Replayed, Unread
 from ...journal.base import Store
 from ...journal.rows import Query, RunRow
 from ...policies.rules import Policy

@@ -19,7 +19,7 @@ from ...directory.signed import confirmation_challenge, enrolment_challenge
 from ...directory.state import Key
 from ...inbox.personal import PersonalInbox
 from ...journal.rows import Query, RequestRow, RunRow
-from ...presenting.stopped import Story
+from ...presenting.story import Story
 from ...proofs.base import PublicKey
 from ...render.escape import arrived
 from ...wire.people import KeySeen, TokenSeen
@@ -38,7 +38,8 @@ async def at_server(url: str, token: str, arguments: argparse.Namespace) -> Asyn
         from ...client import AsyncClient
     except ImportError as error:
         raise UserError(str(error)) from None
-    async with AsyncClient(url, token) as client:
+    plain = bool(getattr(arguments, "plain_http", False))
+    async with AsyncClient(url, token, plain_http=plain) as client:
         await _same_person(client, arguments)
 
         async def own_inbox(scope: str) -> PersonalInbox:

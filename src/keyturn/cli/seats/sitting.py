@@ -1,5 +1,6 @@
 """Open what a command works on: a server if one is meant, else an app's journal, else a journal; and do the work there.
 
+Only the seat that is opened is imported: a command at a server loads no engine.
 What is named on the command line goes before what the environment says, and two places that are named are refused.
 """
 
@@ -13,11 +14,8 @@ from typing import Any, LiteralString
 from ...core.errors import UserError
 from ...directory.login import DECIDE
 from ...inbox.personal import PersonalInbox
-from ..loading import found
 from ..with_journal import SERVER, TENANT, TOKEN, Told, close, run_command, token_of, with_store
 from .base import Seat
-from .journal import at_journal
-from .server import at_server
 
 Work = Callable[[Seat], Awaitable[Told | int]]
 
@@ -53,6 +51,8 @@ async def seated(arguments: argparse.Namespace, work: Callable[[Seat], Awaitable
         return await _at_app(arguments, work)
     if not hasattr(arguments, "journal"):
         raise UserError("say where: the app as module:name, or a server with --server URL")
+    from .journal import at_journal
+
     return await with_store(arguments, lambda store: work(at_journal(store, arguments)))
 
 
@@ -75,12 +75,17 @@ async def _at_server(url: str, arguments: argparse.Namespace, work: Callable[[Se
         raise UserError(f"a server knows you by your token: set {TOKEN}, or name its file with --token-file")
     if getattr(arguments, "tenant", TENANT) != TENANT:
         raise UserError("a server knows the tenant by your token: leave out --tenant")
+    from .server import at_server
+
     async with at_server(url, token, arguments) as seat:
         return await work(seat)
 
 
 async def _at_app(arguments: argparse.Namespace, work: Callable[[Seat], Awaitable[Any]]) -> Any:
     """Work with an app's agents, on its own journal, or on another one if one is named."""
+    from ..loading import found
+    from .journal import at_journal
+
     app = found(arguments.app)
     try:
         if getattr(arguments, "journal", None) is not None:

@@ -36,6 +36,8 @@ class Drive(Writer):
         self.agent = live.graph.agent
         self.meter = UsageMeter(live)
         self.uncertain: set[str] = set()
+        # For how long the run's lease is given and renewed.
+        self.lease_ms = 0
         # Whether the run waits for a server that is down, as it does under a worker: nobody is there to be told.
         self.patient = False
         # Calls whose start is recorded and whose tool was not touched yet, with how often they had been asked about.

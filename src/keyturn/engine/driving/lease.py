@@ -12,13 +12,15 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from functools import partial
 from typing import Any
 
+from msgspec import structs
+
 from ...core.effects import pending, wakes_at
 from ...core.errors import Conflict, LogDamaged, StorageError
 from ...core.states import OVER
 from ...journal.base import Claim, Journal, Records
 from ..logger import error_words, logger
 from ..run.log_cache import kept_in
-from ..run.open_run import counted_from
+from ..run.open_run import TIMELY, TRIES, counted_from, steady
 from ..views.rows import known_open
 from .drive import Drive
 
@@ -37,10 +39,10 @@ _LISTEN_AGAIN = 1.0
 @contextlib.asynccontextmanager
 async def under_lease(drive: Drive, journal: Journal, claim: Claim, ttl_ms: int = TTL_MS) -> AsyncGenerator[None]:
     """Hold the drive's run under a claim that is renewed in time, and give it back."""
-    drive.claim = claim
+    drive.claim, drive.lease_ms = claim, ttl_ms
     _set_clock(drive, claim)
     beside = [
-        _Later(ttl_ms / 3_000, partial(_renew, drive, journal, ttl_ms)),
+        _Later(ttl_ms / 3_000, partial(_renew, drive, ttl_ms)),
         _Later(_BEFORE_LISTENING, partial(_listen, drive, journal)),
     ]
     later = LATER_MS
@@ -111,13 +113,12 @@ async def _now(drive: Drive, journal: Journal) -> int:
 
 
 def _set_clock(drive: Drive, claim: Claim) -> None:
-    """Set the clock by the journal's time: what a claim says, and since then what this process counts.
+    """Set the clock by the journal's time: what a claim says, and what this process counts since it had it.
 
     Behind by as long as the claim was on its way, and never ahead: nothing runs out before its time.
     """
     if claim.at:
-        count = drive.live.count
-        drive.live.clock = counted_from(claim.at, count(), count)
+        drive.live.clock = counted_from(claim.at, steady() if claim.since is None else claim.since)
 
 
 class _Later:
@@ -138,11 +139,33 @@ class _Later:
             self._task.cancel()
 
 
-async def _renew(drive: Drive, journal: Journal, ttl_ms: int) -> None:
+async def still_held(drive: Drive) -> None:
+    """Renew a lease that may have expired, before something is written where no lease is checked.
+
+    A process that stood still for longer than its lease finds out here that another one has the run: `Conflict`.
+    """
+    for _ in range(TRIES):
+        claim = drive.claim
+        if claim is None or not claim.at or claim.until - drive.clock() >= drive.lease_ms // 3:
+            return
+        await _renewed(drive)
+
+
+async def _renewed(drive: Drive) -> None:
+    """Renew the lease, and set the clock by an answer that was not long on its way."""
+    journal, claim = drive.journal, drive.claim
+    assert journal is not None
+    assert claim is not None
+    asked, renewed = steady(), await journal.renew(claim, drive.lease_ms)
+    drive.claim = structs.replace(renewed, since=steady())
+    if steady() - asked <= TIMELY:
+        _set_clock(drive, drive.claim)
+
+
+async def _renew(drive: Drive, ttl_ms: int) -> None:
     while drive.claim is not None:
         try:
-            drive.claim = await journal.renew(drive.claim, ttl_ms)
-            _set_clock(drive, drive.claim)
+            await _renewed(drive)
         except Conflict as error:  # the next append says so, where it can be handled
             logger.info("run %s was taken over: %s", drive.run.id, error_words(error))
             return

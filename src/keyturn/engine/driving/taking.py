@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import logging
 
+from msgspec import structs
+
 from ...core import commands as cm
 from ...core.aside import MOST_LOST, SetAside, why_aside
 from ...journal.base import RESERVED, Claim, Journal
 from ..run.log_cache import log_in
-from ..run.open_run import journal_clock
+from ..run.open_run import TIMELY, TRIES, journal_clock, steady
 from ..views.rows import known_open
 from .writer import Writer
 
@@ -19,8 +21,18 @@ log = logging.getLogger("keyturn.worker")
 
 
 async def claimed(journal: Journal, run: str, worker: str, ttl_ms: int) -> Claim:
-    """Claim a run, or raise `Conflict` naming its holder, `SetAside` where three died taking it up."""
-    claim = await journal.claim(run, worker, ttl_ms)
+    """Claim a run, or raise `Conflict` naming its holder, `SetAside` where three died taking it up.
+
+    A lease that was long on its way may have expired, and the clock that is set by it would be long behind: it is
+    renewed.
+    """
+    asked, claim = steady(), await journal.claim(run, worker, ttl_ms)
+    for _ in range(TRIES):
+        if steady() - asked <= TIMELY:
+            break
+        asked, renewed = steady(), await journal.renew(claim, ttl_ms)
+        claim = structs.replace(claim, until=renewed.until, at=renewed.at)
+    claim = structs.replace(claim, since=steady())
     if claim.lost < MOST_LOST or run.startswith(RESERVED):
         return claim
     await set_aside(journal, claim)

@@ -11,15 +11,16 @@ from typing import Literal
 
 from ...core.combined_terms import escalated_from
 from ...core.newest_terms import meets_now
+from ...core.people import Decider
 from ...core.policy import Approval
-from ...core.records import BY_GRANT
+from ...core.records import BY_GRANT, GrantTerms
 from ...core.run import Call, Run
 from ...tools.base import Tool, tool_digest
 from ..driving.drive import Drive
 from ..logger import logger
 from ..run.frame_settings import FrameSettings
 
-First = Literal["policy", "tool", "terms", "proof", "guardrails", "slot", "world", "hooks"]
+First = Literal["policy", "tool", "terms", "proof", "grant", "guardrails", "slot", "world", "hooks"]
 
 
 #: Why a call asks anew whose tool states other terms than it was decided on.
@@ -30,7 +31,7 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
     """List what comes before the start of a call.
 
     That is: the newest policy's word on a decision, the tool and its own terms as they are now, the signatures of
-    people, input guardrails, a free slot, the world that the call was shown with, and hooks.
+    people, who gave the grant, input guardrails, a free slot, the world that the call was shown with, and hooks.
     """
     first: list[First] = []
     undecided = call.recheck or call.state == "asked"
@@ -42,6 +43,8 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
         first.append("terms")
     if takes_proof(terms_of(call, tool)):
         first.append("proof")
+    if _known_giver(drive, _own_grant(drive.run, call)) is not None:
+        first.append("grant")
     if tool.tool_input_guardrails:
         first.append("guardrails")
     if drive.slots is not None:
@@ -89,10 +92,37 @@ async def unsigned(drive: Drive, call: Call, terms: Sequence[Approval]) -> str:
     if not takes_proof(terms):
         return ""
     witness = drive.live.witness
-    why = "nobody here can verify signatures" if witness is None else await witness(drive.run, call, terms)
+    why = "nobody here can verify signatures" if witness is None else await witness.objection(drive.run, call, terms)
     if why:
         logger.warning("the word on call %s of %r does not count: %s", call.id, call.proposal.name, why)
     return why
+
+
+async def lapsed(drive: Drive, call: Call, terms: Sequence[Approval]) -> str:
+    """Return why the grant of this run that let a call run does not apply any more; "" where it does."""
+    return await giver_left(drive, _own_grant(drive.run, call), terms)
+
+
+async def giver_left(drive: Drive, grant: GrantTerms | None, terms: Sequence[Approval]) -> str:
+    """Return why the person of the directory who gave a grant could not give it now; "" where they could."""
+    giver = _known_giver(drive, grant)
+    if giver is None or drive.live.witness is None:
+        return ""
+    return await drive.live.witness.lapsed(giver, terms, drive.run.requester)
+
+
+def _known_giver(drive: Drive, grant: GrantTerms | None) -> Decider | None:
+    """Return the person of the directory who gave an approving grant, where it can be asked of them."""
+    if grant is None or grant.verdict != "approve" or drive.live.witness is None:
+        return None
+    return grant.decider if grant.decider is not None and grant.decider.place is not None else None
+
+
+def _own_grant(run: Run, call: Call) -> GrantTerms | None:
+    """Return the grant of this very run that let a call run; what was borrowed is judged when it is lent."""
+    if call.decision is not None:
+        return run.grants.get(call.decision.grant or "") if call.decision.via == "grant" else None
+    return run.grants.get(call.by.removeprefix(BY_GRANT)) if call.by.startswith(BY_GRANT) else None
 
 
 def asked_otherwise(call: Call) -> bool:

@@ -28,6 +28,7 @@ from ..driving.writer import write_to
 from ..facts.reaches import reaches_of
 from ..logger import error_words, logger
 from ..run.log_cache import kept_in, log_in
+from .before_start import giver_left
 
 _PAGE = 200
 
@@ -103,6 +104,9 @@ async def _lent(
         log = await log_in(journal, row.run)
         grant = log.run.grants.get(row.id)
         if grant is None or not covers(drive.run, borrowed(grant, call.id), call, terms):
+            return None
+        if why := await giver_left(drive, grant, [] if terms is None else [terms]):
+            logger.warning("a grant of run %s is not used: %s", row.run, why)
             return None
         await write_to(journal, log, cm.LendGrant(grant.id, reaches, drive.run.id, call.id))
         kept_in(journal, log)

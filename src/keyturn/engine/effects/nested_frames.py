@@ -31,7 +31,7 @@ async def open_frame(drive: Drive, call: Call, delegate: Delegate) -> None:
     inner.context.turn_input = own_copy(input_items(delegate.input))
     path = drive.live.graph.path(delegate.agent, call.agent)
     await own_given(drive.live.journal, inner.session, drive.run.requester, {})
-    items, prefix = await opening(drive.live, call.id, inner, input_items(delegate.input))
+    items, prefix = await opening(drive, call.id, inner, input_items(delegate.input))
     await drive.commit(
         cm.OpenFrame(
             call.id,

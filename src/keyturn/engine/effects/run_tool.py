@@ -43,7 +43,7 @@ from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
 from ..states.context_data import context_now
 from .around_tool import judged, rejected_by_input, tool_hooks
-from .before_start import OUTGROWN, before_start, outgrown, terms_of, unsigned
+from .before_start import OUTGROWN, before_start, lapsed, outgrown, terms_of, unsigned
 from .borrowing import borrow_for_call
 from .handoff_view import filtered_view
 from .nested_frames import open_frame
@@ -93,6 +93,9 @@ async def _run(drive: Drive, call: Call) -> None:
     if "proof" in first and (why := await unsigned(drive, call, terms_of(call, tool))):
         await ask_anew(drive, scope, call, tool, why)
         return
+    if "grant" in first and (why := await lapsed(drive, call, terms_of(call, tool))):
+        await ask_anew(drive, scope, call, tool, why)
+        return
     context = drive.tool_context(call, tool)
     reports: list[Report] = []
     if "guardrails" in first:
@@ -125,7 +128,8 @@ async def _start(
     if outgrown(drive.run, call, tool):
         await ask_anew(drive, scope, call, tool, OUTGROWN)
         return
-    if why := await unsigned(drive, call, terms_of(call, tool)):  # a key may have been revoked
+    terms = terms_of(call, tool)  # a key may have been revoked, or a person may have left
+    if why := await unsigned(drive, call, terms) or await lapsed(drive, call, terms):
         await ask_anew(drive, scope, call, tool, why)
         return
     context.__dict__.update(let_run_as(call))  # they may have edited theirs

@@ -19,7 +19,7 @@ from ...core.records import Via, Word
 from ...core.request import Request
 from ...core.words import lacks_reason
 from ...policies.grants import Grant, check_fits
-from ..run.open_run import new_id
+from ..run.new_ids import new_id
 from .values import said_output
 
 Outcome = Literal["ran", "did_not_run", "retry"]

@@ -19,7 +19,8 @@ from ...core.records import Gate, Recover
 from ...core.strict import parse
 from ...tools.base import InvalidArguments, Tool, not_blank, plain_preview, tool_digest
 from ..run.frame_settings import FrameSettings, Toolset
-from ..run.open_run import OpenRun, new_id
+from ..run.new_ids import new_id
+from ..run.open_run import OpenRun
 from .live_preview import recorded
 
 

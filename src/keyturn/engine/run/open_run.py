@@ -5,11 +5,9 @@ The log is the truth; everything else here is attached to it while somebody in t
 
 from __future__ import annotations
 
-import os
 import secrets
-import socket
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple, cast
@@ -18,15 +16,17 @@ from ...agents.context import RunContextWrapper
 from ...core.codec import Log
 from ...core.events import Report
 from ...core.items import Item, own_copy
-from ...core.policy import Approval
-from ...core.run import Call, Run
+from ...core.run import Run
 from ...core.seal import Chain
 from ...journal.base import Journal
 from ...keys import ring
 from .agents import AgentGraph
 from .copies import Copies
 from .used_states import THIS_PROCESS, UsedStates
+from .witness import Witness
 
+# An answer about the time that took longer, in seconds, is asked for again, so many times.
+TIMELY, TRIES = 1.0, 3
 _PROCESS_SECRET = secrets.token_bytes(32)
 
 
@@ -66,32 +66,23 @@ async def journal_clock(journal: Journal, count: Callable[[], float] = steady) -
     """Make a clock that counts on from the journal's time; our own clock where it has none.
 
     Behind by as long as the answer was on its way, and never ahead: what is written down with a time to come would let
-    everything else of the run expire before its time. A decision has the time at which its journal was asked.
+    everything else of the run expire before its time. A decision has the time at which its journal was asked. By a
+    clock that is long behind, what has expired could still be decided: a slow answer is asked for again.
     """
     says: Callable[[], Awaitable[int]] | None = getattr(journal, "now", None)  # one of `Records`, which is optional
     if says is None:
         return clock_ms
-    at = await says()
+    at = 0
+    for _ in range(TRIES):
+        asked, at = count(), await says()
+        if count() - asked <= TIMELY:
+            break
     return counted_from(at, count(), count)
 
 
 def chain_of(journal: Journal, run: str) -> Chain:
     """Begin the chain of a run's lines in a journal: its keys, or this process's where it has none of its own."""
     return Chain(getattr(journal, "keys", ring), getattr(journal, "tenant", "default"), run)
-
-
-def new_id() -> str:
-    """Make an id that cannot be guessed."""
-    return secrets.token_hex(16)
-
-
-def claimant(kind: str) -> str:
-    """Make the name under which this process claims a run: people look by it for the machine and the process."""
-    return f"{kind}-{_this_process()}-{new_id()[:8]}"
-
-
-def _this_process() -> str:
-    return f"{os.getpid()}@{socket.gethostname()}"
 
 
 def new_salt(run: str) -> str:
@@ -127,10 +118,8 @@ class OpenRun:
     # What guardrails said in this process, by where they were asked, the newest last.
     guardrails: dict[str, list[tuple[Report, Any]]] = field(default_factory=dict[str, list[tuple[Report, Any]]])
     clock: Callable[[], int] = clock_ms
-    # What the journal's time is counted on with.
-    count: Callable[[], float] = steady
-    # Says why the signatures on a call do not count by these terms; None where nobody here can verify any.
-    witness: Callable[[Run, Call, Sequence[Approval]], Awaitable[str]] | None = None
+    # Answers for people: their signatures, and their grants; None where nobody here knows them.
+    witness: Witness | None = None
     # Makes data of the context, where the run is kept in a journal and the context is not data itself.
     serializer: Callable[[Any], Any] | None = None
     # Whether the log was read from that journal, or written to it, and not from a text that somebody kept.

@@ -19,10 +19,10 @@ from ...sessions.base import SessionSettings, called
 from ...sessions.history import drop_leading_orphans, history_address, orphan_calls, orphan_outputs, superseded_output
 from ...user_code import answer_of, run_callback
 from ..driving.drive import Drive
+from ..driving.lease import still_held
 from ..logger import error_words, logger
 from ..run.about import session_name
 from ..run.frame_settings import FrameSettings
-from ..run.open_run import OpenRun
 from .matching import overlaps
 from .owner import own_given
 from .segments import places
@@ -39,7 +39,7 @@ class Superseded(Conflict):
 
 
 async def opening(
-    live: OpenRun, frame_id: str, scope: FrameSettings, new: list[Item], *, in_turn: bool = False
+    drive: Drive, frame_id: str, scope: FrameSettings, new: list[Item], *, in_turn: bool = False
 ) -> tuple[list[Item | int], str | None]:
     """Return the items a frame starts with and the address of the history they refer to.
 
@@ -50,9 +50,9 @@ async def opening(
         return list(new), None
     scope.check_session()
     history = await _history(scope)
-    settled = await _supersede(scope, history, in_turn=in_turn)
+    settled = await _supersede(drive, scope, history, in_turn=in_turn)
     history += settled
-    live.prefixes[frame_id] = history
+    drive.live.prefixes[frame_id] = history
     callback = scope.config.session_input_callback
     if callback is None:
         return [*range(len(history)), *new], history_address(history)
@@ -91,7 +91,7 @@ async def _stored(scope: FrameSettings) -> list[Item]:
     return await _read(scope, _EVERYTHING if limited else None)
 
 
-async def _supersede(scope: FrameSettings, history: list[Item], *, in_turn: bool = False) -> list[Item]:
+async def _supersede(drive: Drive, scope: FrameSettings, history: list[Item], *, in_turn: bool = False) -> list[Item]:
     """Settle calls that a paused run left open in the session: the user moved on.
 
     What became of them is not in the session: one may be in doubt, or approved and running right now.
@@ -105,6 +105,7 @@ async def _supersede(scope: FrameSettings, history: list[Item], *, in_turn: bool
             'add_input(), or let the message supersede it with RunConfig(paused_session="supersede")'
         )
     settled = [superseded_output(call, MOVED_ON) for call in orphans]
+    await still_held(drive)
     await _write(scope, settled)
     return settled
 
@@ -157,7 +158,7 @@ async def reopen(drive: Drive, frame: Frame, scope: FrameSettings) -> list[cm.Ru
 async def _taken(drive: Drive, scope: FrameSettings) -> list[cm.RunCommand]:
     """Give a run its first session, in which the whole of it will stand, after what is there already."""
     await own_given(drive.live.journal, scope.session, drive.run.requester, drive.run.about)
-    await _supersede(scope, await _history(scope))
+    await _supersede(drive, scope, await _history(scope))
     drive.live.prefixes[ROOT] = []
     return [cm.WroteSession(ROOT, 0, history_address([]))]
 
@@ -218,6 +219,7 @@ async def save_session(drive: Drive, frame_id: str, *, stopped: bool = False) ->
         stored = await _stored(scope)
         start = _found(stored, frame, _ways(stored, frame), None)[0]
     fresh = await _in_time(frame, scope, tape[start:])
+    await still_held(drive)
     drive.uncertain.add(frame_id)
     if fresh:
         await _write(scope, fresh)

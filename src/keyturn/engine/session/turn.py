@@ -16,7 +16,8 @@ from ..driving.lease import TTL_MS
 from ..driving.writer import Writer
 from ..logger import error_words, logger
 from ..run.log_cache import log_in
-from ..run.open_run import claimant, journal_clock
+from ..run.new_ids import claimant
+from ..run.open_run import journal_clock
 from .sync import superseded
 
 WHY = "superseded: its session went on without it"
@@ -46,6 +47,7 @@ async def _is_over(drive: Drive, journal: Journal, run: str) -> bool:
         claim = await journal.claim(run, claimant("process"), TTL_MS)
     except Conflict:  # whoever moves it is about to find out
         return False
+    due: int | None = claim.at  # the claim took its due time: whoever moves runs looks at it
     try:
         # Looked at again, since somebody may have moved it before it was held.
         log = await log_in(journal, run)
@@ -54,9 +56,11 @@ async def _is_over(drive: Drive, journal: Journal, run: str) -> bool:
             writer.claim = claim
             writer.open = writer.known()
             await writer.commit(cm.Cancel(why=WHY))
-        return log.run.status in ENDED
+        over = log.run.status in ENDED
+        due = None if over else due
+        return over
     finally:
-        await journal.release(claim)
+        await journal.release(claim, due)
 
 
 async def _superseded(drive: Drive, journal: Journal, run: str) -> bool:

@@ -18,7 +18,8 @@ from ...core.drills import over
 from ...core.errors import UserError
 from ...core.evolve import evolve
 from ...core.run import new_run
-from ..run.open_run import new_id, new_salt
+from ..run.new_ids import new_id
+from ..run.open_run import new_salt
 
 
 def forked(log: Log, at: int | None, now: int) -> Log:

@@ -1,7 +1,6 @@
 """A handle on a run at a position, with the decisions that were not delivered yet.
 
-A state decides nothing by itself: what is decided on it is kept with it, and appended in one step when the run is
-resumed. Two states of one result share nothing.
+What is decided on a state is kept with it, and appended in one step when the run is resumed; two states share nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +32,8 @@ from ..logger import logger
 from ..run.agents import AgentGraph
 from ..run.blocking import waited_for
 from ..run.log_cache import keep
-from ..run.open_run import OpenRun, new_id, wrapped
+from ..run.new_ids import new_id
+from ..run.open_run import OpenRun, wrapped
 from ..views.items import ToolApprovalItem
 from ..views.projection import requests_of, used
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
@@ -55,6 +55,8 @@ class RunState(Generic[TContext, TAgent]):
     >>> state.get_interruptions()
     []
     """
+
+    __slots__ = ("__weakref__", "_interruptions", "_live", "_position", "_said")
 
     def __init__(
         self,
@@ -86,9 +88,7 @@ class RunState(Generic[TContext, TAgent]):
         """Make a state of a run in hand; decisions given on its context come along."""
         state: RunState[Any] = cls.__new__(cls)
         live.handed_out = True
-        state._live = live
-        state._position = position
-        state._said = UndeliveredDecisions()
+        state._live, state._position, state._said = live, position, UndeliveredDecisions()
         state.settled(interruptions)
         for given in list(live.context.decisions):
             if isinstance(given.item, ToolApprovalItem) and given.item.call in state._interruptions:

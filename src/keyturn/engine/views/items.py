@@ -20,7 +20,7 @@ from ...models.base import ReplyItem
 _NOTHING = Request("", "", "", "approval", "", "", "", moment(0))
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, slots=True)
 class RunItemBase:
     """Holds one item of a run: who made it, and the item as it travels.
 
@@ -43,7 +43,7 @@ class RunItemBase:
         return f"{type(self).__name__}(agent={getattr(self.agent, 'name', None)!r}, raw_item={dict(self.raw_item)!r})"
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, slots=True)
 class MessageOutputItem(RunItemBase):
     """Holds a message of the model.
 
@@ -54,7 +54,7 @@ class MessageOutputItem(RunItemBase):
     type: Literal["message_output_item"] = "message_output_item"
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, slots=True)
 class ReasoningItem(RunItemBase):
     """Holds a reasoning item, kept exactly as the provider sent it.
 
@@ -65,7 +65,7 @@ class ReasoningItem(RunItemBase):
     type: Literal["reasoning_item"] = "reasoning_item"
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, slots=True)
 class ToolCallItem(RunItemBase):
     """Holds a call the model made.
 
@@ -86,7 +86,7 @@ class ToolCallItem(RunItemBase):
         return self.raw_item.get("call_id") or self.raw_item.get("id")
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, slots=True)
 class ToolCallOutputItem(RunItemBase):
     """Holds a call's result.
 
@@ -105,7 +105,7 @@ class ToolCallOutputItem(RunItemBase):
         return self.raw_item.get("call_id")
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, slots=True)
 class HandoffCallItem(RunItemBase):
     """Holds the model's request to hand the conversation to another agent.
 
@@ -116,7 +116,7 @@ class HandoffCallItem(RunItemBase):
     type: Literal["handoff_call_item"] = "handoff_call_item"
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, slots=True)
 class HandoffOutputItem(RunItemBase):
     """Says that the conversation was handed over.
 
@@ -129,7 +129,7 @@ class HandoffOutputItem(RunItemBase):
     target_agent: Any = None
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, slots=True)
 class AddedInputItem(RunItemBase):
     """Holds a message that was added while the run went on, which the model reads.
 
@@ -144,7 +144,7 @@ class AddedInputItem(RunItemBase):
 InputItem = AddedInputItem
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, slots=True)
 class MCPApprovalRequestItem(RunItemBase):
     """Holds the request of a hosted MCP server to run a tool.
 
@@ -155,7 +155,7 @@ class MCPApprovalRequestItem(RunItemBase):
     type: Literal["mcp_approval_request_item"] = "mcp_approval_request_item"
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, slots=True)
 class MCPApprovalResponseItem(RunItemBase):
     """Holds the answer to a hosted MCP server.
 
@@ -171,7 +171,7 @@ class MCPApprovalResponseItem(RunItemBase):
         return self.raw_item.get("approval_request_id")
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, slots=True)
 class MCPListToolsItem(RunItemBase):
     """Holds a hosted MCP server's list of tools.
 
@@ -182,7 +182,7 @@ class MCPListToolsItem(RunItemBase):
     type: Literal["mcp_list_tools_item"] = "mcp_list_tools_item"
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, slots=True)
 class ToolSearchCallItem(RunItemBase):
     """The provider searched for tools that were not loaded yet.
 
@@ -193,7 +193,7 @@ class ToolSearchCallItem(RunItemBase):
     type: Literal["tool_search_call_item"] = "tool_search_call_item"
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, slots=True)
 class ToolSearchOutputItem(RunItemBase):
     """The tools that the provider found.
 
@@ -204,7 +204,7 @@ class ToolSearchOutputItem(RunItemBase):
     type: Literal["tool_search_output_item"] = "tool_search_output_item"
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, slots=True)
 class CompactionItem(RunItemBase):
     """The provider put the conversation so far into one item, which stands for it from here on.
 
@@ -215,7 +215,7 @@ class CompactionItem(RunItemBase):
     type: Literal["compaction_item"] = "compaction_item"
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, slots=True)
 class ToolApprovalItem(RunItemBase):
     """Holds a call that waits for somebody: a `Request`, with the agent at hand and the model's own item.
 

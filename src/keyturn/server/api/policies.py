@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from fastapi import Query as Param
 
 from ...core.policy import milliseconds
-from ...inbox.replay import Replayed, Unread, replay
+from ...inbox.replay import replay
+from ...inbox.replayed import Replayed, Unread
 from ...policies.file import PolicyFile
 from ...policies.rules import Policy
 from ...wire import said

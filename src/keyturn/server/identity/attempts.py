@@ -22,6 +22,7 @@ from ...core.errors import KeyturnError
 from ...keys import ring
 from ..limits import TooMany
 from .entrance import Entrance
+from .tickets import store_of
 
 #: By one address, whoever it is about; by one address about one person; by all about one person; by a known browser.
 ADDRESS = parse("60 per 10 minutes")
@@ -91,7 +92,7 @@ def remember(entrance: Entrance, request: Request, response: Response, person: s
     name = secrets.token_hex(12)
     response.set_cookie(
         _COOKIE,
-        f"{name}.{ring().mac('known browser', person.encode(), name.encode())}",
+        f"{name}.{ring().mac('known browser', store_of(request), person.encode(), name.encode())}",
         max_age=_LASTS,
         path=f"{request.scope.get('root_path', '')}/login",
         secure=entrance.settings.secure,
@@ -102,5 +103,6 @@ def remember(entrance: Entrance, request: Request, response: Response, person: s
 
 def _known(request: Request, person: str) -> str:
     name, _, mac = request.cookies.get(_COOKIE, "").partition(".")
-    good = name and ring().fits("known browser", mac, person.encode("utf-8", "surrogatepass"), name.encode())
+    whose = person.encode("utf-8", "surrogatepass")
+    good = name and ring().fits("known browser", mac, store_of(request), whose, name.encode())
     return name if good else ""

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from ...app import App
 from ...core.errors import KeyturnError, UserError
 from ...core.policy import milliseconds
+from ...directory.credentials import FRESH_MS
 from ...proofs.base import Site
 from ..address import client_of, network_of
 from ..errors import refused
@@ -30,7 +31,6 @@ Draw = Callable[[Request, Visitor | None, str, int, dict[str, Any]], Awaitable[R
 LOGINS = parse("30 per hour")
 CHANGES = parse("60 per hour")  # of one account: each is an entry of the directory, too
 LINK_SESSION = "1h"
-FRESH_MS = 15 * 60_000
 
 
 class Entrance:

@@ -145,7 +145,7 @@ async def to_provider(request: Request) -> Response:
     next = own_path(request.query_params.get("next", "/"))
     if entrance.provider is None:
         return await _login_page(request, next, "Nobody logs in that way here.", status=404)
-    ticket = tickets.new_ticket("oidc", {"next": next})
+    ticket = tickets.new_ticket("oidc", {"next": next if len(next) <= tickets.LONGEST_PATH else "/"})
     words = (ticket.derived("state"), ticket.derived("nonce"), ticket.derived("verifier"))
     try:
         where = await entrance.provider.address(_back(request), *words)

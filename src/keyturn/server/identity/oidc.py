@@ -6,6 +6,7 @@ nobody in.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import ssl
@@ -23,7 +24,10 @@ _OLDEST = 600  # seconds since a token was issued
 _KNOWN = 3_600.0  # how long what a provider says of itself is believed
 _AGAIN = 10.0  # how long to wait before keys are looked up once more
 _MOST_BYTES = 1 << 20
+_SECONDS = 10.0  # a whole answer of a provider
 _PAUSE = 3.0
+_FAR = 1e12  # seconds since 1970, of no time that a token has
+_PLAIN = {"accept": "application/json", "accept-encoding": "identity"}
 _AWAY = "the provider of logins cannot be reached; nothing was changed"
 
 
@@ -49,6 +53,7 @@ class Provider:
         self._keys: tuple[float, Any] = (0.0, None)
         self._trusted: Any = None
         self._away_until = 0.0
+        self._looking = asyncio.Lock()  # strangers begin logins: one look-up serves all that wait for it
 
     async def address(self, back: str, state: str, nonce: str, verifier: str) -> str:
         """Return where somebody logs in at the provider, who is sent back with this state."""
@@ -138,6 +143,10 @@ class Provider:
         return claims
 
     async def _discovered(self) -> dict[str, Any]:
+        async with self._looking:
+            return await self._look_up()
+
+    async def _look_up(self) -> dict[str, Any]:
         until, about = self._about
         if time.monotonic() < until:
             return about
@@ -179,11 +188,14 @@ class Provider:
 
         async def got() -> tuple[int, bytes]:
             async with (
-                httpx2.AsyncClient(timeout=10.0, follow_redirects=False, trust_env=False, **self._options()) as client,
-                client.stream(method, url, headers={"accept": "application/json"}, **words) as answer,
+                asyncio.timeout(_SECONDS),
+                httpx2.AsyncClient(
+                    timeout=_SECONDS, follow_redirects=False, trust_env=False, **self._options()
+                ) as client,
+                client.stream(method, url, headers=_PLAIN, **words) as answer,
             ):
                 body = b""
-                async for part in answer.aiter_bytes():
+                async for part in answer.aiter_raw():  # what is compressed could be of any size, and was not asked for
                     body += part
                     if len(body) > _MOST_BYTES:
                         raise OidcRefused("the provider answers too much")
@@ -191,10 +203,11 @@ class Provider:
 
         try:
             status, body = await got()
-        except httpx2.HTTPError:
+        except (httpx2.HTTPError, TimeoutError):
             self._away_until = time.monotonic() + _PAUSE
             raise OidcRefused(_AWAY, away=True) from None
         if status >= 500:
+            self._away_until = time.monotonic() + _PAUSE
             raise OidcRefused("the provider of logins is not well; nothing was changed", away=True)
         try:
             found: Any = parse(body)
@@ -213,6 +226,6 @@ class Provider:
 
 def _number(claims: dict[str, Any], name: str) -> float:
     found: object = claims.get(name)
-    if isinstance(found, bool) or not isinstance(found, int | float) or found != found:
+    if isinstance(found, bool) or not isinstance(found, int | float) or not -_FAR < found < _FAR:
         raise OidcRefused(f"the token says no {name}")
     return float(found)

@@ -20,6 +20,8 @@ from ..visitor import Visitor
 
 _LASTS = 300
 _MOST = 3_000
+#: How long a path in a ticket is: a browser keeps cookies of some 4,000 characters.
+LONGEST_PATH = 1_000
 
 
 class Ticket(NamedTuple):
@@ -59,10 +61,10 @@ def new_ticket(use: str, words: dict[str, str]) -> Ticket:
 def give(request: Request, response: Response, ticket: Ticket) -> None:
     """Put a ticket into the browser's cookie."""
     text = json.dumps([ticket.seed, ticket.until, ticket.words])
-    sealed = f"{text.encode().hex()}.{ring().mac('server ticket', ticket.use.encode(), text.encode())}"
+    mac = ring().mac("server ticket", store_of(request), ticket.use.encode(), text.encode())
     response.set_cookie(
         _name(request, ticket.use),
-        sealed,
+        f"{text.encode().hex()}.{mac}",
         max_age=_LASTS,
         path=f"{request.scope.get('root_path', '')}/",
         secure=request.app.state.settings.secure,
@@ -81,10 +83,16 @@ def taken(request: Request, response: Response | None, use: str) -> Ticket | Non
         raw = bytes.fromhex(body) if len(body) <= _MOST else b""
     except ValueError:
         return None
-    if not raw or not ring().fits("server ticket", mac, use.encode(), raw):
+    if not raw or not ring().fits("server ticket", mac, store_of(request), use.encode(), raw):
         return None
     seed, until, words = cast("tuple[Any, Any, Any]", tuple(json.loads(raw)))
     return Ticket(use, seed, until, words) if time.time() < until else None
+
+
+def store_of(request: Request) -> bytes:
+    """Return the name of the store and tenant of a server: what is sealed for one is of no use at another."""
+    journal = request.app.state.app.journal
+    return json.dumps([getattr(journal, "tenant", ""), getattr(journal, "identity", "")]).encode()
 
 
 def drop(request: Request, response: Response, use: str) -> None:

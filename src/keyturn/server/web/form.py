@@ -133,3 +133,11 @@ def decides(at: Here) -> None:
         raise NotAllowed("a machine does this over the API, with a token of its own")
     if not at.visitor.may("decide"):
         raise NotAllowed("your login is not good for this: its scopes do not name 'decide'")
+
+
+def steers(at: Here) -> None:
+    """Refuse whoever may not tell runs what to do: a program needs a token for "run", which then decides nothing."""
+    if at.visitor.via == "token" and not at.visitor.may("run"):
+        raise NotAllowed("your token is not good for this: its scopes do not name 'run'")
+    if at.visitor.via == "session":
+        decides(at)

@@ -17,7 +17,8 @@ from starlette.responses import Response
 
 from ...core.errors import KeyturnError, UserError
 from ...core.policy import milliseconds
-from ...inbox.replay import Replayed, Unread, replay
+from ...inbox.replay import replay
+from ...inbox.replayed import Replayed, Unread
 from ...policies.file import PolicyFile
 from ...policies.rule import Rule
 from ...policies.rules import Policy

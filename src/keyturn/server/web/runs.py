@@ -20,7 +20,7 @@ from ...presenting.asking import ListRow, row_of
 from ...render.escape import clip
 from ..errors import Refused
 from ..visible_pages import visible_page
-from .form import Form, Reading, change, decides
+from .form import Form, Reading, change, decides, steers
 from .pages import Here, failure, page
 from .shown import Shown, ready
 from .timeline import timeline
@@ -89,7 +89,7 @@ async def message(request: HttpRequest, at: Reading, name: str) -> Response:
     """Add a message that the run's model reads at its next turn."""
 
     async def make(form: Form) -> str:
-        decides(at)
+        steers(at)
         await at.sight.steers(name)
         if not form.text("text"):
             raise UserError("write what the model is to read")
@@ -104,7 +104,7 @@ async def resume(request: HttpRequest, at: Reading, name: str) -> Response:
     """Resume a run that failed or was set aside, from where it stopped."""
 
     async def make(_form: Form) -> str:
-        decides(at)
+        steers(at)
         await at.sight.steers(name)
         await at.app.resume(name, by=at.visitor.login)
         return f"/runs/{name}"
@@ -117,7 +117,7 @@ async def fork(request: HttpRequest, at: Reading, name: str) -> Response:
     """Start a new run from the first lines of this one."""
 
     async def make(form: Form) -> str:
-        decides(at)
+        steers(at)
         await at.sight.steers(name)
         line = form.text("line")
         if not (line.isascii() and line.isdigit() and int(line[:9]) > 0):

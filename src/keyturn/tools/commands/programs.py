@@ -80,7 +80,10 @@ class OnlyPrograms:
 
     def asks(self, _context: Any, action: Any, _call_id: str) -> bool:
         """Return whether somebody must be asked: the form that `needs_approval=` takes."""
-        given = cast("Any", vars(action) if hasattr(action, "__dict__") else action)
+        given = action
+        if not isinstance(action, Mapping):
+            names = getattr(action, "__dataclass_fields__", ()) or getattr(action, "__dict__", ())
+            given = {name: getattr(action, name) for name in names}
         return not (isinstance(given, Mapping) and self._holds(cast("Mapping[str, Any]", given)))
 
     def covers(self, command: str) -> bool:

@@ -1,0 +1,2 @@
+from .decisions import Undecided as Undecided
+from .decisions import decide as decide
