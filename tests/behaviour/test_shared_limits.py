@@ -36,6 +36,7 @@ from keyturn.journal import open_journal
 from keyturn.journal.retention import erase_ended
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
 from keyturn.tools.base import OutcomeUnknown
+from tests.journal.restoring import loaded_elsewhere
 from tests.playing import play
 
 DAY = 86_400_000
@@ -323,6 +324,45 @@ async def test_a_process_that_dies_after_it_counted_and_before_it_recorded_count
     [row] = [row for row in await journal.runs() if row.agent == "desk"]
     assert (await desk.again(journal, row.run, spending())).final_output == "done"
     assert (desk.paid, await spent(journal)) == ([60], 60)
+
+
+class Stalling:
+    """A journal of a process that stands still before it records that a call is let run, until it is let go on."""
+
+    def __init__(self, journal: Any) -> None:
+        self._journal = journal
+        self.stands, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._journal, name)
+
+    async def append(self, run: str, expected: int, lines: Any, *more: Any, **named: Any) -> None:
+        if any(b"CallScreened" in line for line in lines) and not self.stands.is_set():
+            self.stands.set()
+            await self.goes_on.wait()
+        await self._journal.append(run, expected, lines, *more, **named)
+
+
+@pytest.mark.parametrize("most", [100, 50])
+async def test_a_process_that_lost_its_run_returns_nothing_of_what_ran_since(most: float) -> None:
+    """It counted the call and stood still past its lease; another process took the run over and ran the call."""
+    time = [1_000_000]
+    journal, policy = MemoryJournal(clock=lambda: time[0]), spending(100)
+    stalling, desk = Stalling(journal), Desk(60)
+    first = asyncio.ensure_future(desk.run(stalling, policy))
+    await stalling.stands.wait()
+    time[0] += 3_600_000
+    [row] = [row for row in await journal.runs() if row.agent == "desk"]
+    state = await loaded_elsewhere(journal, row.run, desk.agent)
+    await play(desk.agent, state, policy=spending(most))
+    stalling.goes_on.set()
+    with pytest.raises(Conflict):
+        await first
+    assert desk.paid == ([60] if most == 100 else [])
+    other = Desk(60, name="other")
+    await other.run(journal, policy)
+    assert other.paid == ([] if most == 100 else [60]), "what ran is counted, and what was not let run is not"
+    assert (await check(journal)).ok
 
 
 async def test_a_window_moves_on_and_what_is_older_counts_no_more() -> None:

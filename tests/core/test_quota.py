@@ -193,3 +193,21 @@ def test_a_shadow_verdict_is_recorded_and_changes_nothing() -> None:
     assert event == ev.CallScreened(CALL, "allow", shadow=DENY)
     plain(cm.Screen(CALL, ALLOW))
     assert pen.copy().state() == plain.state() == "allowed"
+
+
+def test_a_later_holder_takes_over_what_an_earlier_one_took_who_then_returns_nothing() -> None:
+    """A process that stood still past its lease wakes up and returns what it took: its call has run since."""
+    pen = counting()
+    pen(replace(TAKE, epoch=1))
+    assert pen(replace(TAKE, epoch=2)) == [ev.QuotaTaken("other", CALL, "args", "60", "100", epoch=2)]
+    assert pen.run.spent == 60, "it is counted once"
+    assert pen(cm.ReturnQuota("other", CALL, "args", epoch=1)) == []
+    assert pen(cm.ReturnQuota("other", CALL, "args", epoch=2))
+    assert pen.run.spent == 0
+
+
+def test_a_holder_returns_what_an_earlier_one_took_and_did_not_record() -> None:
+    pen = counting()
+    pen(replace(TAKE, epoch=1))
+    assert pen(cm.ReturnQuota("other", CALL, "args", epoch=2)) == [ev.QuotaReturned("other", CALL, "args", 2)]
+    assert pen.run.spent == 0

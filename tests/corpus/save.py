@@ -2,7 +2,7 @@
 
 For each story a state is kept at each point where it waits, and what came of it; `runs.db` holds all stories where they
 wait first, `people.db` those of several people, and `people.waits` what came of these. One that is talked to is in
-`talked.db` and `talked.waits`.
+`talked.db` and `talked.waits`, and a session whose runs wait for their turn in `queued.db` and `queued.waits`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from keyturn import Agent, App, Runner, RunState
 from keyturn.core.upcasts import VERSION
 from keyturn.journal.sqlite import SQLiteJournal
-from tests.corpus import people, talks
+from tests.corpus import people, queued, talks
 from tests.corpus.stories import ADA, DONE, SECRET, STORIES, Story, voted
 
 HERE = Path(__file__).parent
@@ -94,6 +94,21 @@ async def _save_talk(folder: Path) -> None:
     (folder / "talked.waits").write_text(json.dumps({"journal": kept, "state": state}, indent=1) + "\n")
 
 
+async def _save_queue(folder: Path) -> None:
+    """Save the runs of a session that wait for their turn, and what came of them."""
+    store = SQLiteJournal(folder / "queued.db")
+    kept = await queued.fill(store)
+    await store.close()
+    with tempfile.TemporaryDirectory() as place:
+        copy = Path(place) / "queued.db"
+        shutil.copy(folder / "queued.db", copy)
+        os.environ["KEYTURN_HOME"] = place
+        again = SQLiteJournal(copy)
+        kept["end"] = await queued.to_the_end(again, kept)
+        await again.close()
+    (folder / "queued.waits").write_text(json.dumps(kept, indent=1) + "\n")
+
+
 def main() -> None:
     """Write all that are not there yet: what was saved is not saved anew."""
     os.environ["KEYTURN_SECRET"] = SECRET
@@ -111,6 +126,8 @@ def main() -> None:
             asyncio.run(_save_people(folder))
         if not (folder / "talked.db").exists():
             asyncio.run(_save_talk(folder))
+        if not (folder / "queued.db").exists():
+            asyncio.run(_save_queue(folder))
 
 
 if __name__ == "__main__":

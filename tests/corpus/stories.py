@@ -5,8 +5,8 @@ A format that is new gets a folder of its own: `python -m tests.corpus.save` wri
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NamedTuple
 
 from keyturn import (
     Agent,
@@ -14,7 +14,11 @@ from keyturn import (
     ApprovalRequired,
     CallDeferred,
     Grant,
+    Preview,
     RunState,
+    Secret,
+    Text,
+    Tool,
     ToolContext,
     ask_user,
     function_tool,
@@ -24,7 +28,7 @@ from keyturn.deep import Compaction
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import assistant_message, function_call, tool_outputs
 from keyturn.testing import ScriptedModel
-from keyturn.tools.base import OutcomeUnknown
+from keyturn.tools.base import OutcomeUnknown, Prepared
 
 SECRET = "the secret of the corpus, known to everybody".replace(" ", "-")
 DONE: list[str] = []
@@ -116,6 +120,54 @@ def _compacted() -> Agent[Any]:
     return _Brief("compacted", model=ScriptedModel(answer), tools=[PAY, FREE])
 
 
+def _hidden() -> Agent[Any]:
+    async def login(context: ToolContext[Any], user: str, password: Annotated[str, Secret]) -> str:
+        DONE.append(f"login {user} {len(password)}")
+        return f"{user} is in"
+
+    tools = [function_tool(login, needs_approval=True)]
+    made = function_call("login", {"user": "ada", "password": "hunter2"}, call_id="login_0")
+    return desk("hidden", [made], tools=tools)
+
+
+#: What stands on the shelf of the story "looked".
+SHELF = ["old"]
+
+
+class _Shelf(Tool):
+    """Puts a text where another stands, and loses sight of the first try."""
+
+    kind, name, looks, description = "shelf", "put", True, "Puts a text on a shelf."
+    needs_approval: Any = True
+
+    def spec(self) -> dict[str, Any]:
+        return {"name": self.name, "description": self.description}
+
+    def prepare(self, item: Mapping[str, Any]) -> Prepared:
+        return Prepared(item["arguments"])
+
+    def preview(self, params: Any) -> Preview:
+        return Preview((Text(SHELF[0], label="stands there"),), basis={"shelf": SHELF[0]})
+
+    async def invoke(self, context: Any, prepared: Prepared) -> str:
+        if SHELF[0] == "old":
+            raise OutcomeUnknown("the line went dead")
+        DONE.append("put")
+        return "put"
+
+    def output(self, item: Mapping[str, Any], value: Any) -> Any:
+        return {"type": "function_call_output", "call_id": item["call_id"], "output": value}
+
+
+def _looked(state: RunState[Any], item: Any) -> None:
+    """Approve on the old world, try again in the new one, which loses the call again with a preview, and once more."""
+    SHELF[0] = "old" if item.kind == "approval" else "new"
+    if item.kind == "approval":
+        _approve(state, item)
+    else:
+        state.resolve(item, "retry", by="ada")
+
+
 def _approve(state: RunState[Any], item: Any) -> None:
     state.approve(item, by="ada")
 
@@ -158,4 +210,8 @@ STORIES: dict[str, Story] = {
     ),
     "compacted": Story(_compacted, _approve),
     "handed": Story(_handed, _approve),
+    "hidden": Story(_hidden, _approve),
+    "looked": Story(
+        lambda: desk("looked", [function_call("put", {"text": "x"}, call_id="put_0")], tools=[_Shelf()]), _looked
+    ),
 }

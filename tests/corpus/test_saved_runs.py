@@ -16,7 +16,7 @@ from keyturn.core.upcasts import VERSION, readable
 from keyturn.journal.rows import Query
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.keys import VARIABLE
-from tests.corpus import people, talks
+from tests.corpus import people, queued, talks
 from tests.corpus.save import asks
 from tests.corpus.stories import BOB, DONE, SECRET, STORIES, Story, voted
 from tests.playing import play
@@ -121,6 +121,21 @@ async def test_c7_a_state_of_a_session_goes_on(folder: Path, another_process: Ca
     assert asks(state.get_interruptions()) == saved["waits"]
     assert await talks.to_the_end(None, state) == saved["end"]
     assert sorted(DONE) == saved["done"] == ["pay 3", "pay 4"]
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in SAVED}), ids=lambda folder: folder.name)
+async def test_c7_runs_that_wait_for_their_turn_begin_in_their_order(folder: Path, tmp_path: Path) -> None:
+    shutil.copy(folder / "queued.db", tmp_path / "queued.db")
+    (tmp_path / "queued.db").chmod(0o600)
+    saved = json.loads((folder / "queued.waits").read_text())
+    store = SQLiteJournal(tmp_path / "queued.db")
+    assert (await check(store)).violations == []
+    assert await store.ahead(saved["runs"][2]) == saved["runs"][:2]
+    assert await queued.to_the_end(store, saved) == saved["end"]
+    assert saved["end"]["answers"] == ["heard pay", "heard second", "heard third"]
+    assert DONE == ["pay 1"]
+    assert (await check(store)).violations == []
+    await store.close()
 
 
 def test_every_version_that_can_be_read_has_saved_runs() -> None:

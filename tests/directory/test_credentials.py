@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keyturn import NotAllowed
+from keyturn import NotAllowed, UserError
 from keyturn.directory.credentials import FRESH_MS
 from keyturn.directory.people import Login, People
 from tests.channels.telling import Clock, clocked
@@ -53,5 +53,33 @@ async def test_a_session_hands_out_tokens_and_links_only_minutes_after_its_sign_
         await people.issue_token("ada", ["read"], by=session)
     with pytest.raises(NotAllowed, match="sign in again"):
         await people.make_link("ada", by=session)
+    with pytest.raises(NotAllowed, match="sign in again"):
+        await people.set_address("ada", "slack", "U0STOLEN", by=session)  # a click in Slack would decide as her
+    await people.set_address("ada", "slack", "", by=session)
     await people.give_role("ops", to="bob", by=session)  # which lets nobody in
     await people.make_link("bob", by=Login("ada"))  # the program vouches for her
+
+
+async def test_the_last_administrator_who_is_a_person_stays_whatever_machines_there_are() -> None:
+    people, _ = await directory()
+    await people.add("robot", kind="machine", roles=["admin"], by="ada")
+    await people.add("eve", by="ada")
+    await people.give_role("admin", group="chiefs", by="ada")
+    await people.join("chiefs", "robot", by="ada")
+    for taken in (people.remove("ada", by="robot"), people.take_role("admin", of="ada", by="robot")):
+        with pytest.raises(UserError, match="administ"):
+            await taken
+    await people.join("chiefs", "eve", by="ada")
+    await people.take_role("admin", of="ada", by="eve")
+    with pytest.raises(UserError, match="administ"):
+        await people.leave("chiefs", "eve", by="eve")
+
+
+async def test_of_several_links_of_a_person_one_lets_in() -> None:
+    people, _ = await directory()
+    first, second, adas = [await people.make_link(person, by="ada") for person in ("bob", "bob", "ada")]
+    assert (await people.use_link(second)).person == "bob"
+    for used in (first, second):
+        with pytest.raises(NotAllowed):
+            await people.use_link(used)
+    assert (await people.use_link(adas)).person == "ada"

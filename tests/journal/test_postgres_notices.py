@@ -23,13 +23,13 @@ class Rings(Bell):
 
     def __init__(self) -> None:
         super().__init__()
-        self.heard: list[Any] = []
+        self.rung: list[Any] = []
 
     def ring(self, names: Any) -> None:
-        self.heard += names
+        self.rung += names
 
     def ring_all(self) -> None:
-        self.heard.append(None)
+        self.rung.append(None)
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_a_notice_that_another_user_of_the_database_forged_does_not_end_the_list
 
     hear: Any = vars(Listener)["_hear"]
     hear(listener, Database())
-    assert bell.heard == [None, ("acme", "run")]
+    assert bell.rung == [None, ("acme", "run")]

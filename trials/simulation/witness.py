@@ -315,7 +315,8 @@ class Witness(Onlooker):
         call.unasked = purse is not None and call.licence not in ("word", "") and not call.licence.startswith("grant:")
         if purse is None or not call.unasked or call.name != purse.tool:
             return
-        spent = [each for run in self.runs.values() for each in run.calls.values() if each.unasked]
+        counted = [run for run in self.runs.values() if not run.copying]  # what a fork copies ran in its origin
+        spent = [each for run in counted for each in run.calls.values() if each.unasked]
         total = sum(parse(each.args)["n"] for each in spent if each.name == purse.tool)
         if total > purse.most:
             self._wrong(f"{call.id} was started unasked: {total} of {purse.most}")

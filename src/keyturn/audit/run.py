@@ -103,7 +103,9 @@ class AuditedRun:
     counted_in: list[tuple[str, str, int]] = field(default_factory=list[tuple[str, str, int]])
     told_of: list[tuple[ev.Watch, str, int]] = field(default_factory=list[tuple[ev.Watch, str, int]])
     to_tell: dict[str, list[ev.Watch]] = field(default_factory=dict[str, list[ev.Watch]])
-    parts: dict[tuple[str, str, str], Fraction] = field(default_factory=dict[tuple[str, str, str], Fraction])
+    parts: dict[tuple[str, str, str], tuple[Fraction, int]] = field(
+        default_factory=dict[tuple[str, str, str], tuple[Fraction, int]]
+    )
     sum: Fraction = Fraction(0)
     closed: bool = False
 

@@ -217,7 +217,10 @@ class BorrowGrant(RunCommand, frozen=True):
 
 
 class TakeQuota(RunCommand, frozen=True):
-    """Count a call of another run, where the sum of this log and of what counts `beside` it is at most `most`."""
+    """Count a call of another run, where the sum of this log and of what counts `beside` it is at most `most`.
+
+    `epoch` is that of the claim on the run: what an earlier holder of the run took is taken over.
+    """
 
     run: str
     call: str
@@ -225,14 +228,19 @@ class TakeQuota(RunCommand, frozen=True):
     amount: str
     most: str | None = None
     beside: str = "0"
+    epoch: int = 0
 
 
 class ReturnQuota(RunCommand, frozen=True):
-    """Count a call no more, since it did not run; to its own run: record that it is counted nowhere any more."""
+    """Count a call no more, since it did not run; to its own run: record that it is counted nowhere any more.
+
+    What was taken under a later claim than that of `epoch` stays counted.
+    """
 
     run: str
     call: str
     of: str
+    epoch: int = 0
 
 
 class CloseQuota(RunCommand, frozen=True):

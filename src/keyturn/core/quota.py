@@ -3,7 +3,8 @@
 As with a grant that is lent (`lending.py`), a use is recorded at home first, here in the log of the quota, and then in
 the run whose call it is. Two calls that want the last room race for one log, and one of them loses. What a run recorded
 as taken it owes back once its call is known not to have run; what it took and never recorded stays taken, which is the
-safe side, and the same call with the same arguments takes it once.
+safe side, and the same call with the same arguments takes it once. A holder of the run who lost it, and wakes up, can
+return only what was taken under its own claim or an earlier one: the next holder takes over what it relies on.
 
 A limit in a window of time has one log for each stretch as long as its window, so that none grows for ever. A new one
 counts only once the one before it is closed: then that one's sum can only get smaller.
@@ -34,20 +35,26 @@ def take(run: Run, c: cm.TakeQuota) -> Events:
     amount = Fraction(c.amount)
     if amount < 0 or Fraction(c.beside) < 0:
         raise UserError("a call takes no less than nothing of a limit")
-    if _place(c.run, c.call, c.of) in run.taken:
+    known = run.taken.get(_place(c.run, c.call, c.of))
+    if known is not None and known.epoch >= c.epoch:
         return
     if run.closed:
         raise Conflict("this log counts no new calls; take it of the next one", winner=CLOSED)
-    if c.most is not None and run.spent + Fraction(c.beside) + amount > Fraction(c.most):
+    others = run.spent - (0 if known is None else known.amount)
+    if c.most is not None and others + Fraction(c.beside) + amount > Fraction(c.most):
         raise NotPending("the limit has no room for this call any more")
-    yield ev.QuotaTaken(c.run, c.call, c.of, c.amount, c.most, c.beside)
+    yield ev.QuotaTaken(c.run, c.call, c.of, c.amount, c.most, c.beside, c.epoch)
 
 
 def give_back(run: Run, c: cm.ReturnQuota) -> Events:
     """Count a call no more; asked for a second time, this does nothing."""
-    place = owed_as(c.call, c.of) if c.run == run.id else _place(c.run, c.call, c.of)
-    if place in (run.owed if c.run == run.id else run.taken):
-        yield ev.QuotaReturned(c.run, c.call, c.of)
+    if c.run == run.id:
+        if owed_as(c.call, c.of) in run.owed:
+            yield ev.QuotaReturned(c.run, c.call, c.of)
+        return
+    known = run.taken.get(_place(c.run, c.call, c.of))
+    if known is not None and known.epoch <= c.epoch:
+        yield ev.QuotaReturned(c.run, c.call, c.of, c.epoch)
 
 
 def close(run: Run, _c: cm.CloseQuota) -> Events:
@@ -93,10 +100,11 @@ def _place(run: str, call: str, of: str) -> str:
 
 
 def taken(run: Run, event: ev.QuotaTaken) -> None:
-    """Fold a call that is counted."""
-    made = Taken(run.now, Fraction(event.amount))
-    run.taken[_place(event.run, event.call, event.of)] = made
-    run.spent += made.amount
+    """Fold a call that is counted, once: what an earlier holder of its run took is replaced."""
+    made, place = Taken(run.now, Fraction(event.amount), event.epoch), _place(event.run, event.call, event.of)
+    before = run.taken.pop(place, None)  # so that what is counted stays in the order of time
+    run.taken[place] = made
+    run.spent += made.amount - (0 if before is None else before.amount)
 
 
 def returned(run: Run, event: ev.QuotaReturned) -> None:

@@ -45,10 +45,11 @@ class Let(msgspec.Struct, frozen=True, gc=False):
 
 
 class Taken(msgspec.Struct, frozen=True, gc=False):
-    """Holds what a call of another run counts for, and since when."""
+    """Holds what a call of another run counts for, since when, and under which claim on that run it was taken."""
 
     at: int
     amount: Fraction
+    epoch: int = 0
 
 
 class Owed(msgspec.Struct, frozen=True, gc=False):

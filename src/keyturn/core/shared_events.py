@@ -48,7 +48,8 @@ class QuotaTaken(SharedEvent, frozen=True):
     """A call of another run took part of what this log counts; `of` is the digest of its arguments.
 
     `amount` is an exact number as a text. `most` is what the sum was held to, None where the call was let run whatever
-    the sum: somebody approved it over the limit. `beside` is what the log before this one still counted then.
+    the sum: somebody approved it over the limit. `beside` is what the log before this one still counted then. `epoch`
+    is that of the claim under which it was taken: a later holder of the run takes it over.
     """
 
     run: str
@@ -57,14 +58,19 @@ class QuotaTaken(SharedEvent, frozen=True):
     amount: str
     most: str | None = None
     beside: str = "0"
+    epoch: int = 0
 
 
 class QuotaReturned(SharedEvent, frozen=True):
-    """A call did not run, and what it took counts no more: in the log that counts, and in the log of its own run."""
+    """A call did not run, and what it took counts no more: in the log that counts, and in the log of its own run.
+
+    What was taken under a later claim than that of `epoch` is not returned.
+    """
 
     run: str
     call: str
     of: str
+    epoch: int = 0
 
 
 class QuotaClosed(SharedEvent, frozen=True):

@@ -46,6 +46,11 @@ def confirm_address(directory: Directory, by: str, person: str, channel: str, *,
     return [ev.AddressConfirmed(person, channel)]
 
 
+def confirms(events: Events) -> bool:
+    """Return whether a change has an address confirmed."""
+    return any(isinstance(each, ev.AddressSet) and bool(each.address) and each.confirmed is True for each in events)
+
+
 def _not_anothers(directory: Directory, person: Person, channel: str, address: str) -> None:
     if directory.holder(channel, address) not in (None, person.id):
         raise Conflict("this address is confirmed as somebody else's; an administrator can take it from them")

@@ -98,7 +98,7 @@ class Entering(ABC):
         return text
 
     async def use_link(self, link: str) -> Login:
-        """Let somebody in by a link, once, or raise `NotAllowed`."""
+        """Let somebody in by a link, once, or raise `NotAllowed`; their other links are of no use from then on."""
 
         def used(now: Directory, at: int) -> decide.Events:
             found = now.links.get(id_in(link))
@@ -106,7 +106,8 @@ class Entering(ABC):
             fits = hmac.compare_digest(known, digest_of(link))
             if found is None or not fits or found.used or at >= found.expires_at or now.person(found.person) is None:
                 raise NotAllowed(_NO_ENTRANCE)
-            return [ev.LinkUsed(found.id)]
+            others = [each for each in now.links.values() if each.person == found.person and not each.used]
+            return [ev.LinkUsed(each.id) for each in others]
 
         now, directory = await self._store.now(), await self._book.read()
         used(directory, now)  # a stranger with a wrong one keeps nobody from changing the directory

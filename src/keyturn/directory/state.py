@@ -186,8 +186,9 @@ class Directory:
         return None
 
     def admins(self) -> list[str]:
-        """Return who may change the directory."""
-        return [name for name in self.people if ADMIN in self.roles_of(name)]
+        """Return the people who may change the directory; a machine signs nobody in, and has no keys."""
+        named = [name for name, person in self.people.items() if person.kind == "person"]
+        return [name for name in named if ADMIN in self.roles_of(name)]
 
     def lent_to(self, name: str, now: int) -> list[tuple[str, frozenset[str]]]:
         """Return in whose place somebody may decide, and with which of their roles."""

@@ -24,6 +24,7 @@ from .visitor import FOUND, Visitor, recognized, turn_of
 
 #: How many bytes a request may have whose sender is not known.
 BEFORE_LOGIN = 16_384
+_LARGE = 65_536
 
 
 class Limiter:
@@ -64,12 +65,16 @@ class Limiter:
         """Return what sends an answer, and counts one that says that there is no such thing."""
 
         async def counted(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                return await _taken(message, send)
             if message["type"] == "http.response.start":
                 if message["status"] == 404 and asker["token"]:
                     with contextlib.suppress(TooMany):  # the next one is refused
                         self._limits.spend(MISSES, asker["token"])
-                leave_turn(scope)  # the work is done: a reader who is slow holds up nothing
+                if _streams(message):  # it lasts, and sends little at a time
+                    leave_turn(scope)
             await send(message)
+            return None
 
         return counted
 
@@ -88,6 +93,22 @@ class Limiter:
             self._limits.spend(CHANGES, network_of(client_of(scope, self._settings.proxies)))
         else:  # a program of theirs that runs wild does not keep them from the pages
             self._limits.spend(BY_PERSON, visitor.id, visitor.via)
+
+
+def _streams(start: Message) -> bool:
+    return any(name == b"content-type" and value.startswith(b"text/event-stream") for name, value in start["headers"])
+
+
+async def _taken(message: Message, send: Send) -> None:
+    """Send a part of an answer; of a large last one, return when it was read.
+
+    It is in memory until then, so whoever does not read their answers has few of them.
+    """
+    if message.get("more_body", False) or len(message.get("body", b"")) < _LARGE:
+        return await send(message)
+    await send({**message, "more_body": True})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+    return None
 
 
 def _short(receive: Receive) -> Receive:

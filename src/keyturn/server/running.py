@@ -1,7 +1,7 @@
 """Serve over HTTP with uvicorn: on which address, how long anybody may take, and how it ends.
 
-A connection that says nothing, or says it a byte at a time, is ended; open streams are told to end before uvicorn waits
-for them, or it would wait for ever.
+A connection that says nothing, or says it a byte at a time, or takes no answer, is ended; open streams are told to end
+before uvicorn waits for them, or it would wait for ever.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from .settings import LOOPBACK
 
 _HEADERS_WITHIN = 10.0
 _LARGEST_HEAD = 32_768
+_TAKEN_WITHIN = 20.0  # seconds in which a client takes some of what it is sent
+_LEAST_TAKEN = 16_384  # bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,13 +108,19 @@ class Address:
 
 
 class PatientProtocol(H11Protocol):
-    """Ends a connection whose request does not come within some seconds."""
+    """Ends a connection whose request does not come within some seconds, or whose answer is not read.
+
+    An answer is kept in memory until it is read, and a connection that is being closed waits for that as well.
+    """
 
     _late: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
+    _left = 0
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for the first request."""
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=0)  # each byte that waits is noticed
         self._late = self.loop.call_later(_HEADERS_WITHIN, self._too_late)
 
     def data_received(self, data: bytes) -> None:
@@ -124,10 +132,37 @@ class PatientProtocol(H11Protocol):
         else:
             self._stop_waiting()
 
+    def pause_writing(self) -> None:
+        """Begin to wait for the client to read."""
+        super().pause_writing()
+        self._watch()
+
+    def resume_writing(self) -> None:
+        """Go on: the client has read all of it."""
+        self._stop_watching()
+        super().resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""
         self._stop_waiting()
+        self._stop_watching()
         super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        self._stop_watching()
+        self._left = self.transport.get_write_buffer_size()
+        self._unread = self.loop.call_later(_TAKEN_WITHIN, self._look)
+
+    def _look(self) -> None:
+        if self._left - self.transport.get_write_buffer_size() < _LEAST_TAKEN:
+            self.transport.abort()
+        else:
+            self._watch()
+
+    def _stop_watching(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _too_late(self) -> None:
         self._late = None

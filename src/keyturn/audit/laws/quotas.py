@@ -14,11 +14,13 @@ def taken(audited: AuditedRun, event: ev.QuotaTaken) -> None:
     """Check that a call is counted once, while the log counts, and that the sum is at most what it was held to."""
     place = (event.run, event.call, event.of)
     need(not audited.closed, "I1", f"call {event.call} of run {event.run} was counted after the log was closed")
-    need(place not in audited.parts, "I1", f"call {event.call} of run {event.run} was counted twice")
+    before = audited.parts.pop(place, None)
+    twice = before is not None and before[1] >= event.epoch
+    need(not twice, "I1", f"call {event.call} of run {event.run} was counted twice under one claim")
     amount, beside = _number(event.amount), _number(event.beside)
     need(amount >= 0 and beside >= 0, "I1", f"call {event.call} of run {event.run} was counted as less than nothing")
-    audited.parts[place] = amount
-    audited.sum += amount
+    audited.parts[place] = amount, event.epoch
+    audited.sum += amount - (0 if before is None else before[0])
     audited.ever_taken.add((event.run, event.call))
     held = event.most is None or audited.sum + beside <= _number(event.most)
     need(held, "I1", f"with call {event.call} of run {event.run} the limit had been passed")
@@ -30,7 +32,9 @@ def returned(audited: AuditedRun, event: ev.QuotaReturned) -> None:
         gone = audited.parts.pop((event.run, event.call, event.of), None)
         if gone is None:
             raise Broken("I8", f"call {event.call} of run {event.run} was not counted, and is no more")
-        audited.sum -= gone
+        amount, epoch = gone
+        need(epoch <= event.epoch, "I1", f"call {event.call} of run {event.run} was taken under a later claim")
+        audited.sum -= amount
         return
     told = audited.to_tell.pop(event.call, ())
     if event.run == audited.run:  # what a fork copied is looked for in the run in which it was

@@ -35,11 +35,17 @@ _STRETCHES = 1_000
 
 
 class Taker(NamedTuple):
-    """Names the call that takes, as it is counted."""
+    """Names the call that takes, as it is counted, and the claim under which its run is held."""
 
     run: str
     call: str
     of: str
+    epoch: int = 0
+
+    @property
+    def call_named(self) -> tuple[str, str, str]:
+        """Return the name under which a call is counted, whoever holds its run."""
+        return self.run, self.call, self.of
 
 
 class QuotaCount:
@@ -52,12 +58,14 @@ class QuotaCount:
         self._per = per_ms
         self._logs: dict[int, Log] = {}
 
-    async def spent(self, journal: Journal, taker: Taker, clock: Clock) -> Fraction:
-        """Return what other calls are counted for now."""
+    async def spent(self, journal: Journal, taker: Taker, clock: Clock) -> tuple[Fraction, str]:
+        """Return what other calls are counted for now, and the log that counts this one already, "" where none does."""
         async with self._lock:
             log, beside = await self._now(journal, clock)
-            own = counted_for(log.run, *taker)
-            return log.run.spent + beside - (0 if own is None else own.amount)
+            own = counted_for(log.run, *taker.call_named)
+            if own is None:
+                return log.run.spent + beside, ""
+            return log.run.spent + beside - own.amount, log.run.id
 
     async def take(self, journal: Journal, taker: Taker, clock: Clock, amount: Fraction, most: Fraction | None) -> str:
         """Count a call and return the log that does; `NotPending` where there is no room for it any more."""
@@ -65,7 +73,7 @@ class QuotaCount:
         async with self._lock:
             for _ in range(_STRETCHES):
                 log, beside = await self._now(journal, clock)
-                command = cm.TakeQuota(*taker, str(amount), text, str(beside))
+                command = cm.TakeQuota(*taker.call_named, str(amount), text, str(beside), taker.epoch)
                 if await self._taken(journal, log, clock, command):
                     return log.run.id
         raise Conflict("this limit is counted by clocks that do not agree; look at the clocks of its processes")
@@ -76,9 +84,9 @@ class QuotaCount:
             for _ in range(_STRETCHES):
                 log, _beside = await self._now(journal, clock)
                 known = [each.run for each in self._logs.values()]
-                if any(counted_for(run, *taker) is not None for run in known):
+                if any(counted_for(run, *taker.call_named) is not None for run in known):
                     return
-                if await self._taken(journal, log, clock, cm.TakeQuota(*taker, "1")):
+                if await self._taken(journal, log, clock, cm.TakeQuota(*taker.call_named, "1")):
                     return
         raise Conflict("this limit is counted by clocks that do not agree; look at the clocks of its processes")
 

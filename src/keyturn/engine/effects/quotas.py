@@ -25,6 +25,7 @@ from ..facts.reaches import common_of
 from ..logger import error_words, logger
 
 Key = tuple[str, str, int | None]
+_LAST = (1 << 62) - 1
 
 
 class NoRoom(Exception):
@@ -39,6 +40,7 @@ class _Wanted:
     count: str
     shadow: bool
     spent: Fraction
+    own: str
 
     @property
     def most(self) -> Fraction | None:
@@ -52,7 +54,7 @@ class Quotas:
 
     def __init__(self, drive: Drive, call: Call) -> None:
         self._drive = drive
-        self._taker = Taker(drive.run.id, call.id, arguments_key(drive.run, call, call.text))
+        self._taker = Taker(drive.run.id, call.id, arguments_key(drive.run, call, call.text), _epoch(drive))
         self._agent = call.agent
         self._wanted: dict[Key, _Wanted] = {}
         self._watching: dict[Key, tuple[Watch, list[int]]] = {}
@@ -102,11 +104,11 @@ class Quotas:
                 times = await count.times(drive.journal, drive.clock)
                 self._watching[share.key] = Watch(name, share.per_ms, share.after), times
                 return
-            spent = await count.spent(drive.journal, self._taker, drive.clock)
+            spent, own = await count.spent(drive.journal, self._taker, drive.clock)
         except (LogDamaged, Conflict) as error:
             self._unknown(share, error)
             return
-        self._wanted[share.key] = _Wanted(share, name, shadow, spent)
+        self._wanted[share.key] = _Wanted(share, name, shadow, spent, own)
 
     async def take(self) -> tuple[str, ...]:
         """Count the call, and return the logs that do; `NoRoom` where it would be over a limit now."""
@@ -137,6 +139,10 @@ class Quotas:
         """Take every call as over a limit that nobody can count."""
         logger.warning("a limit cannot be counted, every call is over it: %s", error_words(error))
         self._lost.add(share.key)
+
+    async def back_unused(self) -> None:
+        """Count the call no more where an earlier holder of its run counted it, and it is not let run."""
+        await self.back([wanted.own for wanted in self._wanted.values() if wanted.own])
 
     async def back(self, taken: list[str] | tuple[str, ...]) -> None:
         """Count the call no more where it was counted now, and not before."""
@@ -177,7 +183,8 @@ async def _return(drive: Drive, owed: str) -> None:
     made = drive.run.owed.get(owed)
     if made is None:
         return
-    taker = Taker(drive.run.id, made.call, made.of)
+    over = drive.run.status in OVER  # no holder goes on with it, whatever its claim
+    taker = Taker(drive.run.id, made.call, made.of, _LAST if over else _epoch(drive))
     journal = drive.journal
     for log in made.quotas if journal is not None else ():
         assert journal is not None
@@ -192,3 +199,8 @@ async def _return(drive: Drive, owed: str) -> None:
         except (LogDamaged, Conflict) as error:  # whoever cannot read it takes its breaker for open
             logger.warning("a circuit breaker cannot be told of a call: %s", error_words(error))
     await drive.commit(cm.ReturnQuota(*taker))
+
+
+def _epoch(drive: Drive) -> int:
+    """Return the epoch of the claim under which a run is held."""
+    return 0 if drive.claim is None else drive.claim.epoch

@@ -98,8 +98,10 @@ async def _counted(drive: Drive, looked: _Looked, runs: bool, screen: cm.Screen,
     except Conflict:
         await looked.quotas.back(taken)
         raise
-    if taken and not any(isinstance(event, ev.CallScreened) for event in written.events):
+    if not any(isinstance(event, ev.CallScreened) for event in written.events):
         await looked.quotas.back(taken)  # it was decided, cancelled or proposed anew meanwhile
+    elif not runs:
+        await looked.quotas.back_unused()
 
 
 async def _screen_again(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, looked: _Looked) -> Verdict:

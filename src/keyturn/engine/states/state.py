@@ -88,7 +88,8 @@ class RunState(Generic[TContext, TAgent]):
         """Make a state of a run in hand; decisions given on its context come along."""
         state: RunState[Any] = cls.__new__(cls)
         live.handed_out = True
-        state._live, state._position, state._said = live, position, UndeliveredDecisions()
+        state._live, state._position = live, position
+        state._said = UndeliveredDecisions()
         state.settled(interruptions)
         for given in list(live.context.decisions):
             if isinstance(given.item, ToolApprovalItem) and given.item.call in state._interruptions:
