@@ -304,6 +304,38 @@ async def test_a_run_that_failed_before_it_wrote_is_superseded_by_the_next_one(
     assert inputs(await shop.told()) == [*before, "m2"]
 
 
+async def test_a_run_that_failed_before_it_wrote_is_not_resumed_beside_the_next_one(
+    shop: Shop, store: Any, run: Run
+) -> None:
+    """The next one has begun and nothing of it is in the session yet: the first would write before it."""
+    session, agent = shop.session("ann"), shop.agent()
+    with_all: dict[str, Any] = {"session": session, "journal": store, "run_config": QUEUE}
+    refused: list[str] = []
+
+    async def down(*_items: Any, **_more: Any) -> Any:
+        raise OSError("the disk is down")
+
+    @function_tool
+    async def resume() -> str:
+        """Resume the first run."""
+        with pytest.raises(Conflict) as error:
+            await run(agent, first, **with_all)
+        refused.append(str(error.value))
+        return "resumed"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "add_items", down)
+        with pytest.raises(OSError, match="down") as failed:
+            await Runner.run(agent, "m1", **with_all)
+    stopped: Any = failed.value
+    first = stopped.run_data.to_state()
+    second = Agent("second", model=ScriptedModel([[function_call("resume", {})], "heard m2"]), tools=[resume])
+    assert (await run(second, "m2", **with_all)).final_output == "heard m2"
+    assert refused
+    assert "went on without this run" in refused[0]
+    assert inputs(await shop.told()) == ["m2"]
+
+
 async def test_a_session_that_fails_as_a_run_begins_fails_that_run_and_no_other(shop: Shop, store: Any) -> None:
     broken: Any = shop.session("ann")
     get_items = broken.get_items

@@ -20,7 +20,7 @@ from keyturn.journal.memory import MemoryJournal
 from keyturn.policies.rules import deny
 from keyturn.realtime import RealtimeAgent, RealtimeRunner, RealtimeSession
 from keyturn.testing.loopback.realtime import Call, RealtimeServer, Say, Turn
-from tests.waiting import until
+from tests.waiting import turns_of_the_loop, until
 
 from .own_model import TalkingModel, quiet
 
@@ -93,6 +93,43 @@ async def test_a_result_that_could_not_be_sent_is_sent_again_and_its_tool_is_not
     replayed = [event.message["other_data"]["item"] for event in model.sent if "other_data" in str(event)]
     await until(lambda: any(item.get("output") == "refunded 5" for item in replayed) or model.outputs())
     assert (len(failed), done) == (1, [("A1", 5)])
+    await session.close()
+
+
+async def test_a_call_that_the_lost_connection_told_last_is_told_to_the_next_one() -> None:
+    """Found by the simulator: it was taken for one that the next connection had made, which heard of a result alone."""
+
+    class Held(MemoryJournal):
+        free = asyncio.Event()
+
+        async def append(self, run: str, expected: int, lines: Any, *more: Any) -> None:
+            if b'"c2"' in lines[-1]:
+                await self.free.wait()
+            await super().append(run, expected, lines, *more)
+
+    class Late(TalkingModel):
+        last: asyncio.Task[None] | None = None
+
+        async def connect(self, options: Any) -> None:
+            if self.connects:
+                self.last = asyncio.ensure_future(self.calls("refund", {"order": "A2", "amount": 7}, "c2"))
+                await turns_of_the_loop()
+                self.sent.clear()
+            await super().connect(options)
+
+    model, journal = Late(), Held()
+    session = await (await RealtimeRunner(clerk([]), model=model, journal=journal).run()).enter()
+    await model.calls("refund", {"order": "A1", "amount": 5}, "c1")
+    await quiet(session)
+    await session.reconnect()
+    journal.free.set()
+    assert model.last is not None
+    await model.last
+    await quiet(session)
+    await session.reject_tool_call("c2")
+    await until(model.outputs)
+    told = [event.message.get("other_data", {}).get("item", {}) for event in model.sent if hasattr(event, "message")]
+    assert [item["call_id"] for item in told if item.get("type") == "function_call"] == ["c1", "c2"]
     await session.close()
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import user_code
+from keyturn import App, user_code
 from keyturn.channels import lane
 from keyturn.core import beside, crossing, decide, drills, gate, reviews
 from keyturn.core import commands as cm
@@ -292,6 +292,18 @@ def _unsampled(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reviews, "drawn", lambda *_call: False)
 
 
+def _assigned_in_vain(patch: pytest.MonkeyPatch) -> None:
+    """A policy that an app is given while its runs are at work holds for none of them."""
+    made = App.__init__
+
+    def keeps(self: App, *given: Any, **options: Any) -> None:
+        made(self, *given, **options)
+        first = self._policy_now()
+        patch.setattr(self, "_policy_now", lambda: first)
+
+    patch.setattr(App, "__init__", keeps)
+
+
 def _told_again(patch: pytest.MonkeyPatch) -> None:
     """What a run adds to its session is written twice."""
     write = sync._write
@@ -320,6 +332,7 @@ BROKEN: list[Callable[[pytest.MonkeyPatch], None]] = [
     _untold,
     _unsampled,
     _many_drills,
+    _assigned_in_vain,
     _told_again,
     _silent_retry,
     _effect_first,

@@ -68,6 +68,7 @@ class Seen:
     label: str = ""
     terms: Approval | None = None
     screened_by: str = ""
+    ungated: bool = False
     troubles: list[int] = field(default_factory=list[int])
     started: bool = False
     review_without: tuple[str, ...] | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -58,6 +59,8 @@ class Site:
             slots=slots,
             grace=grace,
         )
+        # The runs that are driven here without the app, under the policy with which their drive began.
+        self.driven = Counter[str]()
         self.streams = world.plan.knobs.streams and fate.random() < 0.3
         self.by_app = fate.random() < 0.6
         self.tells = world.plan.knobs.telling and world.telling_dice.random() < 0.6
@@ -89,6 +92,7 @@ class Site:
             self._assign_wrongly()
             app.policy = Policy(ask(tool=kinds.late, where={"note": {"matches": "late.*"}}), *rules)
             self.config.policy = app.policy  # of what is resumed here without the app
+            self.world.witness.ungated |= {(self.process.name, run) for run in self.driven if self.driven[run]}
         elif not kinds.late_policy:
             for tool in model.late:
                 tool.needs_approval = True
@@ -163,8 +167,14 @@ class Site:
         seen = world.witness.runs.get(run)
         if seen is not None and seen.session:
             options["session"] = Shelf(world)
-        if await self.tried("drive", lambda: self._driven(given, options)):
-            world.acknowledged += [(run, call, word) for call, word in said or []]
+        self.driven[run] += 1
+        try:
+            if await self.tried("drive", lambda: self._driven(given, options)):
+                world.acknowledged += [(run, call, word) for call, word in said or []]
+        finally:
+            self.driven[run] -= 1
+            if not self.driven[run]:
+                world.witness.ungated.discard((self.process.name, run))
 
     async def _driven(self, given: Any, options: dict[str, Any]) -> None:
         if not self.streams:

@@ -194,17 +194,24 @@ class Witness(Onlooker):
             args = raw.get("arguments", "") if made.args is None else made.args
             call = Seen(name, seen.agents[event.frame], made.tool, args, made.recover)
             call.licence, call.name = "tool" if made.gate == "allow" else "", made.name
-            call.screened_by = process_name() if made.gate else ""
+            self._looked_at(seen, call, bool(made.gate))
             call.label, call.troubles = str(raw.get("call_id", "")), self.on_record(seen, made.name)
             seen.calls[name], seen.raws[name] = call, raw
             call.key = blake2b(name.encode(), key=seen.salt.encode(), digest_size=16).hexdigest()
             seen.by_key[call.key] = call
             self.calls += 1
 
+    def _looked_at(self, seen: RunSeen, call: Seen, first: bool) -> None:
+        """Note which process gives the first verdict on a call, and by which policy."""
+        if first:
+            call.screened_by = process_name()
+            call.ungated = (call.screened_by, seen.id) in self.ungated
+
     def screened(self, seen: RunSeen, event: ev.CallScreened) -> None:
         """There is a verdict on a call."""
         call = seen.calls[event.call]
-        call.screened_by, call.watched = call.screened_by or process_name(), call.watched or bool(event.watched)
+        self._looked_at(seen, call, not call.screened_by)
+        call.watched = call.watched or bool(event.watched)
         call.terms = event.terms if event.action == "ask" and not call.licence else call.terms
         if event.action == "allow" and not call.licence:
             call.licence = event.by or "tool"

@@ -45,7 +45,7 @@ from .run.log_cache import log_in
 from .run.new_ids import claimant, new_id
 from .run.open_run import Attachments, OpenRun, journal_clock
 from .session.sync import Superseded, reopen, save_session
-from .session.turn import end_superseded
+from .session.turn import check_turn, end_superseded
 from .starting import QUEUE, begin, start
 from .states.context_data import keep_context
 from .states.resumable import check_resumable
@@ -212,6 +212,7 @@ class Execution:
             await self._start()
         else:
             await self._take_up()
+            await check_turn(self.drive)
         self._at_work = True
         if self.run.queued:
             self._before = await begin(self.drive)

@@ -99,11 +99,13 @@ class Connections:
             agent = self._line.agent()
             settings: Any = {**self._config.get("model_settings", {}), **await self._line.session.settings(agent)}
             settings |= self._options.get("initial_model_settings", {})
-            delivery = self._delivery = Delivery(self._line.session, agent)
+            delivery = Delivery(self._line.session, agent)
+            self._delivery = self._delivery or delivery  # until the next one is there, the last one may tell something
             options: Any = {**self._options, "initial_model_settings": settings}
             self._up = True
             await answer_of(self._model.connect, options)
             self._up = True
+            self._delivery = delivery
             self._lost_early = False
             await delivery.open()
             if self._closed:  # meanwhile: what was opened would stay

@@ -28,7 +28,7 @@ from .owner import own_given
 from .segments import places
 
 MOVED_ON = "no result: the user moved on. If the call still waited for approval, it is not executed."
-_WENT_ON = "the session went on without this run: its pause was superseded by a newer message"
+WENT_ON = "the session went on without this run: its pause was superseded by a newer message"
 # A limit that no conversation reaches, and that a database takes as a number of rows.
 _EVERYTHING = 2**31 - 1
 WITHHELD = "Output withheld by an output guardrail."
@@ -114,10 +114,10 @@ async def superseded(scope: FrameSettings, run: Run) -> bool:
     """Return whether a session went on without a run that began on it, which can never be resumed then."""
     stored, frame = await _stored(scope), run.frames[ROOT]
     ways = list(overlaps(stored, frame.tape, frame.written))
-    return not ways or (_in_turn(scope, run) and _overtaken(stored, frame, ways, _limit(scope)))
+    return not ways or (in_turn(scope, run) and _overtaken(stored, frame, ways, _limit(scope)))
 
 
-def _in_turn(scope: FrameSettings, run: Run) -> bool:
+def in_turn(scope: FrameSettings, run: Run) -> bool:
     """Return whether a run had its session to itself from its begin on."""
     return scope.config.paused_session == "queue" and bool(session_name(run.about))
 
@@ -146,8 +146,8 @@ async def reopen(drive: Drive, frame: Frame, scope: FrameSettings) -> list[cm.Ru
         raise UserError("this run has a session; pass the same session= to resume it")
     stored = await _stored(scope)
     ways = _ways(stored, frame)
-    if frame.id == ROOT and _in_turn(scope, drive.run) and _overtaken(stored, frame, ways, _limit(scope)):
-        raise Superseded(_WENT_ON)
+    if frame.id == ROOT and in_turn(scope, drive.run) and _overtaken(stored, frame, ways, _limit(scope)):
+        raise Superseded(WENT_ON)
     held, prefix = _found(stored, frame, ways, known)
     live.prefixes[frame.id] = prefix
     if held != frame.written:  # a write that seemed to fail had not
@@ -166,7 +166,7 @@ async def _taken(drive: Drive, scope: FrameSettings) -> list[cm.RunCommand]:
 def _ways(stored: list[Item], frame: Frame) -> list[tuple[int, int]]:
     ways = list(overlaps(stored, frame.tape, frame.written))
     if not ways:
-        raise Superseded(_WENT_ON)
+        raise Superseded(WENT_ON)
     return ways
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ...core import commands as cm
 from ...core.errors import Conflict, LogDamaged
 from ...core.events import ROOT
+from ...core.run import Run
 from ...journal.base import Journal, Sessions
 from ...journal.rows import ENDED
 from ..driving.drive import Drive
@@ -18,7 +19,7 @@ from ..logger import error_words, logger
 from ..run.log_cache import log_in
 from ..run.new_ids import claimant
 from ..run.open_run import journal_clock
-from .sync import superseded
+from .sync import WENT_ON, Superseded, in_turn, superseded
 
 WHY = "superseded: its session went on without it"
 
@@ -29,6 +30,34 @@ async def runs_before(drive: Drive) -> list[str]:
     if not isinstance(journal, Sessions):
         return []
     return [run for run in await journal.ahead(drive.run.id) if not await _is_over(drive, journal, run)]
+
+
+async def check_turn(drive: Drive) -> None:
+    """Refuse to resume a run that failed before anything of it was in its session, once another one has begun there.
+
+    What was resumed is the last one on its session; a run and its forks are there beside each other.
+    """
+    run, journal = drive.run, drive.live.journal
+    root = run.frames.get(ROOT)
+    if root is None or root.written or _is_fork(run):
+        return
+    if not in_turn(drive.scope(ROOT), run) or not isinstance(journal, Sessions):
+        return
+    for name in await journal.ahead(run.id):
+        if await _has_begun(journal, name):
+            raise Superseded(WENT_ON)
+
+
+async def _has_begun(journal: Journal, run: str) -> bool:
+    try:
+        other = (await log_in(journal, run)).run
+    except LogDamaged:
+        return False
+    return other.status == "running" and ROOT in other.frames and not _is_fork(other)
+
+
+def _is_fork(run: Run) -> bool:
+    return "forked_from" in run.about
 
 
 async def end_superseded(drive: Drive) -> None:

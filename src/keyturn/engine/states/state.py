@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, Unpack, cast
 
 from ...agents.agent import Agent
-from ...agents.context import RunContextWrapper, TContext
-from ...agents.context import WrapperDecision as ContextWord
+from ...agents.context import RunContextWrapper, TContext, WrapperDecision
 from ...agents.hooks import TAgent
 from ...core import events as ev
 from ...core.codec import Log
@@ -96,7 +95,7 @@ class RunState(Generic[TContext, TAgent]):
                 state._take(given)
         return state
 
-    def _take(self, given: ContextWord) -> None:
+    def _take(self, given: WrapperDecision) -> None:
         """Take over the decisions given on the context, and drop those that no longer count."""
         try:
             if given.verb == "approve":
