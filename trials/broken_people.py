@@ -71,7 +71,7 @@ OF_PEOPLE: list[Mutant] = [
     mutant(
         "the glass is broken without a word",
         "I8 broken glass has a reason on record",
-        Edit(words.check_words, ' and decision.verdict == "approve" and decision.note)', ")"),
+        Edit(words.check_words, ' and decision.verdict == "approve" and says_something(decision.note)', ""),
     ),
     mutant(
         "a list is decided as it is now",

@@ -303,8 +303,7 @@ class RunState(Generic[TContext, TAgent]):
         `context_type`, a dataclass or pydantic model, which `Agent[Ctx]` says as well. `strict_context=True` refuses to
         load it as less than it was. Unsigned states need `allow_unsigned=True`.
         """
-        live, said = open_saved(initial_agent, state_json, options)
-        return await cls.of(live, said)
+        return await cls.of(*open_saved(initial_agent, state_json, options))
 
     @classmethod
     async def from_string(
