@@ -281,7 +281,7 @@ class FinishCall(RunCommand, frozen=True):
 
 
 class LoseCall(RunCommand, frozen=True):
-    """Record that a started call will never report; only the holder may. `again` is whether it is started anew."""
+    """Record that a started call will never report, by the holder alone; `again` is whether it is started anew."""
 
     call: str
     why: str
