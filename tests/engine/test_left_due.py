@@ -24,11 +24,11 @@ async def test_a_resume_that_is_cancelled_before_it_read_what_others_wrote_leave
     reading = asyncio.Event()
 
     class Slow(MemoryJournal):
-        async def read(self, run: str, after: int = 0) -> list[bytes]:
+        async def read(self, run: str, after: int = 0, limit: int | None = None) -> list[bytes]:
             if after:
                 reading.set()
                 await asyncio.Event().wait()
-            return await super().read(run, after)
+            return await super().read(run, after, limit)
 
     journal = Slow()
     agent = Agent("desk", model=ScriptedModel([[function_call("pay", {})]]), tools=[pay])

@@ -13,10 +13,12 @@ from typing import Any, Literal, Unpack, cast
 import msgspec
 
 from ..core import commands as cm
-from ..core.errors import KeyturnError, UserError
+from ..core.errors import KeyturnError, NotPending, UserError
 from ..core.preview import REDACTED, Preview, redact
 from ..core.records import Word
 from ..core.request import Request
+from ..core.states import WAITING
+from ..core.words import decided_before
 from ..engine.facts import decisions
 from ..engine.facts.reaches import reach_of
 from ..engine.views.items import ToolApprovalItem
@@ -127,8 +129,16 @@ class Decisions(Beside):
         asks_back: bool = False,
         **words: Unpack[Naming],
     ) -> bytes:
-        """Return what somebody signs who decides so, with the very words of the decision; it fits no other."""
+        """Return what somebody signs who decides so, with the very words of the decision; it fits no other.
+
+        Raises `Conflict` for a request that was decided, and `NotPending` for a review, which nobody signs.
+        """
         log, waiting = await self._waiting(shown_of(request, words))
+        call = log.run.calls.get(waiting.call)
+        if call is None or call.state not in WAITING:
+            if (before := log.run.decided.get(waiting.call)) is not None:
+                raise decided_before(before)
+            raise NotPending("there is nothing to sign: no call waits for that decision; get() says what it is")
         if (
             redact(cast("Any", edit), waiting.secrets) != edit
         ):  # equal challenges would tell that a secret was guessed right
@@ -219,8 +229,14 @@ class Decisions(Beside):
         return await self._store.grants(query)
 
     async def revoke(self, run: str, grant: str, *, by: By) -> None:
-        """Revoke a standing decision; what it let run before stays."""
-        await self.tell(run, cm.Revoke(named(grant, "a grant"), await self._who(by)))
+        """Revoke a standing decision; what it let run before stays.
+
+        Anybody may revoke an approval. A rejection is revoked by those whom the terms of its call let decide.
+        """
+        log = await self._read(run)
+        given = log.run.grants.get(named(grant, "a grant"))
+        who = await self._who(by, None if given is None else given.terms, log.run.requester)
+        await self._commit(log, cm.Revoke(grant, who))
 
 
 def _place(row: RequestRow) -> tuple[int, str]:

@@ -54,30 +54,32 @@ class SqlDialect:
 
         What is no name is left out here and not of the page: rows that somebody planted starve no others.
         """
-        named = f"head > 0{self._named}"
+        movable = self._movable
         return (
             "SELECT at, run FROM ("
-            f"SELECT held_until AS at, run FROM runs WHERE tenant = ? AND held_until <= ? AND {named} "
-            f"UNION ALL SELECT held_until AS at, run FROM runs WHERE tenant = ? AND held_until > ? AND {named} "
-            f"UNION ALL SELECT due AS at, run FROM runs WHERE tenant = ? AND due <= ? AND holder IS NULL AND {named} "
-            f"UNION ALL SELECT 0 AS at, run FROM runs WHERE tenant = ? AND {_TURN_HAS_COME} AND {named}"
+            f"SELECT held_until AS at, run FROM runs WHERE tenant = ? AND held_until <= ? AND {movable} "
+            f"UNION ALL SELECT held_until AS at, run FROM runs WHERE tenant = ? AND held_until > ? AND {movable} "
+            f"UNION ALL SELECT due AS at, run FROM runs WHERE tenant = ? AND due <= ? AND holder IS NULL AND {movable} "
+            f"UNION ALL SELECT 0 AS at, run FROM runs WHERE tenant = ? AND {_TURN_HAS_COME} AND {movable}"
             ") AS found ORDER BY at, run LIMIT ?"
         )
 
     @property
     def next_due(self) -> str:
         """Select when the next of them is due."""
-        named = f"head > 0{self._named}"
+        movable = self._movable
         return (
             "SELECT min(at) FROM (SELECT min(held_until) AS at FROM runs WHERE tenant = ? AND held_until IS NOT NULL "
-            f"AND {named} UNION ALL SELECT min(due) AS at FROM runs WHERE tenant = ? AND due IS NOT NULL "
-            f"AND holder IS NULL AND {named} "
-            f"UNION ALL SELECT min(0) AS at FROM runs WHERE tenant = ? AND {_TURN_HAS_COME} AND {named}) AS found"
+            f"AND {movable} UNION ALL SELECT min(due) AS at FROM runs WHERE tenant = ? AND due IS NOT NULL "
+            f"AND holder IS NULL AND {movable} "
+            f"UNION ALL SELECT min(0) AS at FROM runs WHERE tenant = ? AND {_TURN_HAS_COME} AND {movable}) AS found"
         )
 
     @property
-    def _named(self) -> str:
-        return f" AND {self.text.format('run')}" if self.text else ""
+    def _movable(self) -> str:
+        """Select runs that have a name, were begun and are not erased."""
+        named = f" AND {self.text.format('run')}" if self.text else ""
+        return f"head > 0 AND status <> 'erased'{named}"
 
     def said(self, statement: str) -> str:
         """Return a statement in this dialect."""

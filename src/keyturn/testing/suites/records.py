@@ -262,6 +262,8 @@ class RecordsSuite(JournalCase):
         assert (await journal.requests(), await journal.outbox(), await journal.due()) == ([], [], [])
         with pytest.raises(Conflict):
             await journal.append("run", 2, [b"3"])
+        await journal.release(await journal.claim("run", "worker", MINUTE), await journal.now())
+        assert await journal.due() == [], "nothing of an erased run can be moved"
 
     async def test_who_waits_is_stirred_by_an_append(self, journal: Store) -> None:
         door: Store = await self.door(journal)  # type: ignore[assignment]  # a door to a store is a store
