@@ -219,8 +219,8 @@ class ToyJournal:
             self.appended.set()
             self.appended = asyncio.Event()
 
-    async def read(self, run: str, after: int = 0) -> list[bytes]:
-        return self.lines[run][after:]
+    async def read(self, run: str, after: int = 0, limit: int | None = None) -> list[bytes]:
+        return self.lines[run][after : None if limit is None else after + limit]
 
     async def head(self, run: str) -> int:
         return len(self.lines[run])

@@ -5,7 +5,7 @@ Every one must be caught by the battery. A law of the gate without a mutant here
 
 from __future__ import annotations
 
-from keyturn.core import beside, crossing, decide, evolve, gate, people, request, run, seal, strict
+from keyturn.core import beside, crossing, decide, evolve, expiry, gate, people, request, run, seal, strict
 from keyturn.core.comparisons import Truth
 from keyturn.core.errors import StorageError
 from keyturn.core.run import call_digest
@@ -132,7 +132,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "stale approval executed",
         "I1 an approval is executed in its time",
-        Edit(run.stale, "limit is not None and", "False and"),
+        Edit(expiry.stale, "limit is not None and", "False and"),
     ),
     mutant(
         "edit not validated",

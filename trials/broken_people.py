@@ -71,7 +71,7 @@ OF_PEOPLE: list[Mutant] = [
     mutant(
         "the glass is broken without a word",
         "I8 broken glass has a reason on record",
-        Edit(words.check_words, ' and decision.verdict == "approve" and decision.note)', ")"),
+        Edit(words.check_words, ' and decision.verdict == "approve" and says_something(decision.note)', ""),
     ),
     mutant(
         "a list is decided as it is now",
@@ -82,7 +82,8 @@ OF_PEOPLE: list[Mutant] = [
     mutant(
         "alike whatever the arguments",
         "I4 a batch is of one shape",
-        Edit(Inbox.alike_page, "row.shape == waiting.shape", "True"),
+        Edit(Inbox.alike_page, "(row.tool, row.shape) == (waiting.tool, waiting.shape)", "True"),
+        Edit(Inbox.alike_page, "shape=waiting.shape, tool=query.tool", "tool=query.tool"),
     ),
     mutant(
         "a limit is not held to",

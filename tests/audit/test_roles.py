@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from keyturn import Approval, MemoryJournal
 from keyturn.audit.checker import check
+from keyturn.audit.deciders import objection
 from keyturn.audit.roles import Roles
 from keyturn.core import events as ev
 from keyturn.core.people import Decider
@@ -111,6 +112,20 @@ def test_a_delegation_ends_with_its_time_and_groups_lend_their_roles() -> None:
     assert "over" in says(4, "admin", for_="ada", at=1_100_000)
     assert "machine" in says(2, name="bot")
     assert roles.fault(Decider("eve", ("all",), "authenticated"), 9) == "", "a program vouches for them"
+
+
+def test_a_decision_by_lent_roles_does_not_say_that_the_name_was_lent() -> None:
+    entries: list[list[de.AnyDirectoryEvent]] = [
+        [de.PersonAdded("ada"), de.RoleGiven("admin", person="ada"), de.RoleGiven("ops", person="ada")],
+        [de.PersonAdded("bob")],
+        [de.Delegated("d", "ada", "bob", 1_000_000, ("ops",))],
+    ]
+    roles = Roles([de.written(de.Entry(5, Decider("ada"), each)) for each in entries])
+    lent = Decider("bob", ("ops",), "authenticated", place=3, acting_for="ada", roles_only=True)
+    assert roles.fault(lent, 9) == ""
+    assert "says that it is of all" in roles.fault(replace(lent, roles_only=False), 9)
+    assert objection(Approval(users=["ada"]), lent, None) == "by somebody whom its terms do not name"
+    assert objection(Approval(users=["ada"]), replace(lent, roles_only=False), None) == ""
 
 
 async def test_the_checker_reads_every_directory_that_people_make(own_key: None, store: Any) -> None:

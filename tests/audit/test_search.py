@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 
 from keyturn import App, Grant, MemoryJournal, Runner, UserError
-from keyturn.audit.decisions.search import Place
+from keyturn.audit.decisions import search as search_module
+from keyturn.audit.decisions.calls import CallBook
+from keyturn.audit.decisions.entries import entries_of
+from keyturn.audit.decisions.search import Place, Wanted, search_page
 from keyturn.audit.service import Audit
+from keyturn.core.codec import decode
 from keyturn.core.people import Decider
+from keyturn.engine.run.open_run import chain_of
 from keyturn.journal.rows import Query
 from tests.audit.records import ADA, FOUR_EYES, a_call, desk, paid, paying
 from tests.scenarios import CATALOGUE
@@ -145,3 +150,84 @@ async def test_every_story_can_be_searched(tmp_path: Any) -> None:
     assert decided >= {"approve", "reject", "edit", "answer"}
     assert all(entry.digest for entry in found if entry.what == "decision")
     assert Place.of(found[0].key).run == found[0].run
+
+
+class Counting(MemoryJournal):
+    """A store that notes how many lines each reading of a log gave."""
+
+    read_lines: list[int]
+
+    async def read(self, run: str, after: int = 0, limit: int | None = None) -> list[bytes]:
+        found = await super().read(run, after, limit)
+        self.read_lines.append(len(found))
+        return found
+
+
+async def long_run(store: Any, calls: int) -> str:
+    """A run in which so many calls are approved, one after another, and each has its result."""
+    return await paid(store, *(a_call(number) for number in range(calls)), by=ADA)
+
+
+@pytest.mark.parametrize("newest", [False, True])
+async def test_a_log_is_read_in_pieces_and_its_entries_are_the_same_whatever_their_size(
+    monkeypatch: pytest.MonkeyPatch, newest: bool
+) -> None:
+    store = Counting()
+    store.read_lines = []
+    await long_run(store, 8)
+    await store_of_decisions(store)
+    whole = (await search_page(store, Wanted(), limit=1_000, newest=newest)).entries
+    assert len(whole) > 20
+    for piece in (1, 2, 5):
+        monkeypatch.setattr(search_module, "PIECE", piece)
+        for limit, looks in ((3, None), (1_000, 1), (2, 4)):
+            store.read_lines.clear()
+            found, after, ended = list[Any](), None, False
+            while not ended:
+                page = await search_page(store, Wanted(), after, limit, newest=newest, looks=looks)
+                found += page.entries
+                assert len(page.entries) <= limit
+                ended, after = page.next is None, page.next
+            assert found == whole
+            assert max(store.read_lines) <= piece, "no more than a piece of a log is held"
+
+
+async def test_a_page_that_looked_at_as_much_as_it_may_ends_and_says_where_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The cost of a page does not grow with the store, nor with what does not fit; within a run it goes on, too."""
+    monkeypatch.setattr(search_module, "PIECE", 3)
+    store = Counting()
+    store.read_lines = []
+    for _ in range(6):
+        await long_run(store, 3)
+    wanted = Wanted(person="nobody at all")
+    lines = len(await store.read((await store.runs())[0].run))
+    pages, after = 0, None
+    while True:
+        store.read_lines.clear()
+        page = await search_page(store, wanted, after, looks=10)
+        assert sum(store.read_lines) <= 10 + lines + 3, "what is looked at, and a run up to where it goes on"
+        assert (page.entries, page.late) == ([], page.next is not None)
+        pages, after = pages + 1, page.next
+        if after is None:
+            break
+    assert pages > 6
+    late = datetime(2999, 1, 1, tzinfo=UTC)
+    store.read_lines.clear()
+    skipped = await search_page(store, Wanted(between=(late, None)), looks=4)
+    assert (skipped.late, store.read_lines) == (True, []), "runs that are left out by their times are looks, too"
+
+
+async def test_what_is_kept_of_a_long_log_is_what_is_open() -> None:
+    """A call that has its result is kept by its names alone, without its arguments."""
+    store = MemoryJournal()
+    run = await long_run(store, 8)
+    chain, book = chain_of(store, run), CallBook(run)
+    held = list[int]()
+    for line in await store.read(run):
+        list(entries_of(book, decode(chain.open(line)), 0, chain.count - 1))
+        held.append(len(book.calls))
+    assert max(held) == 1
+    assert len(book.settled) == 8
+    assert book.about("r/1.0") | {"request": ""} == {"tool": "pay", "agent": "desk", "call": "r/1.0", "request": ""}

@@ -25,6 +25,7 @@ from tests.audit.test_rows import derived
 from tests.core.samples import Pen
 from tests.core.world import World, complete
 from tests.effort import some
+from tests.journal.older import WITHOUT_SHAPES, rewrite
 
 
 def by_name(tallies: list[Tally]) -> dict[Any, Tally]:
@@ -210,7 +211,8 @@ async def test_less_than_was_erased_is_not_found_and_more_than_there_was_is(tmp_
 
 _OLDER = ("DROP TABLE tallies", "DROP INDEX requests_of_run", "CREATE INDEX requests_run ON requests (tenant, run)")
 _OPEN = tuple(f"DROP INDEX requests_open_{each}" for each in ("tool", "agent", "kind"))
-_PLACES = (
+_LATER = (
+    *WITHOUT_SHAPES,
     *(f"DROP INDEX runs_{each}" for each in ("session", "queued", "set_aside")),
     *(f"ALTER TABLE runs DROP COLUMN {each}" for each in ("session", "place", "takers")),
 )
@@ -223,15 +225,16 @@ async def test_a_store_that_was_decided_in_before_says_from_when_it_counts(
     url = f"sqlite:///{tmp_path}/runs.db" if kind == "sqlite" else request.getfixturevalue("database")
     store: Any = open_journal(url)
     await decided(store)
+    await rewrite(store)
     await store.close()
     if kind == "sqlite":
         older = apsw.Connection(str(tmp_path / "runs.db"))
-        for statement in (*_OLDER, *_OPEN, *_PLACES, "PRAGMA user_version = 4"):
+        for statement in (*_OLDER, *_OPEN, *_LATER, "PRAGMA user_version = 4"):
             older.execute(statement)
         older.close()
     else:
         with psycopg.connect(url, autocommit=True) as db:
-            for statement in (*_OLDER, *_OPEN, *_PLACES, "UPDATE keyturn_schema SET version = 4"):
+            for statement in (*_OLDER, *_OPEN, *_LATER, "UPDATE keyturn_schema SET version = 4"):
                 db.execute(statement.encode())
     store = open_journal(url)
     [begun] = await store.tallies(Period())

@@ -113,7 +113,7 @@ async def test_h4_a_tail_that_is_lost_is_told(tmp_path: Path) -> None:
     await journal.close()
 
 
-async def test_m2_an_approval_is_stale_after_the_machine_slept() -> None:
+async def test_m2_an_approval_is_stale_after_the_machine_slept(monkeypatch: pytest.MonkeyPatch) -> None:
     """M2: eight hours with the lid closed between the approval and its call's turn; it asks again."""
     slept, paid = [0.0], list[str]()
 
@@ -135,7 +135,7 @@ async def test_m2_an_approval_is_stale_after_the_machine_slept() -> None:
     state = (await Runner.run(agent, "go", journal=MemoryJournal())).to_state()
     for item in state.get_interruptions():
         state.approve(item, by="ann")
-    state.live.count = lambda: slept[0]
+    monkeypatch.setattr(time, "clock_gettime", lambda _which: slept[0])
     one_by_one = RunConfig(tool_execution=ToolExecutionConfig(max_function_tool_concurrency=1))
     result = await Runner.run(agent, state, run_config=one_by_one)
     assert (paid, [item.tool_name for item in result.interruptions]) == ([], ["pay"])

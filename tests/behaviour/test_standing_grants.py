@@ -232,9 +232,9 @@ async def test_one_of_many_grants_is_found_and_no_log_is_read_in_vain() -> None:
     class Read(MemoryJournal):
         read_for: list[str]
 
-        async def read(self, run: str, after: int = 0) -> list[bytes]:
+        async def read(self, run: str, after: int = 0, limit: int | None = None) -> list[bytes]:
             self.read_for.append(run)
-            return await super().read(run, after)
+            return await super().read(run, after, limit)
 
     journal = Read()
     journal.read_for = []

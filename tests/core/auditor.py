@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec.structs import replace
+
 from keyturn.core import events as ev
 from keyturn.core.digest import canonical, digest
 from keyturn.core.items import Item
@@ -18,7 +20,7 @@ from keyturn.core.people import Decider
 from keyturn.core.policy import Approval
 from keyturn.core.strict import parse
 from keyturn.core.usage import NOTHING
-from tests.core.reference_rules import glass, steps, twofold
+from tests.core.reference_rules import fits, glass, steps, twofold
 
 _WORDS = re.compile("(?<!^)(?=[A-Z])")
 NEVER = ("reject", "expire", "answer", "ran", "did_not_run")
@@ -214,6 +216,7 @@ class Auditor:
         elif event.action == "allow" and call.licence is None:
             assert not call.must_decide, "what was voided asks again"
             call.licence = call.args
+            call.said = call.let = self.now if event.by.startswith("grant:") else None
 
     def vote_cast(self, event: ev.VoteCast) -> None:
         made = event.decision
@@ -462,7 +465,11 @@ class Auditor:
         self.grants[grant.id], self.uses[grant.id] = grant, 0
 
     def grant_revoked(self, event: ev.GrantRevoked) -> None:
-        del self.grants[event.grant]
+        grant = self.grants.pop(event.grant)
+        if grant.verdict == "reject" and grant.terms is not None:
+            bare = replace(grant.terms, signed=False, step_up=False)
+            may = any(fits(step, event.decider, None, self.requester) for step in steps(bare))
+            assert may, "a rejection is revoked by those who may decide the call that it was given with"
 
     def grant_used(self, event: ev.GrantUsed) -> None:
         assert event.grant in self.grants, "a grant that was revoked covers nothing"

@@ -47,6 +47,7 @@ PEOPLE = st.sampled_from(
         person("ada", "ops", strength="claimed"),
         replace(person("eve", "ops", strength="signed"), acting_for="ada"),
         replace(person("bob", "ops", strength="signed"), acting_for="ada", place=3),
+        replace(person("cyd", strength="signed"), acting_for="bob", roles_only=True),
         None,
     ]
 )

@@ -243,7 +243,7 @@ class Reference(Time):
         args = call["raw"]["arguments"] if proposal.args is None else proposal.args
         call |= {"proposal": proposal, "args": args, "decision": None, "votes": {}, "terms": None, "recheck": False}
         call |= {"basis": None, "asks": None, "warned": False, "let": None, "revoked": False, "marks": {}}
-        call |= {"granted": None, "sure": None, "approved": False}
+        call |= {"granted": None, "granted_at": 0, "sure": None, "approved": False}
 
     def enter(self, call: Any) -> None:
         """What a call is as soon as it is proposed."""
@@ -350,7 +350,7 @@ class Reference(Time):
         covering = [] if call["voided"] else self.covering(call)
         if covering and covering[-1]["terms"].verdict == "approve":
             covering[-1]["uses"] += 1
-            call |= {"state": "allowed", "granted": covering[-1]["terms"].id}
+            call |= {"state": "allowed", "granted": covering[-1]["terms"].id, "granted_at": self.now}
             self.sample(call, max(share, covering[-1]["terms"].review), covering[-1]["terms"].decider)
             return
         self.waits += 1
@@ -446,15 +446,21 @@ class Reference(Time):
                 self.check(made)
                 need(all(alike(other, made) for other in given if other.call == made.call))
                 given.append(made)
+        asked: dict[str, Any] = {}
         for grant in c.grants:
             self.alive()
-            need(grant.id in self.grants or self.may_give(grant, c.decisions))
+            if grant.id not in self.grants:
+                beside = self.beside(grant, c.decisions)
+                fresh = [made for made in beside if not self.repeats(made)]
+                need(fresh or grant.decider in [self.decided[made.call].decider for made in beside])
+                asked[grant.id] = self.calls[beside[0].call]["terms"]
         for made in given:
             if not self.repeats(made):
                 self.vote(self.calls[made.call], made)
         for terms in c.grants:
             if terms.id not in self.grants:
-                grant = self.grants[terms.id] = {"terms": terms, "uses": 0, "revoked": False}
+                grant = {"terms": terms, "uses": 0, "revoked": False, "asked": asked[terms.id]}
+                self.grants[terms.id] = grant
                 for call in self.waiting():
                     if call["state"] == "asked" and not self.late(call) and self.covers(grant, call):
                         self.decide_by(grant, call)
@@ -567,8 +573,8 @@ class Reference(Time):
         """Whether arguments are those of a grant; "never again" holds where nobody can tell, too."""
         return params[name] <= most["le"] if name in params else terms.verdict == "reject"
 
-    def may_give(self, grant: Any, decisions: list[Any]) -> bool:
-        """Whether a standing decision comes with a word of its giver on a call like those it is about."""
+    def beside(self, grant: Any, decisions: list[Any]) -> list[Any]:
+        """The words of its giver on calls like those a standing decision is about, with which it comes."""
         need(grant.verdict in ("approve", "reject"))
         need(grant.call is None and (grant.verdict == "approve" or not grant.reach))
         beside: list[Any] = []
@@ -583,8 +589,7 @@ class Reference(Time):
                 alike_ = (made.verdict == "reject") == (grant.verdict == "reject")
                 if alike_ and made.via not in NOBODY and made.decider == grant.decider:
                     beside.append(made)
-        fresh = [made for made in beside if not self.repeats(made)]
-        return bool(fresh) or grant.decider in [self.decided[made.call].decider for made in beside]
+        return beside
 
     def decide_by(self, grant: Any, call: Any) -> None:
         terms = grant["terms"]

@@ -39,9 +39,7 @@ class Beside(Reviews):
         terms = call["terms"]
         if terms is None:
             return True
-        if (terms.signed or terms.step_up) and who.strength == "claimed":
-            return False
-        if terms.confirm and who.strength == "claimed":
+        if (terms.signed or terms.step_up or terms.confirm) and (who is None or who.strength == "claimed"):
             return False
         bare = replace(terms, signed=False, step_up=False)
         return any(fits(step, who, None, self.requester) for step in steps(bare))

@@ -49,4 +49,6 @@ class Loans(Seen):
 
     def revoke(self, c: cm.Revoke) -> None:
         need(c.grant in self.grants and not self.grants[c.grant]["revoked"])
+        given = self.grants[c.grant]
+        need(given["terms"].verdict == "approve" or self.known_here({"terms": given["asked"]}, c.decider))
         self.grants[c.grant]["revoked"] = True

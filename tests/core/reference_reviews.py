@@ -9,7 +9,7 @@ from keyturn.core import commands as cm
 from keyturn.core.digest import digest
 from keyturn.core.policy import milliseconds
 from tests.core.reference_asks import Asks
-from tests.core.reference_rules import glass, is_text, need
+from tests.core.reference_rules import glass, is_text, need, on_the_list
 
 
 class Reviews(Asks):
@@ -81,7 +81,7 @@ class Reviews(Asks):
         terms = review["terms"]
         if terms is not None:
             left = [user for user in terms.users if user not in review["names"]]
-            mine = (who.acting_for or who.id) in left or (terms.role is not None and terms.role in who.roles)
+            mine = on_the_list(who, left) or (terms.role is not None and terms.role in who.roles)
             need(mine or not (left or terms.role))
         said = (who.id, c.verdict, c.note)
         need(review["said"] in (None, said))

@@ -61,6 +61,11 @@ def word_of(who: Any) -> str:
     return "" if who is None else (who.acting_for or who.id).casefold()
 
 
+def on_the_list(who: Any, users: Any) -> bool:
+    """Whether they are one of these people, or somebody who lent them their name is."""
+    return (who.acting_for or who.id) in users and not (who.acting_for and who.roles_only)
+
+
 def runs_for(requester: str, who: Any) -> bool:
     return requester.casefold() in (who.id.casefold(), who.acting_for.casefold())
 
@@ -78,7 +83,7 @@ def fits(terms: Any, who: Any, proof: Any, requester: str | None) -> bool:
     if terms.confirm:
         own = who.requester or (requester and who.id == requester and not who.acting_for)
         return own and (not signed or (who.strength == "signed" and proof is not None))
-    if (terms.role or terms.users) and terms.role not in who.roles and (who.acting_for or who.id) not in terms.users:
+    if (terms.role or terms.users) and terms.role not in who.roles and not on_the_list(who, terms.users):
         return False
     if terms.not_requester and (who.requester or requester is None or runs_for(requester, who)):
         return False

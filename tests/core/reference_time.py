@@ -30,7 +30,8 @@ class Time(Beside):
     def stale(self, call: Any) -> bool:
         limit = call["terms"].execute_by if call["terms"] else None
         made = call["decision"] and (call["let"] if call["decision"].via == "probe" else call["decision"])
-        return bool(limit and made and self.now > made.at + milliseconds(limit))
+        since = made.at if made else call["granted_at"] if call["granted"] else None
+        return bool(limit and since is not None and self.now > since + milliseconds(limit))
 
     def tick(self, c: cm.Tick) -> None:
         if self.status not in ("running", "failed"):

@@ -492,8 +492,8 @@ def test_a_decision_of_the_same_moment_does_not_come_back_either() -> None:
 )
 def test_a_reason_is_given_where_the_terms_want_one(reason: Any, verdict: str, lacks: bool) -> None:
     pen = asked(tool("c0", "ask", terms=Approval(reason=reason)))
-    if lacks:
-        pen.refuses(UserError, cm.Deliver([pen.decision(verdict)]))
+    for nothing in (None, "", " ", "\u200b\u2060", "\t\n", "\u3164", "\u0301") if lacks else ():
+        pen.refuses(UserError, cm.Deliver([pen.decision(verdict, note=nothing)]))
     pen.decide(verdict, **({"note": "because"} if lacks else {}))
     assert pen.state() in ("approved", "rejected")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+import pytest
+
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.errors import Conflict, KeyturnError, NotAllowed, NotPending, UserError
@@ -167,6 +169,18 @@ def test_a_grant_ends_at_its_time() -> None:
     pen(cm.Screen(NEXT, ASK), at=9)
     pen(cm.Screen(AFTER, ASK), at=10)
     assert states(pen) == ["allowed", "asked"]
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_a_call_that_a_grant_let_run_goes_stale_as_one_that_a_person_approved(over: int) -> None:
+    pen = granted(grant(), then=(tool("c0", ""),))
+    pen(cm.Screen(NEXT, Verdict("ask", terms=Approval(execute_by="1s"))), at=10)
+    assert pen.call(NEXT).by == "grant:g"
+    if over:
+        pen.refuses(Conflict, cm.StartCall(NEXT, "t1"), at=1_010 + over)
+    pen(cm.Tick(), at=1_010 + over)
+    assert pen.state(NEXT) == ("asked" if over else "allowed")
+    assert pen.call(NEXT).reason == ("the approval was not executed in time and has gone stale" if over else "")
 
 
 def test_a_spent_grant_leaves_the_call_to_an_older_one() -> None:

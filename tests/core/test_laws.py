@@ -380,7 +380,7 @@ class Commands(RuleBasedStateMachine):
         return cm.Withdraw(name, who, self.digest(draw, name) if draw(st.booleans()) else None, draw(NOTES))
 
     def revoke(self, draw: Draw, _name: str) -> cm.RunCommand:
-        return cm.Revoke(draw(st.sampled_from([*self.run.grants, "g9"])), OPS)
+        return cm.Revoke(draw(st.sampled_from([*self.run.grants, "g9"])), draw(PEOPLE))
 
     def lend(self, draw: Draw, _name: str) -> cm.RunCommand:
         """Lend a grant to a call of another run."""

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import apsw
+import msgspec
 import pytest
 
 from keyturn import App, Approval, Conflict, MemoryJournal, NotAllowed, UserError
@@ -201,6 +202,21 @@ async def test_a_delegation_of_the_requester_lets_nobody_decide(people: People) 
     await people.delegate("bob", "cyd", lasts="1h")
     assert (await people.decider("cyd", "authenticated", terms=terms, requester="bob")).acting_for == ""
     assert (await people.decider("cyd", "authenticated", terms=terms, requester="ada")).acting_for == "bob"
+
+
+async def test_a_delegation_of_some_roles_does_not_lend_the_name_of_its_giver(people: People) -> None:
+    await people.give_role("support", to="bob", by="ada")
+    named, either = Approval(users=["bob"]), Approval(users=["bob"], role="support")
+    await people.delegate("bob", "cyd", lasts="1h", roles=["support"])
+    assert (await people.decider("cyd", "authenticated", terms=named)).acting_for == ""
+    lent = await people.decider("cyd", "authenticated", terms=either)
+    assert (lent.acting_for, lent.roles, lent.roles_only) == ("bob", ("support",), True)
+    assert (await people.directory()).vouches(lent, await people.now())
+    forged = msgspec.structs.replace(lent, roles_only=False)
+    assert not (await people.directory()).vouches(forged, await people.now())
+    await people.delegate("bob", "cyd", lasts="1h")
+    whole = await people.decider("cyd", "authenticated", terms=named)
+    assert (whole.acting_for, whole.roles_only) == ("bob", False)
 
 
 async def test_what_was_lent_is_not_lent_on(people: People) -> None:

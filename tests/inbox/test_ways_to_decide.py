@@ -139,7 +139,7 @@ async def test_who_breaks_the_glass_decides_alone_and_says_why(store: Any) -> No
     for who in (ANN, EVE, "gus", Decider("eve", roles=("chief",), strength="authenticated")):
         with pytest.raises(NotAllowed):
             await inbox.approve(row, by=who, break_glass=True, note="the site is down")
-    for words in ({}, {"note": " "}, {"note": "so", "edit": {"amount": 1}}, {"note": "so", "grant": Grant()}):
+    for words in ({}, {"note": " \u200b"}, {"note": "so", "edit": {"amount": 1}}, {"note": "so", "grant": Grant()}):
         with pytest.raises(UserError):
             await inbox.approve(row, by=GUS, break_glass=True, **words)
     assert (await inbox.approve(row, by=GUS, break_glass=True, note="the site is down")).state == "approve"

@@ -89,7 +89,7 @@ COLUMNS = {
     ),
     "requests": (
         *("tenant", "id", "run", "call", "kind", "tool", "agent", "digest", "asked_at", "state", "closed_at", "body"),
-        *("closed_by", "reason", "risk", "expires_at", "seal"),
+        *("closed_by", "reason", "risk", "expires_at", "shape", "seal"),
     ),
     "grants": ("tenant", "run", "id", "tool", "agent", "body", "uses", "revoked", "seal"),
 }

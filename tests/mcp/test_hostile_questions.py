@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import pytest
 from mcp.server import MCPServer
 from mcp.server.lowlevel import Server
+from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.resolve import Elicit, Resolve
 from mcp.types import CallToolResult, InputRequiredResult, ListToolsResult, TextContent, Tool
 from pydantic import BaseModel
@@ -66,12 +67,44 @@ async def test_a_question_that_nobody_could_answer_is_refused(problem: str) -> N
         assert result.final_output.startswith(f"The tool returned no result. MCP server 'shop': {problem}")
 
 
+@pytest.mark.parametrize("problem", LIES)
+async def test_a_server_that_had_an_answer_and_asks_what_nobody_could_answer_is_in_doubt(
+    problem: str, streamed: bool
+) -> None:
+    """It may have acted on the answer: its call does not fail, or a model would make it once more."""
+    async with Asking(ask("ok?")) as server:
+        agent = calling(server, calls=("say", {}))
+        state = (await play(agent, streamed=streamed)).to_state()
+        state.answer(state.get_interruptions()[0], {"ok": True})
+        server.answer = LIES[problem]
+        [doubt] = (await play(agent, state, streamed=streamed)).interruptions
+        assert (doubt.kind, len(server.given)) == ("in_doubt", 2)
+        assert problem in doubt.request.reason
+
+
+async def test_a_call_that_asks_in_its_middle_what_nobody_could_answer_is_in_doubt(streamed: bool) -> None:
+    server, ran = MCPServer("shop", log_level="CRITICAL"), list[str]()
+
+    @server.tool()
+    async def pay(context: Context[Any, Any]) -> str:
+        ran.append("half")
+        await context.elicit("x" * 2_000_000, Confirm)
+        return "paid"
+
+    async with Inside(server, mode="legacy") as connected:
+        [doubt] = (await play(calling(connected, calls=("pay", {})), streamed=streamed)).interruptions
+        assert (doubt.kind, ran) == ("in_doubt", ["half"])
+        assert "what it asked people is longer than" in doubt.request.reason
+
+
 async def test_asking_for_ever_ends() -> None:
     def yes(_context: Any, _params: Any) -> Any:
         return {"ok": True}
 
     async with Asking(ask("ok?"), elicitation_callback=yes) as server:
-        assert "it asked for input 10 times" in (await play(calling(server, calls=("say", {})))).final_output
+        [doubt] = (await play(calling(server, calls=("say", {})))).interruptions
+        assert (doubt.kind, len(server.given)) == ("in_doubt", 10)
+        assert "it asked for input 10 times" in doubt.request.reason
     async with Asking(ask("ok?")) as server:
         with pytest.raises(MCPServerError, match="it asked for input 10 times") as raised:
             await server.call_tool("say", {})

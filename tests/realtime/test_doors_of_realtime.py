@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 
 from keyturn import Decider
-from keyturn.agents.settings import RunConfig
 from keyturn.core.errors import KeyturnError
-from keyturn.engine.attended import Hosting
 from keyturn.engine.views.items import ToolApprovalItem
 from keyturn.journal.memory import MemoryJournal
 from keyturn.policies.rule import deny
@@ -72,14 +69,11 @@ class RealtimeDoorSuite(DecisionDoorSuite):
         def newest(call: Any, context: Any) -> Any:
             return None if case.policy is None else case.policy(call, context)
 
-        async def attach(play: Any) -> None:
-            play.live.count = lambda: time[0] / 1_000
-
         runner = RealtimeRunner(
             agent, model=case.model, journal=journal, requester=requester, policy=(self.judged and newest) or None
         )
-        runner._app = SimpleNamespace(hosting=Hosting(RunConfig(), attach=attach))  # type: ignore[assignment]  # the journal's time
         case.session = await (await runner.run()).enter()
+        case.session.opened().live.clock = lambda: time[0]  # the journal's
         self.sessions.append(case.session)
         case.run = case.session.run_id
         for label, arguments in calls or (("c1", {"to": "ada", "amount": 5}),):

@@ -341,7 +341,7 @@ async def test_a_gate_in_the_middle_of_a_response_lets_a_person_decide_meanwhile
         assert server.errors == []
 
 
-async def test_without_async_tool_calls_an_approval_returns_when_the_result_was_sent() -> None:
+async def test_without_async_tool_calls_a_decision_returns_when_the_result_was_sent() -> None:
     model = OwnModel()
     config: Any = {"async_tool_calls": False}
     async with talking_to(model, support(refund), config=config) as (session, told):
@@ -351,6 +351,10 @@ async def test_without_async_tool_calls_an_approval_returns_when_the_result_was_
             await session.approve_tool_call("c2")
         await session.approve_tool_call("c1")
         assert ("c1", "refunded A1") in model.outputs()
+        await model.calls("refund", '{"order": "A2"}', "c3")
+        await told.until("tool_approval_required", 2)
+        await session.reject_tool_call("c3", rejection_message="not A2")
+        assert ("c3", "not A2") in model.outputs()
 
 
 async def test_who_listens_to_a_session_edits_copies_and_not_the_record() -> None:

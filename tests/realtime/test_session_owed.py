@@ -167,11 +167,11 @@ class Unread(MemoryJournal):
 
     unread = False
 
-    async def read(self, run: str, after: int = 0) -> list[bytes]:
+    async def read(self, run: str, after: int = 0, limit: int | None = None) -> list[bytes]:
         if self.unread:
             self.unread = False
             raise StorageError("it cannot be read")
-        return await super().read(run, after)
+        return await super().read(run, after, limit)
 
 
 async def test_a_run_that_could_not_be_taken_up_is_still_due() -> None:

@@ -139,6 +139,16 @@ async def test_two_vote_and_a_vote_is_taken_for_a_vote() -> None:
         assert (await at.post(path, {"digest": asked["digest"]}, "bea"))["settled"] is True
 
 
+async def test_of_a_request_that_was_decided_there_is_nothing_to_sign() -> None:
+    async with program() as at:
+        asked = await at.waiting()
+        path, said = f"/requests/{asked['id']}/to_sign", {"verdict": "approve", "digest": asked["digest"]}
+        assert (await at.ask("POST", path, json=said)).status_code == 200
+        await at.post(f"/requests/{asked['id']}/approve", {"digest": asked["digest"]})
+        late = await at.ask("POST", path, json=said)
+        assert (late.status_code, late.json()["error"]["winner"]) == (409, "ada")
+
+
 async def test_a_request_is_taken_put_off_and_asked_back_about() -> None:
     async with program() as at:
         asked = await at.waiting()

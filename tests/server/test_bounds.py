@@ -65,7 +65,7 @@ async def test_the_api_and_the_page_say_that_time_ran_out(monkeypatch: pytest.Mo
     async with bank() as at:
         monkeypatch.setattr(web_audit, "SEARCH_SECONDS", 0.0)
         page = (await at.as_("ada").see("/audit")).text
-        assert "The search was stopped when its time was up" in page
+        assert "The search stopped before its page was full" in page
         assert "Go on searching" in page
 
 

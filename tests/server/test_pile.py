@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import html
+import re
 from typing import Any
 
 import msgspec
@@ -10,57 +11,70 @@ import pytest
 
 from keyturn import MemoryJournal
 from keyturn.inbox import decisions
-from keyturn.journal.rows import Query, RequestRow
+from keyturn.inbox.listing import PAGES, SORTED, Filters, listed
+from keyturn.journal.rows import Changes, Query, RequestRow, RunRow
 from tests.server.programs import program
 from tests.server.web.test_sight import bank
 
 
 class Pile:
-    """Lets a store look as if very many requests of one tool waited, and counts the rows that are read."""
+    """Lets a store look as if very many requests of one tool waited, and counts the rows that are read.
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, every: int) -> None:
+    With `older`, they are as an earlier version left them: without a shape in their column.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, every: int, *, older: bool = False) -> None:
         self.rows = 0
         self.open: list[RequestRow] = []
+        self.older = older
         real = MemoryJournal.requests
 
         async def requests(store: MemoryJournal, query: Query, *rest: Any) -> Any:
-            if query.id is not None or query.tool is None or not self.open:
+            if query.id is not None or query.shape is None or not self.open:
                 found = await real(store, query, *rest)
             else:
-                start = 0 if query.after is None else query.after[0] + 1
-                found = self.open[start : start + query.limit]
+                found = self._page(query)
             self.rows += len(found)
             return found
 
         monkeypatch.setattr(MemoryJournal, "requests", requests)
         self.every = every
 
+    def _page(self, query: Query) -> list[RequestRow]:
+        if (query.shape == "") is not self.older:
+            return []
+        start = 0 if query.after is None else query.after[0] + 1
+        rest = self.open[start:]
+        return (rest if self.older else [row for row in rest if row.shape == query.shape])[: query.limit]
+
     def heap(self, row: RequestRow, count: int) -> None:
-        told = json.loads(row.body)
-        bodies = [json.dumps(told | {"shape": "another"}), row.body]
+        shapes = ["another", row.shape]
         self.open = [
-            msgspec.structs.replace(row, asked_at=number, body=bodies[number % self.every == 0])
+            msgspec.structs.replace(row, asked_at=number, shape=shapes[number % self.every == 0])
             for number in range(count)
         ]
+        for place, each in enumerate(self.open):
+            self.open[place] = msgspec.structs.replace(each, id=f"{place:032x}")
 
 
+@pytest.mark.parametrize(("older", "most", "pages"), [(False, 500, 3), (True, decisions.LOOKS, 4)])
 async def test_requests_that_are_alike_are_found_page_by_page_in_a_bounded_number_of_rows(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, older: bool, most: int, pages: int
 ) -> None:
-    pile = Pile(monkeypatch, every=1_000)
+    pile = Pile(monkeypatch, every=5, older=older)
     async with program() as at:
         made = await at.waiting()
         [row] = await at.app.journal.requests(Query(id=made["id"]))
         pile.heap(row, 6_500)
-        found, after, pages = 0, "", 0
+        found, after, seen = 0, "", 0
         while True:
             pile.rows = 0
             page = await at.get(f"/requests/{row.id}/alike" + (f"?after={after}" if after else ""))
-            assert pile.rows <= decisions.LOOKS + 10
-            found, after, pages = found + len(page["requests"]), page["next"], pages + 1
+            assert pile.rows <= most + 10
+            found, after, seen = found + len(page["requests"]), page["next"], seen + 1
             if after is None:
                 break
-        assert (found, pages) == (7, 4)
+        assert (found, seen) == (1_300, pages)
 
 
 async def test_the_page_of_those_that_are_alike_and_deciding_them_read_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,10 +85,63 @@ async def test_the_page_of_those_that_are_alike_and_deciding_them_read_no_more(m
         pile.rows = 0
         ben = at.as_("ben")
         fields = await ben.fields(f"/requests/{row.id}/alike")
-        assert pile.rows <= decisions.LOOKS + 20
+        assert pile.rows <= 500 + 20
         pile.rows = 0
         body = {"form_mark": fields["form_mark"], "verdict": "approve", f"is.{row.id}.{row.digest}": "on"}
         done = await ben.send(f"/requests/{row.id}/alike", body)
         assert done.status_code == 200
         assert pile.rows <= 20, "those that were ticked, and no other"
         assert "1" in done.text
+
+
+async def test_a_search_reads_so_many_rows_for_a_page_and_its_pages_find_what_is_anywhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = list[int]()
+    real = MemoryJournal.requests
+
+    async def requests(store: MemoryJournal, query: Query) -> Any:
+        found = await real(store, query)
+        read.append(len(found))
+        return found
+
+    async with bank() as at:
+        row = at.request
+        others = [
+            msgspec.structs.replace(row, id=f"{number:032x}", asked_at=row.asked_at + number, reason=f"no. {number}")
+            for number in range(1, 6_001)
+        ]
+        changes = Changes(RunRow(row.run, "desk", "waiting", 0, 0, 9), opened=others)
+        store: Any = at.app.journal
+        store._mine.rows.apply(changes)
+        monkeypatch.setattr(MemoryJournal, "requests", requests)
+        ben, path, pages, shown = at.as_("ben"), "/?text=no.+5999", 0, list[str]()
+        while path:
+            read.clear()
+            page = (await ben.see(path)).text
+            assert max(read) <= SORTED
+            assert sum(read) <= SORTED * PAGES + 2
+            shown += re.findall(r'class="row[^"]*" href="/requests/([0-9a-f]+)', page)
+            assert ("No match so far." in page) == (not shown)
+            more = re.search(r'rel="next" href="([^"]+)"', page)
+            path, pages = html.unescape(more[1]) if more else "", pages + 1
+        assert (pages, set(shown)) == (4, {f"{5_999:032x}"})
+
+
+async def test_the_pages_of_a_list_are_all_that_waits_where_more_is_found_than_one_sorts() -> None:
+    async with bank() as at:
+        row, store = at.request, at.app.journal
+        others = [
+            msgspec.structs.replace(row, id=f"{number:032x}", asked_at=row.asked_at + number)
+            for number in range(1, 1_300)
+        ]
+        store._mine.rows.apply(Changes(RunRow(row.run, "desk", "waiting", 0, 0, 9), opened=others))
+        found, after = list[str](), None
+        while True:
+            page = await listed(at.app.inbox, Filters(after=after), "ben", lambda _row: True)
+            assert page.found <= SORTED
+            found.append(str(page.found))
+            after = page.next
+            if after is None:
+                break
+        assert found == ["500", "500", "300"]

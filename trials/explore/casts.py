@@ -86,7 +86,8 @@ def grant() -> Cast:
     terms = Approval(role="pay", not_requester=True)
     script = tuple((pays(label, terms),) for label in "abc")
     calls = ("r/1.0", "r/2.0", "r/3.0")
-    acts = [*worker((ALLOW,), script, calls), time_passes(), revoke(ANN, "g1"), revoke(BOB, "g2"), revoke(BOB, "g3")]
+    acts = [*worker((ALLOW,), script, calls), time_passes(), revoke(ANN, "g1"), revoke(BOB, "g3")]
+    acts += [revoke(MAL, "g2"), revoke(BOB, "g2")]
     for call in calls[:2]:
         acts += [
             say(ANN, "approve", call, how=Say(grants="g1", uses=1, lasts=2)),

@@ -259,7 +259,7 @@ def _started(book: Book, event: ev.CallStarted, done: Done) -> Book:
     need(told.judged, "I7", f"{event.call} ran, and the newest policy was not asked about the decision")
     again = told.acted or (told.truly and not told.repeats)
     need(told.free or not again, "I2", f"{event.call} was started again, and no person had said so")
-    if told.let not in ("unasked", "granted"):
+    if told.let != "unasked":
         need(fresh(told.terms, told.let_at, done.now), "I1", f"{event.call} ran on an approval that had gone stale")
     if told.demand is not None and told.demand != told.terms:
         _meets(told, event.call, done.now)
@@ -343,6 +343,10 @@ def _used(book: Book, event: ev.GrantUsed, done: Done) -> Book:
 
 
 def _revoked(book: Book, event: ev.GrantRevoked, done: Done) -> Book:
+    held = book.grants[event.grant]
+    who = None if event.decider is None else event.decider.id
+    stranger = held.verdict == "reject" and (who is None or not may(held.terms, who))
+    need(not stranger, "I1", f"a standing rejection was revoked by {who}, who may not decide what it is about")
     return book.grant(event.grant, None)
 
 

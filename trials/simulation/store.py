@@ -91,8 +91,8 @@ class FaultyStore:
 
         await self._asked("append", do)
 
-    async def read(self, run: str, after: int = 0) -> list[bytes]:
-        return await self._asked("read", lambda: self._true.read(run, after))
+    async def read(self, run: str, after: int = 0, limit: int | None = None) -> list[bytes]:
+        return await self._asked("read", lambda: self._true.read(run, after, limit))
 
     async def head(self, run: str) -> int:
         return await self._asked("read", lambda: self._true.head(run))

@@ -90,11 +90,11 @@ class AuditedCall:
     before that. `renewed` is the nonce of the restore that asked anew. `approval` is the decision that let it run, and
     `revoked` says that it does not any more, `acted` that it may have had an effect that is not to be repeated unasked,
     `started_at` and `started_by` when and by which process it was started last, `supplied` that its tool's question was
-    answered. `let_by` is what let it run unasked; `confirmed` is its requester's word, after which others decide;
-    `claim` and `snoozes` are the marks that people made on what waits, `looks` says since when each has looked at it,
-    and `review` is the share of such calls that others are asked about, `watched` the counts that are told what becomes
-    of it. `screened_in` and `renewed_in` are the lines in
-    which it was screened and asked again, `stricter_in` the one in which the newest policy asked about its decision.
+    answered. `let_by` and `let_at` are what let it run unasked, and when; `confirmed` is its requester's word, after
+    which others decide; `claim` and `snoozes` are the marks that people made on what waits, `looks` says since when
+    each has looked at it, and `review` is the share of such calls that others are asked about, `watched` the counts
+    that are told what becomes of it. `screened_in` and `renewed_in` are the lines in which it was screened and asked
+    again, `stricter_in` the one in which the newest policy asked about its decision.
     """
 
     id: str
@@ -128,6 +128,7 @@ class AuditedCall:
     renewed: str = ""
     stricter_in: int = 0
     let_by: str = ""
+    let_at: int = 0
     confirmed: ev.Decision | None = None
     claim: ev.CallMarked | None = None
     snoozes: dict[str, ev.CallMarked] = field(default_factory=dict[str, ev.CallMarked])

@@ -38,13 +38,18 @@ def objection(terms: Approval | None, who: Decider | None, requester: str | None
         own = who.requester or (bool(requester) and who.id == requester and not who.acting_for)
         return _unsigned(terms, who, proof) if own else "by somebody other than the person for whom the run acts"
     named = terms.role is not None or bool(terms.users)
-    if named and (who.acting_for or who.id) not in terms.users and (terms.role is None or terms.role not in who.roles):
+    if named and not listed(who, terms.users) and (terms.role is None or terms.role not in who.roles):
         return "by somebody whom its terms do not name"
     if terms.not_requester and (who.requester or _same(requester, who)):
         return "by the person for whom the run acts"
     if terms.not_requester and requester is None:
         return "though its terms exclude the requester and the run does not say who that is"
     return _unsigned(terms, who, proof)
+
+
+def listed(who: Decider, users: Iterable[str]) -> bool:
+    """Return whether a list of people has who decides: what somebody acts with who was lent roles is no name."""
+    return (who.acting_for or who.id) in users and (not who.acting_for or not who.roles_only)
 
 
 def _unsigned(terms: Approval, who: Decider, proof: Proof | None) -> str:
@@ -89,11 +94,11 @@ def hasty(terms: Approval | None, looks: Mapping[str, int], made: ev.Decision) -
     return made.at - looks[who.id] < terms.min_look_ms
 
 
-def outside(terms: Approval | None, who: Decider, requester: str | None) -> str:
+def outside(terms: Approval | None, who: Decider | None, requester: str | None) -> str:
     """Return what the terms of every step have against somebody, whatever they sign; "" where one has nothing."""
     if terms is None or not takes_people(terms):
         return ""
-    if who.strength == "claimed":
+    if who is None or who.strength == "claimed":
         return "by a name that nobody verified"
     bare = replace(terms, signed=False, step_up=False)
     steps = [of_step(bare, confirmed=False), of_step(bare, confirmed=True)]

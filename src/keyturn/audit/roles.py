@@ -123,6 +123,9 @@ class Roles:
                 whys.append("the time of that delegation was over")
             else:
                 held = self._roles(lent.giver, place)
+                if lent.roles and not who.roles_only:
+                    whys.append("that delegation is of some roles, and the decision says that it is of all")
+                    continue
                 whys.append(_missing(who, place, held & lent.roles if lent.roles else held))
         if "" in whys:
             return ""

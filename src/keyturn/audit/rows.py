@@ -158,6 +158,7 @@ class DerivedRows:
             expires_at=call.expires_at,
             reason=call.reason,
             risk=call.proposal.risk or "",
+            shape=call.shape(),
             # What was in flight when its run ended is in doubt for good: shown, and past deciding.
             state="void" if self._log.over else "open",
             closed_at=self._log.now if self._log.over else None,
@@ -198,7 +199,6 @@ class DerivedRows:
             "claim": None if call.claim is None else mark_of(call.claim),
             "snoozed": [mark_of(mark) for mark in call.snoozes.values()],
             "looked": [{"by": by, "at": at} for by, at in call.looks.items()],
-            "shape": call.shape(),
             **self._start(call),
         }
 
@@ -262,7 +262,10 @@ class DerivedRows:
             for field in (*_COMPARED, *_CLOSED):
                 if getattr(row, field) != _kept(getattr(wanted, field)):
                     yield _BREAKS.get(field, "I8"), f"the request of call {wanted.call} has another {field} in its row"
-            for field in _unlike(row.body, self._shown[name], older=name not in self._new):
+            if row.shape not in ("", wanted.shape):  # earlier versions wrote none, and nothing is decided by it
+                yield "I8", f"the request of call {wanted.call} has another shape in its row"
+            shown = self._shown[name] | {"shape": wanted.shape}
+            for field in _unlike(row.body, shown, older=name not in self._new):
                 yield _BREAKS.get(field, "I8"), f"the request of call {wanted.call} shows another {field} than its log"
         for row in stored.values():
             yield "I8", f"a request of call {row.call} has a row and was never asked"
@@ -355,7 +358,7 @@ def _unlike(body: str, wanted: dict[str, Any], *, older: bool) -> list[str]:
             return ["body"]
         if older and not any(name in told for name in _SINCE):
             wanted = {name: value for name, value in wanted.items() if name not in _SINCE}
-        if "shape" not in told:  # earlier versions did not write it, and nothing is decided by it
+        if "shape" not in told:  # it has a column of its own
             wanted = {name: value for name, value in wanted.items() if name != "shape"}
         usual = {name: value for name, value in _USUAL.items() if name in wanted}
         shown = dict.fromkeys(wanted) | usual | cast("dict[str, Any]", told)

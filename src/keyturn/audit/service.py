@@ -132,13 +132,18 @@ class Audit:
         limit: int = 100,
         newest: bool = False,
         seconds: float | None = None,
+        looks: int | None = None,
         by: By | None = None,
         **terms: Unpack[Terms],
     ) -> Found:
-        """Return a page of the same, as far as it comes in so many seconds, and where the next one begins."""
+        """Return a page of the same, and where the next one begins.
+
+        It ends early after so many seconds, or `looks` at runs and lines of logs.
+        """
         if by is not None:
             await self._reads.note(by, "search", what=_words(terms))
-        return await search_page(self._store, Wanted(**terms), after, limit, newest=newest, seconds=seconds)
+        more: Any = {"newest": newest, "seconds": seconds, "looks": looks}
+        return await search_page(self._store, Wanted(**terms), after, limit, **more)
 
     async def reads(self, *, person: str | None = None, request: str | None = None) -> list[Read]:
         """Return who read the arguments of calls, the oldest first: what is on record of it."""

@@ -6,15 +6,12 @@ may decide the call may say it, and so may whoever let it run.
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from . import commands as cm
 from . import events as ev
 from .encodable import moment
 from .errors import Conflict, NotAllowed, NotPending, UserError
 from .gate import Events, open_run, void
-from .people import Decider, barred_throughout, plain_text
-from .policy import Approval
+from .people import Decider, kept_out, plain_text
 from .records import BY_GRANT
 from .run import Call, Run, call_digest
 from .states import READY, WAITING
@@ -95,19 +92,6 @@ def _let_it_run(run: Run, call: Call, who: Decider, granted: str | None) -> bool
     words = [given, *([] if decision is None else [decision.decider]), *(vote.decider for vote in call.votes.values())]
     known = who.strength != "claimed"
     return known and any(one is not None and one.strength != "claimed" and one.id == who.id for one in words)
-
-
-def kept_out(terms: Approval | None, who: Decider, requester: str | None) -> str:
-    """Return why somebody may not decide a call at all, whatever they sign; "" where they may.
-
-    >>> kept_out(Approval(users=["ada"], signed=True), Decider("ada", strength="authenticated"), None)
-    ''
-    """
-    if terms is None or not terms.needs_proof:
-        return barred_throughout(terms, who, requester)
-    if who.strength == "claimed":
-        return "it takes a person who logged in, and a name alone proves nothing"
-    return barred_throughout(replace(terms, signed=False, step_up=False), who, requester)
 
 
 def too_late(by: str, at: int) -> Conflict:

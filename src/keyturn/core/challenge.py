@@ -26,7 +26,7 @@ SAID = ("digest", "verdict", "args", "basis", "output", "message", "note")
 SAID_ALSO = ("broke_glass", "asks_back", "metadata")
 NOT_SAID = ("call", "at", "decider", "via", "grant", "runs", "proof", "confirms", "key")
 GRANT_SAID = ("agent", "tool", "verdict", "where", "expires_at", "uses", "message", "reach")
-GRANT_NOT_SAID = ("id", "decider", "call", "review")
+GRANT_NOT_SAID = ("id", "decider", "call", "review", "terms")
 
 
 def decision_text(tenant: str, request: str, revision: int, decision: Decision, grant: GrantTerms | None = None) -> str:

@@ -1,7 +1,6 @@
 """The commands that can be given to a run: imperative, one struct each.
 
-A command carries ids and data, never a live object, so that after a lost race it can be decided again
-against the run as it now stands.
+A command carries ids and data, never a live object: after a lost race it is decided again against the run as it stands.
 """
 
 from __future__ import annotations
@@ -217,10 +216,7 @@ class BorrowGrant(RunCommand, frozen=True):
 
 
 class TakeQuota(RunCommand, frozen=True):
-    """Count a call of another run, where the sum of this log and of what counts `beside` it is at most `most`.
-
-    `epoch` is that of the claim on the run: what an earlier holder of the run took is taken over.
-    """
+    """Count a call of another run, held under the claim of `epoch`, where the sum with `beside` is at most `most`."""
 
     run: str
     call: str
@@ -232,10 +228,7 @@ class TakeQuota(RunCommand, frozen=True):
 
 
 class ReturnQuota(RunCommand, frozen=True):
-    """Count a call no more, since it did not run; to its own run: record that it is counted nowhere any more.
-
-    What was taken under a later claim than that of `epoch` stays counted.
-    """
+    """Count a call no more that was taken under no later claim; to its own run: record that nothing counts it."""
 
     run: str
     call: str
@@ -288,10 +281,7 @@ class FinishCall(RunCommand, frozen=True):
 
 
 class LoseCall(RunCommand, frozen=True):
-    """Record that a started call will never report; only the holder of the run's lease may.
-
-    `again` is whether a call that can be repeated may be started anew at once; where it may not, a person is asked.
-    """
+    """Record that a started call will never report; only the holder may. `again` is whether it is started anew."""
 
     call: str
     why: str

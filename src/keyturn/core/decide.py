@@ -21,7 +21,7 @@ from .digest import canonical
 from .effects import comes_next
 from .errors import Conflict, UserError
 from .evolve import evolve
-from .expiry import tick
+from .expiry import stale, tick
 from .gate import (
     Events,
     bound_as_decided,
@@ -31,20 +31,19 @@ from .gate import (
     grant_for,
     lost_before,
     open_run,
-    revoke,
     screen,
     screened,
     unknown,
 )
 from .items import own_copy
-from .lending import borrow, lend
+from .lending import borrow, lend, revoke
 from .looking import on_run_time
 from .moves import asked_on
 from .policy import Verdict
 from .records import WANTS
 from .reply import check_proposal, check_usage, keyed, record_reply, refuse_reply
 from .reviews import give_review
-from .run import Frame, Run, stale, unknown_below
+from .run import Frame, Run, unknown_below
 from .states import MOVES, OVER, READY
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from . import commands as cm
 from . import events as ev
 from .gate import Events, void
-from .run import Call, Run, call_digest, ran_out, stale
+from .records import BY_GRANT
+from .run import Call, Run, call_digest, let_by, ran_out
 from .states import OVER
 
 _STALE = "the approval was not executed in time and has gone stale"
@@ -40,3 +41,18 @@ def _waited(run: Run, call: Call) -> Events:
         yield ev.CallAskedAgain(call.id, "ask_again", run.now)
     else:
         yield ev.CallDecided(ev.Decision(call.id, "expire", call_digest(run, call), run.now, via="clock"))
+
+
+def stale(run: Run, call: Call) -> bool:
+    """Return whether an approval was not executed in its time, a person's or a standing one."""
+    limit = call.terms.execute_by_ms if call.terms is not None else None
+    approved = approved_at(call)
+    return limit is not None and approved is not None and run.now > approved + limit
+
+
+def approved_at(call: Call) -> int | None:
+    """Return when a call was approved, by a person or by a standing decision; None where a policy let it run."""
+    decision = let_by(call)
+    if decision is not None:
+        return decision.at
+    return call.let.at if call.let is not None and call.by.startswith(BY_GRANT) else None

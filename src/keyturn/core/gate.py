@@ -140,10 +140,10 @@ def _cover_waiting(run: Run, grant: ev.GrantTerms) -> Events:
             yield from by_grant(run, call, grant)
 
 
-def _check_grant(run: Run, grant: ev.GrantTerms, decisions: list[ev.Decision]) -> None:
-    """Refuse a standing decision that comes with no decision of the same person on a call like it."""
+def _granted(run: Run, grant: ev.GrantTerms, decisions: list[ev.Decision]) -> ev.GrantTerms:
+    """Return a standing decision to record; refuse one that comes with no decision of its giver on a call like it."""
     if grant.id in run.grant_uses:  # it was given before, and may have been revoked since: an id is given once
-        return
+        return grant
     if grant.verdict not in ("approve", "reject"):
         raise UserError("a standing decision approves or rejects")
     if grant.message is not None:
@@ -158,6 +158,7 @@ def _check_grant(run: Run, grant: ev.GrantTerms, decisions: list[ev.Decision]) -
     first = [run.decided[decision.call] for decision in beside if repeated(run, decision)]
     if len(first) == len(beside) and grant.decider not in [before.decider for before in first]:
         raise decided_before(first[0])  # a repeated word decides nothing, so no grant can come with it
+    return replace(grant, terms=run.calls[beside[0].call].terms if grant.verdict == "reject" else None)
 
 
 def _goes_with(run: Run, grant: ev.GrantTerms, decision: ev.Decision) -> bool:
@@ -171,13 +172,6 @@ def _goes_with(run: Run, grant: ev.GrantTerms, decision: ev.Decision) -> bool:
         raise NotAllowed("who approves this call looks at it, and a standing decision looks at none; decide it alone")
     alike = (decision.verdict == "reject") == (grant.verdict == "reject")
     return alike and decision.via not in _NO_PERSON and decision.decider == grant.decider
-
-
-def revoke(run: Run, c: cm.Revoke) -> Events:
-    """Revoke a standing decision."""
-    if c.grant not in run.grants:
-        raise NotPending("this run has no such grant; it was revoked already or was never given")
-    yield ev.GrantRevoked(c.grant, c.decider)
 
 
 # Decisions ----------------------------------------------------------------------------------------------------------
@@ -194,15 +188,14 @@ def deliver(run: Run, c: cm.Deliver) -> Events:
         fresh.append(decision)
     if c.grants:
         open_run(run)
-    for grant in c.grants:
-        _check_grant(run, grant, c.decisions)
+    granted = [_granted(run, grant, c.decisions) for grant in c.grants]
     for decision in c.replaced:
         if decision.call in first:
             yield ev.VoteCast(replace(decision, at=min(decision.at or run.now, run.now)), replaced=True)
     for decision in fresh:
         if not repeated(run, decision):  # else it says what another of this delivery has settled
             yield from _decided(run, run.calls[decision.call], decision)
-    for grant in c.grants:
+    for grant in granted:
         if grant.id not in run.grant_uses:
             yield ev.GrantGiven(grant)
             yield from _cover_waiting(run, grant)

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from . import commands as cm
 from . import events as ev
-from .errors import NotPending, UserError
+from .errors import NotAllowed, NotPending, UserError
 from .gate import Events, open_run
+from .people import kept_out
 from .run import Run, used_by
 
 
@@ -56,6 +57,18 @@ def borrow(run: Run, c: cm.BorrowGrant) -> Events:
     if not (grant.call and grant.reach and grant.uses == 1 and grant.verdict == "approve") or c.home in ("", run.id):
         raise UserError("a run borrows an approval of another run, for one call of its own")
     yield ev.GrantBorrowed(grant, c.home)
+
+
+def revoke(run: Run, c: cm.Revoke) -> Events:
+    """Revoke a standing decision: an approval for anybody, a rejection for those who may decide such a call."""
+    grant = run.grants.get(c.grant)
+    if grant is None:
+        raise NotPending("this run has no such grant; it was revoked already or was never given")
+    why = kept_out(grant.terms, c.decider, run.requester) if grant.verdict == "reject" else ""
+    if why:  # the next call that it covers may run unasked
+        who = c.decider.id if c.decider is not None else "nobody in particular"
+        raise NotAllowed(f"this standing rejection cannot be revoked by {who}: {why}")
+    yield ev.GrantRevoked(c.grant, c.decider)
 
 
 # What is folded -----------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ What is not known of somebody is refused: nobody is given the benefit of the dou
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Literal, cast, get_args
 
 import msgspec
@@ -27,7 +27,8 @@ class Decider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     `strength` is "claimed" for a name that somebody typed, "authenticated" for a person who logged in, "signed" for
     one whose own key signed this very decision. `requester` says that the run acts for them. `place` is how many
     entries the directory had that says so, and `acting_for` is in whose place they decide, where that is somebody who
-    delegated to them: the roles are theirs then.
+    delegated to them: the roles are theirs then. With `roles_only` they delegated some of their roles and no more:
+    terms that name them do not mean whoever decides in their place.
 
     >>> Decider("ada", roles=("finance",), strength="authenticated").roles
     ('finance',)
@@ -39,11 +40,22 @@ class Decider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     requester: bool = False
     place: int | None = None
     acting_for: str = ""
+    roles_only: bool = False
 
     @property
     def principal(self) -> str:
         """Return whose word it is: a person and whoever acts for them are one towards a quorum."""
         return self.acting_for or self.id
+
+    def is_named(self, users: Collection[str]) -> bool:
+        """Return whether a list of people means them, by their own name or in the place of who lent them theirs.
+
+        >>> Decider("eve", acting_for="bob").is_named(["bob"])
+        True
+        >>> Decider("eve", roles=("ops",), acting_for="bob", roles_only=True).is_named(["bob"])
+        False
+        """
+        return self.principal in users and not (self.acting_for and self.roles_only)
 
     def __post_init__(self) -> None:
         plain_text(self.id, "the id of who decides")
@@ -64,6 +76,8 @@ class Decider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
         if place is not None and (isinstance(place, bool) or not isinstance(place, int) or place < 0):
             raise UserError("place is how many entries the directory had")
         plain_text(self.acting_for, "acting_for")
+        if not isinstance(cast("object", self.roles_only), bool):
+            raise UserError("roles_only is True or False")
         if self.acting_for == self.id:
             raise UserError("nobody acts for themselves: leave acting_for= out")
 
@@ -194,6 +208,19 @@ def barred_throughout(terms: Approval | None, who: Decider | None, requester: st
     return "" if "" in whys else whys[-1]
 
 
+def kept_out(terms: Approval | None, who: Decider | None, requester: str | None) -> str:
+    """Return why somebody may not decide a call at all, whatever they sign; "" where they may.
+
+    >>> kept_out(Approval(users=["ada"], signed=True), Decider("ada", strength="authenticated"), None)
+    ''
+    """
+    if terms is None or not terms.needs_proof:
+        return barred_throughout(terms, who, requester)
+    if who is None or who.strength == "claimed":
+        return "it takes a person who logged in, and a name alone proves nothing"
+    return barred_throughout(msgspec.structs.replace(terms, signed=False, step_up=False), who, requester)
+
+
 def _unconfirming(who: Decider, requester: str | None) -> str:
     """Return why somebody is not the person for whom the run acts; who acts in their place is not, either."""
     if who.requester or (requester and who.id == requester and not who.acting_for):
@@ -216,4 +243,4 @@ def _not_among(terms: Approval, who: Decider, requester: str | None) -> str:
 
 
 def _named(terms: Approval, who: Decider) -> bool:
-    return who.principal in terms.users or (terms.role is not None and terms.role in who.roles)
+    return who.is_named(terms.users) or (terms.role is not None and terms.role in who.roles)

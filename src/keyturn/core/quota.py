@@ -101,7 +101,8 @@ def _place(run: str, call: str, of: str) -> str:
 
 def taken(run: Run, event: ev.QuotaTaken) -> None:
     """Fold a call that is counted, once: what an earlier holder of its run took is replaced."""
-    made, place = Taken(run.now, Fraction(event.amount), event.epoch), _place(event.run, event.call, event.of)
+    made = Taken(run.now, Fraction(event.amount), event.epoch)
+    place = _place(event.run, event.call, event.of)
     before = run.taken.pop(place, None)  # so that what is counted stays in the order of time
     run.taken[place] = made
     run.spent += made.amount - (0 if before is None else before.amount)

@@ -130,7 +130,8 @@ class GrantTerms(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 
     `review` is the share of its uses that people look at afterwards.
     `reach` names the runs for which it holds beside its own, "" for none: its value is compared and never read. `call`
-    is set on what a run borrowed of another: the one call for which it is good.
+    is set on what a run borrowed of another: the one call for which it is good. `terms` of a rejection are those of the
+    call that it was given with: whoever may decide on them may revoke it.
     """
 
     id: str
@@ -145,6 +146,7 @@ class GrantTerms(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     reach: str = ""
     call: str | None = None
     review: float = 0.0
+    terms: Approval | None = None
 
     def __post_init__(self) -> None:
         force_setattr(self, "review", float(self.review))  # a line is read back to the byte

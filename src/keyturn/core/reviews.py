@@ -128,7 +128,7 @@ def kept_from_review(terms: Approval | None, deciders: tuple[str, ...], who: Dec
     users = [user for user in terms.users if not is_one_of(user, *deciders)]
     if terms.role is None and not users:
         return ""
-    if who.principal in users or (terms.role is not None and terms.role in who.roles):
+    if who.is_named(users) or (terms.role is not None and terms.role in who.roles):
         return ""
     wanted = [*users, *([f"the role {terms.role!r}"] if terms.role is not None else [])]
     return f"it takes {' or '.join(wanted)}"

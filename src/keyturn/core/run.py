@@ -368,13 +368,6 @@ def ran_out(run: Run, call: Call) -> bool:
     return call.expires_at is not None and run.now > call.expires_at
 
 
-def stale(run: Run, call: Call) -> bool:
-    """Return whether an approval was not executed in its time."""
-    limit = call.terms.execute_by_ms if call.terms is not None else None
-    decision = let_by(call)
-    return limit is not None and decision is not None and run.now > decision.at + limit
-
-
 def confirmed(run: Run, call: Call) -> bool:
     """Return whether the requester has confirmed a call, and that is not too long ago."""
     if call.state != "asked":  # what became of a call is no matter of confirming it

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unicodedata import category
+
 from . import events as ev
 from .digest import canonical, same
 from .errors import Conflict, UserError
@@ -9,6 +11,8 @@ from .people import Decider, plain_text, same_voice
 from .policy import Approval
 from .run import Call, Run, confirmed
 from .strict import parse
+
+_BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and a pattern that are drawn as nothing
 
 
 def decided_before(first: ev.Decision) -> Conflict:
@@ -38,17 +42,30 @@ def check_words(run: Run, call: Call, decision: ev.Decision) -> None:
         raise UserError("the requester confirms this call or rejects it; others may answer in its place then")
     if decision.verdict == "answer" and call.state == "asked" and call.proposal.elsewhere:
         raise UserError("this call runs elsewhere, nobody can answer in its place; approve or reject it")
-    if decision.broke_glass and not (call.state == "asked" and decision.verdict == "approve" and decision.note):
+    if decision.broke_glass and not (
+        call.state == "asked" and decision.verdict == "approve" and says_something(decision.note)
+    ):
         raise UserError("whoever breaks the glass approves a call as it is, and says why: pass note=")
-    if decision.asks_back and not (call.state == "asked" and decision.verdict == "reject" and decision.message):
+    if decision.asks_back and not (
+        call.state == "asked" and decision.verdict == "reject" and says_something(decision.message)
+    ):
         raise UserError("whoever asks the agent back rejects the call with a question, and decides nothing else")
     if call.state == "asked" and lacks_reason(call.terms, decision):
         raise UserError("this decision needs a reason: pass note=, or rejection_message= where it is a rejection")
 
 
+def says_something(text: str | None) -> bool:
+    """Return whether a text has a character that is seen: spaces and what is drawn as nothing give no reason.
+
+    >>> says_something("ok"), says_something(" \u200b\u3164"), says_something(None)
+    (True, False, False)
+    """
+    return any(category(char)[0] not in "CMZ" and char not in _BLANK for char in text or "")
+
+
 def lacks_reason(terms: Approval | None, decision: ev.Decision) -> bool:
     """Return whether a decision comes without the reason that the terms ask for."""
-    if terms is None or decision.note or decision.message:
+    if terms is None or says_something(decision.note) or says_something(decision.message):
         return False
     return terms.reason == "required" or (terms.reason == "on_reject" and decision.verdict == "reject")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -111,6 +111,14 @@ class Delegation:
         return self.ended_at is None and now < self.until
 
 
+class Lent(NamedTuple):
+    """Holds what a delegation lends now: the roles, and the giver's name unless it is of some roles only."""
+
+    giver: str
+    roles: frozenset[str]
+    roles_only: bool
+
+
 @dataclass(frozen=True)
 class Link:
     """Describes a link for a first entrance."""
@@ -190,12 +198,12 @@ class Directory:
         named = [name for name, person in self.people.items() if person.kind == "person"]
         return [name for name in named if ADMIN in self.roles_of(name)]
 
-    def lent_to(self, name: str, now: int) -> list[tuple[str, frozenset[str]]]:
+    def lent_to(self, name: str, now: int) -> list[Lent]:
         """Return in whose place somebody may decide, and with which of their roles."""
         found = [each for each in self.delegations.values() if each.receiver == name and each.holds(now)]
         return [
-            (each.giver, self.roles_of(each.giver) & frozenset(each.roles) if each.roles else self.roles_of(each.giver))
-            for each in found
+            Lent(each.giver, held & frozenset(each.roles) if each.roles else held, bool(each.roles))
+            for each, held in ((each, self.roles_of(each.giver)) for each in found)
             if self.person(each.giver) is not None
         ]
 
@@ -221,8 +229,8 @@ class Directory:
             terms = msgspec.structs.replace(terms, signed=False, step_up=False)
         if terms is None or not barred(terms, own, requester):
             return own
-        for giver, roles in self.lent_to(name, now):
-            lent = Decider(name, tuple(sorted(roles)), strength, place=self.place, acting_for=giver)
+        for each in self.lent_to(name, now):
+            lent = own_in_place(own, each)
             if not barred(terms, lent, requester):
                 return lent
         return own
@@ -234,10 +242,11 @@ class Directory:
             return f"{who.id} gave the grant, and has left the directory since"
         roles = self.roles_of(who.id)
         if who.acting_for:
-            lent = [roles for giver, roles in self.lent_to(who.id, now) if giver == who.acting_for]
+            lent = [each for each in self.lent_to(who.id, now) if each.giver == who.acting_for]
             if not lent:
                 return f"{who.id} gave the grant in the place of {who.acting_for}, and decides for them no more"
-            roles = frozenset[str]().union(*lent)
+            roles = frozenset[str]().union(*(each.roles for each in lent))
+            who = msgspec.structs.replace(who, roles_only=all(each.roles_only for each in lent))
         giver = msgspec.structs.replace(who, roles=tuple(sorted(roles)))
         why = next(filter(None, (barred(each, giver, requester) for each in terms)), "")
         return why and f"{who.id} gave the grant, and could not give it now: {why}"
@@ -249,7 +258,16 @@ class Directory:
             return False
         if not who.acting_for:
             return set(who.roles) <= self.roles_of(who.id)
-        return any(giver == who.acting_for and set(who.roles) <= roles for giver, roles in self.lent_to(who.id, now))
+        return any(
+            each.giver == who.acting_for and set(who.roles) <= each.roles and (who.roles_only or not each.roles_only)
+            for each in self.lent_to(who.id, now)
+        )
+
+
+def own_in_place(own: Decider, lent: Lent) -> Decider:
+    """Return somebody as they decide in the place of who let them."""
+    roles = tuple(sorted(lent.roles))
+    return msgspec.structs.replace(own, roles=roles, acting_for=lent.giver, roles_only=lent.roles_only)
 
 
 def replace_strength(who: Decider) -> Decider:

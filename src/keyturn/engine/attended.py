@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from ..agents.settings import RunConfig
 from ..core import commands as cm
 from ..core import events as ev
+from ..core.codec import Log
 from ..core.effects import pending, wakes_at
 from ..core.errors import Conflict, StorageError
 from ..core.gate import open_run
@@ -29,6 +30,8 @@ from .views.event_stream import Feed
 _AT_MOST = 3_600.0
 # How long a store that did not answer is left alone.
 _TRY_AGAIN = 1.0
+# Under this name, which no frame has, the clock of a run hears of its steps.
+_CLOCK = "clock"
 
 
 class Hosting(NamedTuple):
@@ -40,21 +43,31 @@ class Hosting(NamedTuple):
     policy_of: Callable[[], Any] | None = None
 
 
-class Attendant(NamedTuple):
-    """Attends a run: called once the run is recorded and before it moves, and with each step from then on."""
-
-    ready: Callable[[], Awaitable[None]]
-    stepped: Callable[[ev.Step], None]
+#: Called once the run is recorded and before it moves; returns the feed of its steps from then on.
+Attend = Callable[[], Awaitable[Feed]]
 
 
-class LogFeed(Feed):
-    """Tells of every step of a run, just after it is recorded."""
+class Alarm(Feed):
+    """Wakes who waits for the time at which a run next changes by itself, once a step changes that time."""
 
-    def __init__(self, told: Callable[[ev.Step], None]) -> None:
-        self._told = told
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._changed = asyncio.Event()
+        self._at: int | None = None
 
     def step(self, step: ev.Step) -> None:
-        self._told(step)
+        if wakes_at(self._log.run) != self._at:
+            self._changed.set()
+
+    def at(self) -> int | None:
+        """Return that time."""
+        self._changed.clear()
+        self._at = wakes_at(self._log.run)
+        return self._at
+
+    async def changed(self) -> None:
+        """Wait until it has changed since it was last asked for."""
+        await self._changed.wait()
 
 
 class AttendedExecution(Execution):
@@ -63,20 +76,18 @@ class AttendedExecution(Execution):
     # A process that died holds the run so long, and whoever was cut off wants to go on soon.
     lease_ms = 15_000
 
-    #: Who attends the run; a run that moves has one.
-    attendant: Attendant
+    #: Attends the run; a run that moves has one.
+    attend: Attend
     #: The name under which replies of the model are counted.
     model = ""
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
         self.drive.attended = True
-        self._moved_on = asyncio.Event()
 
     def leave(self) -> None:
         """Begin nothing more, and end once what was begun is recorded."""
         self.drive.leave()
-        self._moved_on.set()
 
     def may_talk(self) -> bool:
         """Return whether the model may go on talking: nothing that the run has used is over its limits."""
@@ -86,16 +97,12 @@ class AttendedExecution(Execution):
         if not self.may_talk() and self.drive.meter.reached is not None:
             raise self.drive.meter.reached
 
-    def _stepped(self, step: ev.Step) -> None:
-        self._moved_on.set()
-        self.attendant.stepped(step)
-
     async def _until_idle(self) -> None:
         drive = self.drive
         self._check_limits_of_talking()
-        await self.attendant.ready()
-        drive.feeds[ev.ROOT] = LogFeed(self._stepped)
-        timer = asyncio.ensure_future(self._watch_the_clock())
+        alarm = Alarm(drive.log)
+        drive.feeds |= {ev.ROOT: await self.attend(), _CLOCK: alarm}
+        timer = asyncio.ensure_future(self._watch_the_clock(alarm))
         try:
             while True:
                 await Loop(drive).advance()
@@ -109,17 +116,16 @@ class AttendedExecution(Execution):
                     await drive.sleep()
         finally:
             timer.cancel()
-            del drive.feeds[ev.ROOT]
+            del drive.feeds[ev.ROOT], drive.feeds[_CLOCK]
 
-    async def _watch_the_clock(self) -> None:
+    async def _watch_the_clock(self, alarm: Alarm) -> None:
         """Record what runs out while people are waited for, at its time, whatever else is at work."""
         while True:
-            self._moved_on.clear()
-            due = wakes_at(self.run)
+            due = alarm.at()
             left = None if due is None else min(max((due - self.drive.clock()) / 1_000, 0.0), _AT_MOST)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left):
-                    await self._moved_on.wait()
+                    await alarm.changed()
                     continue
             try:
                 await self.drive.commit(cm.Tick())

@@ -168,8 +168,9 @@ class Worker:
         finally:
             if self._plays.get(claim.run) is play:  # it may have been taken up anew, after a standstill
                 del self._plays[claim.run]
-            if play.drive.claim is None:  # it was over before it was held
-                await (self._leave(claim, LATER_MS) if play.run.owed else self._store.release(claim))
+            if play.drive.claim is None:  # it was over before it was held, or what it takes to hold it failed
+                unfinished = play.run.status == "running" or play.run.owed
+                await (self._leave(claim, LATER_MS) if unfinished else self._store.release(claim))
 
     def _frozen(self, error: LogDamaged) -> None:
         """Log once that a run is left alone, since its log does not verify; all others go on."""

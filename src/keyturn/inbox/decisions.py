@@ -13,10 +13,12 @@ from typing import Any, Literal, Unpack, cast
 import msgspec
 
 from ..core import commands as cm
-from ..core.errors import KeyturnError, UserError
+from ..core.errors import KeyturnError, NotPending, UserError
 from ..core.preview import REDACTED, Preview, redact
 from ..core.records import Word
 from ..core.request import Request
+from ..core.states import WAITING
+from ..core.words import decided_before
 from ..engine.facts import decisions
 from ..engine.facts.reaches import reach_of
 from ..engine.views.items import ToolApprovalItem
@@ -28,7 +30,7 @@ from .naming import Naming, Outcome, Shown, named, shown_of
 from .signed_words import Said, challenge_of
 
 _PAGE = 500
-#: How many rows are read at once to find requests that are alike.
+#: How many requests without a shape in their column are read for a page of those that are alike.
 LOOKS = 2_000
 
 
@@ -127,8 +129,16 @@ class Decisions(Beside):
         asks_back: bool = False,
         **words: Unpack[Naming],
     ) -> bytes:
-        """Return what somebody signs who decides so, with the very words of the decision; it fits no other."""
+        """Return what somebody signs who decides so, with the very words of the decision; it fits no other.
+
+        Raises `Conflict` for a request that was decided, and `NotPending` for a review, which nobody signs.
+        """
         log, waiting = await self._waiting(shown_of(request, words))
+        call = log.run.calls.get(waiting.call)
+        if call is None or call.state not in WAITING:
+            if (before := log.run.decided.get(waiting.call)) is not None:
+                raise decided_before(before)
+            raise NotPending("there is nothing to sign: no call waits for that decision; get() says what it is")
         if (
             redact(cast("Any", edit), waiting.secrets) != edit
         ):  # equal challenges would tell that a secret was guessed right
@@ -159,21 +169,30 @@ class Decisions(Beside):
     async def alike_page(
         self, request: Shown, query: Query = ALL, *, looks: int = LOOKS, **words: Unpack[Naming]
     ) -> tuple[Sequence[RequestRow], tuple[int, str] | None]:
-        """Return those of them that are among the next so many requests of the tool, and where it goes on, if it does.
+        """Return a page of them, and where the next one begins, if there is one.
 
-        Whatever waits, no more than `looks` rows are read at once. Nobody is said to have read anything.
+        The index of shapes gives a page. Of open requests without a shape in their column, which an earlier version
+        wrote, no more than `looks` are read for it. Nobody is said to have read anything.
         """
         _, waiting = await self._waiting(shown_of(request, words))
-        found: list[RequestRow] = []
         asked = msgspec.structs.replace(query, state="open", tool=waiting.tool, limit=_PAGE)
+        found, ends = list[RequestRow](), list[tuple[int, str]]()
+        if waiting.shape:
+            same = msgspec.structs.replace(asked, shape=waiting.shape, tool=query.tool)  # it is of one tool anyway
+            found += await self._store.requests(same)
+            ends += [_place(found[-1])] if len(found) == _PAGE else []
+        older = msgspec.structs.replace(asked, kind=query.kind or waiting.kind, shape="")
         for _ in range(-(-looks // _PAGE)):
-            page = await self._store.requests(asked)
-            found += [row for row in page if row.shape == waiting.shape]
+            page = await self._store.requests(older)
+            found += page
             if len(page) < _PAGE:
-                return found, None
-            asked = msgspec.structs.replace(asked, after=(page[-1].asked_at, page[-1].id))
+                break
+            older = msgspec.structs.replace(older, after=_place(page[-1]))
             await asyncio.sleep(0)  # others are served meanwhile
-        return found, asked.after
+        else:
+            ends += [] if older.after is None else [older.after]
+        alike = {row.id: row for row in found if (row.tool, row.shape) == (waiting.tool, waiting.shape)}
+        return _up_to([*alike.values()], ends, newest=query.newest)
 
     async def alike_among(
         self, request: Shown, rows: Iterable[RequestRow], **words: Unpack[Naming]
@@ -210,8 +229,29 @@ class Decisions(Beside):
         return await self._store.grants(query)
 
     async def revoke(self, run: str, grant: str, *, by: By) -> None:
-        """Revoke a standing decision; what it let run before stays."""
-        await self.tell(run, cm.Revoke(named(grant, "a grant"), await self._who(by)))
+        """Revoke a standing decision; what it let run before stays.
+
+        Anybody may revoke an approval. A rejection is revoked by those whom the terms of its call let decide.
+        """
+        log = await self._read(run)
+        given = log.run.grants.get(named(grant, "a grant"))
+        who = await self._who(by, None if given is None else given.terms, log.run.requester)
+        await self._commit(log, cm.Revoke(grant, who))
+
+
+def _place(row: RequestRow) -> tuple[int, str]:
+    return row.asked_at, row.id
+
+
+def _up_to(
+    rows: list[RequestRow], ends: list[tuple[int, str]], *, newest: bool
+) -> tuple[list[RequestRow], tuple[int, str] | None]:
+    """Return the rows in order up to the first place that both readings reached, and that place if either goes on."""
+    rows.sort(key=_place, reverse=newest)
+    if not ends:
+        return rows, None
+    end = max(ends) if newest else min(ends)
+    return [row for row in rows if (_place(row) >= end if newest else _place(row) <= end)], end
 
 
 def _several(requests: Iterable[Shown]) -> list[Shown]:

@@ -17,13 +17,13 @@ from .naming import By
 SHOWN = 50
 #: How many open requests are looked at to put those first whose time runs out first.
 SORTED = 500
-#: How many times that many are looked through for those that somebody sees.
-PAGES = 10
+#: How many times that many are read for one list, whatever waits; the next list begins after them.
+PAGES = 4
 _NEVER = 1 << 62
 
 
 class Filters(msgspec.Struct, frozen=True):
-    """Holds what a list is narrowed to.
+    """Holds what a list is narrowed to, and after which request it begins.
 
     >>> Filters(tool="pay").any
     True
@@ -34,6 +34,7 @@ class Filters(msgspec.Struct, frozen=True):
     risk: str = ""
     text: str = ""
     mine: bool = False
+    after: tuple[int, str] | None = None
 
     @property
     def any(self) -> bool:
@@ -42,11 +43,12 @@ class Filters(msgspec.Struct, frozen=True):
 
 
 class Listed(NamedTuple):
-    """Holds the rows of a list, how many were found, and whether those are all that there are."""
+    """Holds the rows of a list, how many were found, whether those are all, and after which request the next begins."""
 
     rows: Sequence[RequestRow]
     found: int
     whole: bool
+    next: tuple[int, str] | None = None
 
 
 Shows = Callable[[RequestRow], bool]
@@ -56,14 +58,15 @@ async def listed(inbox: Inbox, chosen: Filters, person: By, shows: Shows | None 
     """Return the rows of a list as a person sees it.
 
     Those whose time runs out first come first, as far as they were looked at; then the oldest. `shows` says of each
-    whether this list of theirs has it; then nobody is said to have read anything.
+    whether this list of theirs has it; then nobody is said to have read anything. No text is indexed: a list is made of
+    the next 2,000 open requests at most, and says after which one the next list begins.
     """
     wanted = wanted_of(chosen)
     if shows is None:
         given = await inbox.list(for_=person if chosen.mine else None, **wanted)
         return narrowed(given, chosen)
-    rows, whole = await _looked_through(inbox, Query(state="open", **wanted), chosen, shows)
-    return _sorted(rows, whole=whole)
+    rows, end = await _looked_through(inbox, Query(state="open", after=chosen.after, **wanted), chosen, shows)
+    return _sorted(rows, whole=end is None)._replace(next=end)
 
 
 def wanted_of(chosen: Filters) -> dict[str, Any]:
@@ -82,19 +85,25 @@ def _sorted(rows: list[RequestRow], *, whole: bool) -> Listed:
     return Listed(rows[:SHOWN], len(rows), whole)
 
 
-async def _looked_through(inbox: Inbox, query: Query, chosen: Filters, shows: Shows) -> tuple[list[RequestRow], bool]:
-    """Return those that a list shows, and whether those are all: only so many are looked at."""
+async def _looked_through(
+    inbox: Inbox, query: Query, chosen: Filters, shows: Shows
+) -> tuple[list[RequestRow], tuple[int, str] | None]:
+    """Return those that a list shows, and after which request to go on; None where no more wait."""
     found: list[RequestRow] = []
     for _ in range(PAGES):
         page = await inbox.list(query)
         found += [row for row in page if _fits(row, chosen) and shows(row)]
+        if len(found) > SORTED:
+            return found[:SORTED], _place(found[SORTED - 1])
         if len(page) < query.limit:
-            return found, True
-        if len(found) >= SORTED:
-            return found[:SORTED], False
-        query = msgspec.structs.replace(query, after=(page[-1].asked_at, page[-1].id))
+            return found, None
+        query = msgspec.structs.replace(query, after=_place(page[-1]))
         await asyncio.sleep(0)  # others are served meanwhile
-    return found, False
+    return found, query.after
+
+
+def _place(row: RequestRow) -> tuple[int, str]:
+    return row.asked_at, row.id
 
 
 def _fits(row: RequestRow, chosen: Filters) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.beside import kept_out
-from ..core.people import Decider
+from ..core.people import Decider, kept_out
 from ..core.request import Request
 from ..core.reviews import kept_from_review
 from ..journal.rows import RequestRow

@@ -93,8 +93,8 @@ class Journal(Protocol):
         """
         ...
 
-    async def read(self, run: str, after: int = 0) -> list[bytes]:
-        """Return the lines of a run from position `after` on; none for an unknown or erased run.
+    async def read(self, run: str, after: int = 0, limit: int | None = None) -> list[bytes]:
+        """Return the lines of a run from position `after` on, `limit` at most; none for an unknown or erased run.
 
         Where it has other lines than it counts it raises `LogDamaged`. That they are the true ones is for the reader.
         """

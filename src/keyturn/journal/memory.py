@@ -120,10 +120,10 @@ class MemoryJournal(Sealed):
             woken = self._mine.written(of_append(self.tenant, run, claim, changes))
         wake_all(woken)
 
-    async def read(self, run: str, after: int = 0) -> list[bytes]:
+    async def read(self, run: str, after: int = 0, limit: int | None = None) -> list[bytes]:
         with self._lock:
-            log = self._log(run)
-            return [] if log.erased else log.lines[max(after, 0) :]
+            log, begin = self._log(run), max(after, 0)
+            return [] if log.erased else log.lines[begin : None if limit is None else begin + limit]
 
     async def hashes(self, run: str) -> list[tuple[str, str]]:
         with self._lock:

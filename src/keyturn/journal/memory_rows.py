@@ -29,7 +29,7 @@ from .rows import (
 
 Row = TypeVar("Row", RunRow, RequestRow, GrantRow)
 # What a query may ask of a row, under the row's own name for it.
-_ASKED = ("run", "agent", "tool", "kind")
+_ASKED = ("run", "agent", "tool", "kind", "shape")
 
 
 @dataclass(slots=True)

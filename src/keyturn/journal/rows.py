@@ -54,7 +54,7 @@ class Closing(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class _Shape(msgspec.Struct, frozen=True):
-    """Reads the shape alone of a row's body."""
+    """Reads the shape alone of the body of a row that was written before schema 8."""
 
     shape: str = ""
 
@@ -64,7 +64,7 @@ class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `body` is a JSON text of what else people are shown: arguments with secrets redacted, preview, terms, votes, and so
     on; `request` is all of it. `state` is open, or how the request was closed: the verdict, or "void"; "damaged" where
-    the row is not what was written.
+    the row is not what was written. `shape` is equal for requests of the same tool with the same arguments.
 
     >>> RequestRow("5e1f", "run", "r/1.0", "approval", "pay", "desk", "d1", 5).state
     'open'
@@ -85,6 +85,7 @@ class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
     state: str = "open"
     closed_at: int | None = None
     by: str = ""
+    shape: str = ""
 
     @classmethod
     def of(cls, request: Request) -> RequestRow:
@@ -96,10 +97,13 @@ class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
         named = {name: told.pop(name) for name in _COLUMNS if name in told}
         return cls(**named, body=msgspec.json.encode(told).decode())
 
-    @property
-    def shape(self) -> str:
-        """Return the shape of the request, and read nothing else of it."""
-        return msgspec.json.decode(self.body, type=_Shape).shape
+    @classmethod
+    def kept(cls, *values: Any) -> RequestRow:
+        """Make a row of what its columns hold; the shape of an older row, which had no such column, is in its body."""
+        row = cls(*values)
+        if row.shape or row.kind == "review":
+            return row
+        return msgspec.structs.replace(row, shape=_shape_in(row.body))
 
     @property
     def request(self) -> Request:
@@ -129,6 +133,13 @@ class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, state=end.state, closed_at=end.at, by=end.by)
 
 
+def _shape_in(body: str) -> str:
+    try:
+        return msgspec.json.decode(body, type=_Shape).shape
+    except msgspec.MsgspecError:
+        return ""
+
+
 def _with_moments(told: dict[str, Any], how: Callable[[Any], Any]) -> dict[str, Any]:
     """Return a request as plain data with its times in another form: a row keeps them in milliseconds."""
     made = {**told, **{name: how(told[name]) for name in _MOMENTS if told.get(name) is not None}}
@@ -148,8 +159,8 @@ def _with_moments(told: dict[str, Any], how: Callable[[Any], Any]) -> dict[str, 
 
 
 _MOMENTS = ("asked_at", "expires_at", "started_at")
-# What of a request a store can search for.
-_COLUMNS = ("id", "run", "call", "kind", "tool", "agent", "digest", "asked_at", "expires_at", "reason", "risk")
+# What of a request stands in columns of its own.
+_COLUMNS = ("id", "run", "call", "kind", "tool", "agent", "digest", "asked_at", "expires_at", "reason", "risk", "shape")
 
 
 class GrantRow(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -345,8 +356,10 @@ class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
 class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Selects rows: all that is given must be equal; pages follow each other by `after`, the last row's key.
 
-    `reaches` selects grants that reach beyond their run, each named as its row names it. Rows come in the order of
-    their time (when asked, when started), the oldest first unless `newest`.
+    `shape` selects requests of the same tool with the same arguments, and has an index of the open ones; "" selects
+    those in whose column there is none: reviews, and what was asked before stores had that column. `reaches` selects
+    grants that reach beyond their run, each named as its row names it. Rows come in the order of their time (when
+    asked, when started), the oldest first unless `newest`.
 
     >>> Query(state="open", tool="pay").limit
     100
@@ -358,6 +371,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None = None
     tool: str | None = None
     kind: str | None = None
+    shape: str | None = None
     reaches: tuple[str, ...] | None = None
     after: tuple[int, str] | None = None
     limit: int = 100

@@ -7,7 +7,7 @@ never hides the others of its page: it comes back marked as damaged, with nothin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -26,7 +26,8 @@ _WHY = "this row is not the one that was written; `keyturn check` says what is w
 _COLUMNS: dict[type[Any], tuple[str, ...]] = {
     kind: tuple(name for name in kind.__struct_fields__ if name != DAMAGED) for kind in (RunRow, RequestRow, GrantRow)
 }
-_REACH = GrantRow.__struct_fields__.index("reach")
+# Columns that earlier versions did not have: a row with nothing in one of them is sealed as they sealed it.
+_LATER = {GrantRow: GrantRow.__struct_fields__.index("reach"), RequestRow: RequestRow.__struct_fields__.index("shape")}
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -53,10 +54,12 @@ def seal_row(keys: Ring, tenant: str, row: RunRow | RequestRow | GrantRow) -> st
 def _covered(tenant: str, kind: type[Any], values: Sequence[Any]) -> bytes:
     """Return what a seal covers, with the type of each value: a number is not its text, nor a text its bytes.
 
-    A grant that reaches no further than its run is sealed as before there were others.
+    A grant that reaches no further than its run, and a request without a shape in its column, are sealed as they were
+    before there were such columns. A value that is put there, or taken away, is another number of values.
     """
-    if kind is GrantRow and values[_REACH] == "":
-        values = [*values[:_REACH], *values[_REACH + 1 :]]
+    place = _LATER.get(kind)
+    if place is not None and values[place] == "":
+        values = [*values[:place], *values[place + 1 :]]
     return _encoder.encode((tenant, kind.__name__, values))
 
 
@@ -64,11 +67,21 @@ def verified(keys: Ring, tenant: str, kind: type[Row], values: Sequence[Any], se
     """Make a row of what a store has in its columns, or one that is marked as damaged."""
     try:
         if isinstance(seal, str) and keys.fits(_ROW, seal, _covered(tenant, kind, tuple(values))):
-            row = kind(*values)
-            return replace(row, revoked=bool(values[-1])) if kind is GrantRow else row
+            return cast("Row", _MADE[kind](*values))
     except (msgspec.MsgspecError, UnicodeError, OverflowError, TypeError):
         pass
     return marked(kind, dict(zip(_COLUMNS[kind], values, strict=True)))
+
+
+def _grant(*values: Any) -> GrantRow:
+    return replace(GrantRow(*values), revoked=bool(values[-1]))
+
+
+_MADE: dict[type[Any], Callable[..., RunRow | RequestRow | GrantRow]] = {
+    RunRow: RunRow,
+    RequestRow: RequestRow.kept,
+    GrantRow: _grant,
+}
 
 
 def marked(kind: type[Row], given: dict[str, Any]) -> Row:
@@ -113,7 +126,8 @@ def check_erasable(run: str) -> None:
 
 def askable(query: Query) -> bool:
     """Return whether any row can have what a query asks for."""
-    given = [query.id, query.run, query.state, query.agent, query.tool, query.kind, *(query.reaches or ())]
+    given = [query.id, query.run, query.state, query.agent, query.tool, query.kind, query.shape]
+    given += query.reaches or ()
     given += [] if query.after is None else [query.after[1]]
     return all(fits_a_store(text) for text in given if text is not None)
 

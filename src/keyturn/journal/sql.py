@@ -16,7 +16,7 @@ from ..core.seal import Keys, Ring, erased, parted
 from ..core.states import OVER
 from . import outbox_sql
 from . import statements as say
-from .base import RESERVED, Claim, LostRace
+from .base import Claim, LostRace
 from .pages import keyed_rows
 from .rows import (
     ENDED,
@@ -32,6 +32,7 @@ from .rows import (
     RunRow,
 )
 from .sealing import DAMAGED, Row, askable, columns, marked, plain_notice, seal_row, verified
+from .selecting import Table, select
 from .statements import SqlDialect
 from .store_thread import StoreConnection
 
@@ -125,10 +126,12 @@ class Tenant:
         found = db.execute(say.LINE_AT, self.name, run, place)
         return bool(found) and _bytes(found[0][0]) == line
 
-    def read(self, db: StoreConnection, run: str, after: int) -> list[bytes]:
-        """Return lines from a place on: as many as the head says, or raise `LogDamaged`."""
+    def read(self, db: StoreConnection, run: str, after: int, limit: int | None = None) -> list[bytes]:
+        """Return lines from a place on: as many as the head says, or the limit, or raise `LogDamaged`."""
         after = max(after, 0)
-        found = db.execute(say.LINES, after, self.name, run)
+        most = () if limit is None else (limit,)
+        ends = tuple(after + each for each in most)  # a range of the index: a limit would sort the rest of the log
+        found = db.execute(say.SOME_LINES if most else say.LINES, after, *ends, self.name, run)
         if not found or found[0][1] == "erased":
             return []
         head, lines = found[0][0], list[bytes]()
@@ -136,7 +139,7 @@ class Tenant:
             if seq != place or not isinstance(line, bytes):
                 raise LogDamaged(run, place, "is not there")
             lines.append(line)
-        if type(head) is not int or head < 0 or len(lines) != max(head - after, 0):
+        if type(head) is not int or head < 0 or len(lines) != min(max(head - after, 0), *most, head):
             raise LogDamaged(run, after + len(lines), "is not there, or not as many lines are as the journal counts")
         return lines
 
@@ -213,18 +216,18 @@ class Tenant:
     def runs(self, db: StoreConnection, query: Query) -> list[RunRow]:
         """Return rows of runs."""
         asked = {"run": query.id or query.run, "status": query.state, "agent": query.agent}
-        return self._page(db, RunRow, ("runs", say.RUN_COLUMNS), asked, ("started_at", "run"), query)
+        return self._page(db, RunRow, _RUNS, asked, query)
 
     def requests(self, db: StoreConnection, query: Query) -> list[RequestRow]:
         """Return rows of requests."""
-        asked = {name: getattr(query, name) for name in ("id", "run", "state", "agent", "tool", "kind")}
-        return self._page(db, RequestRow, ("requests", say.REQUEST_COLUMNS), asked, ("asked_at", "id"), query)
+        asked = {name: getattr(query, name) for name in ("id", "run", "state", "agent", "tool", "kind", "shape")}
+        return self._page(db, RequestRow, _REQUESTS, asked, query)
 
     def grants(self, db: StoreConnection, query: Query) -> list[GrantRow]:
         """Return rows of grants."""
         revoked = None if query.state is None else int(query.state == "revoked")
         asked = {"id": query.id, "run": query.run, "agent": query.agent, "tool": query.tool, "revoked": revoked}
-        return self._page(db, GrantRow, ("grants", say.GRANT_COLUMNS), asked, ("0", "run || '/' || id"), query)
+        return self._page(db, GrantRow, _GRANTS, asked, query)
 
     def outbox(self, db: StoreConnection, limit: int, done: int | None) -> list[Notice]:
         """Return undelivered notices."""
@@ -325,7 +328,8 @@ class Tenant:
             return
         *values, seal = found[0]
         row = verified(keys, self.name, RequestRow, values, seal)
-        fresh = "" if row.state == DAMAGED else seal_row(keys, self.name, row.ended(end))
+        ended = msgspec.structs.replace(row.ended(end), shape=values[-1])  # as it stands in its column
+        fresh = "" if row.state == DAMAGED else seal_row(keys, self.name, ended)
         db.tell(say.CLOSE, end.state, end.at, end.by, fresh, self.name, end.id)
 
     def _revoke(self, db: StoreConnection, run: str, name: str, keys: Ring) -> None:
@@ -340,42 +344,13 @@ class Tenant:
         db.tell(say.GRANT, self.name, run, name, *body, fresh)
 
     def _page(
-        self,
-        db: StoreConnection,
-        kind: type[Row],
-        what: tuple[str, str],
-        asked: dict[str, Any],
-        key: tuple[str, str],
-        query: Query,
+        self, db: StoreConnection, kind: type[Row], table: Table, asked: dict[str, Any], query: Query
     ) -> list[Row]:
-        """Return a page of a table.
-
-        Only names of ours stand in the statement; what is asked for is passed beside it.
-        """
+        """Return a page of a table; a row that cannot be read, or is not the one that was written, is marked."""
         if not askable(query):
             return []
-        (table, columns), (time, name) = what, key
-        wanted = {column: value for column, value in asked.items() if value is not None}
-        clauses, values = ["tenant = ?", *(f"{column} = ?" for column in wanted)], [self.name, *wanted.values()]
-        compare, order = ("<", "DESC") if query.newest else (">", "ASC")
-        if query.after is not None:
-            clauses.append(f"({time}, {name}) {compare} (?, ?)" if time != "0" else f"{name} {compare} ?")
-            values += query.after if time != "0" else query.after[1:]
-        ordered = f"{time} {order}, {name} {order}" if time != "0" else f"{name} {order}"
-        clauses += ["status = 'set_aside'"] if query.state == "set_aside" and table == "runs" else []
-        clauses += ["head > 0", f"substr(run, 1, 1) <> '{RESERVED}'"] if table == "runs" else []
-        if query.reaches is not None and table == "grants":
-            clauses += ["reach <> ''", f"reach IN ({', '.join('?' * len(query.reaches)) or 'NULL'})"]
-            values += query.reaches
-        # A row whose key is not what a key is could not be paged past: only `keyturn check` tells of it.
-        typed = {"runs": ("run",), "requests": ("id",), "grants": ("run", "id")}[table]
-        clauses += [self._dialect.text.format(part) for part in typed if self._dialect.text]
-        clauses += [self._dialect.whole.format(time)] if time != "0" and self._dialect.whole else []
-        where = f"FROM {table} WHERE {' AND '.join(clauses)} ORDER BY {ordered} LIMIT ?"
-        keys = ", ".join(part if part in (time, *typed) else "NULL" for part in columns.split(", "))
-        found, broken = keyed_rows(
-            db, f"SELECT {columns}, seal {where}", f"SELECT {keys} {where}", *values, max(query.limit, 0)
-        )
+        made = select(self._dialect, table, self.name, asked, query)
+        found, broken = keyed_rows(db, made.rows, made.keys, *made.values)
         ring, names = self._keys(), _fields(kind)
         rows = [verified(ring, self.name, kind, row[:-1], row[-1]) for row in found]
         if not broken:
@@ -384,6 +359,9 @@ class Tenant:
         return sorted(rows, key=_KEYS[kind], reverse=query.newest)
 
 
+_RUNS = Table("runs", say.RUN_COLUMNS, ("run",), "started_at", "run")
+_REQUESTS = Table("requests", say.REQUEST_COLUMNS, ("id",), "asked_at", "id")
+_GRANTS = Table("grants", say.GRANT_COLUMNS, ("run", "id"), "0", "run || '/' || id")
 _KEYS: dict[type[Any], Callable[[Any], Any]] = {
     RunRow: lambda row: (row.started_at, row.run),
     RequestRow: lambda row: (row.asked_at, row.id),

@@ -104,10 +104,10 @@ class SQLJournal:
 
         await self._writer.ask(append, appended, run=(self.tenant, run))
 
-    async def read(self, run: str, after: int = 0) -> list[bytes]:
+    async def read(self, run: str, after: int = 0, limit: int | None = None) -> list[bytes]:
         if not fits_a_store(run):
             return []
-        return await self._reader.ask(lambda db: self._mine.read(db, run, after))
+        return await self._reader.ask(lambda db: self._mine.read(db, run, after, limit))
 
     async def head(self, run: str) -> int:
         if not fits_a_store(run):

@@ -19,7 +19,7 @@ _TURN_HAS_COME = (
     "WHERE others.tenant = runs.tenant AND others.session = runs.session AND others.session <> '' "
     "AND others.place < runs.place)"
 )
-SCHEMA = 7
+SCHEMA = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,8 @@ class SqlDialect:
     today: str
     # Lets one writer at a time give places on a session, where the database has several writers.
     alone: str
+    # Names the index to go by, where the database has no statistics by which to choose one.
+    by: str
 
     @property
     def head(self) -> str:
@@ -52,30 +54,32 @@ class SqlDialect:
 
         What is no name is left out here and not of the page: rows that somebody planted starve no others.
         """
-        named = f"head > 0{self._named}"
+        movable = self._movable
         return (
             "SELECT at, run FROM ("
-            f"SELECT held_until AS at, run FROM runs WHERE tenant = ? AND held_until <= ? AND {named} "
-            f"UNION ALL SELECT held_until AS at, run FROM runs WHERE tenant = ? AND held_until > ? AND {named} "
-            f"UNION ALL SELECT due AS at, run FROM runs WHERE tenant = ? AND due <= ? AND holder IS NULL AND {named} "
-            f"UNION ALL SELECT 0 AS at, run FROM runs WHERE tenant = ? AND {_TURN_HAS_COME} AND {named}"
+            f"SELECT held_until AS at, run FROM runs WHERE tenant = ? AND held_until <= ? AND {movable} "
+            f"UNION ALL SELECT held_until AS at, run FROM runs WHERE tenant = ? AND held_until > ? AND {movable} "
+            f"UNION ALL SELECT due AS at, run FROM runs WHERE tenant = ? AND due <= ? AND holder IS NULL AND {movable} "
+            f"UNION ALL SELECT 0 AS at, run FROM runs WHERE tenant = ? AND {_TURN_HAS_COME} AND {movable}"
             ") AS found ORDER BY at, run LIMIT ?"
         )
 
     @property
     def next_due(self) -> str:
         """Select when the next of them is due."""
-        named = f"head > 0{self._named}"
+        movable = self._movable
         return (
             "SELECT min(at) FROM (SELECT min(held_until) AS at FROM runs WHERE tenant = ? AND held_until IS NOT NULL "
-            f"AND {named} UNION ALL SELECT min(due) AS at FROM runs WHERE tenant = ? AND due IS NOT NULL "
-            f"AND holder IS NULL AND {named} "
-            f"UNION ALL SELECT min(0) AS at FROM runs WHERE tenant = ? AND {_TURN_HAS_COME} AND {named}) AS found"
+            f"AND {movable} UNION ALL SELECT min(due) AS at FROM runs WHERE tenant = ? AND due IS NOT NULL "
+            f"AND holder IS NULL AND {movable} "
+            f"UNION ALL SELECT min(0) AS at FROM runs WHERE tenant = ? AND {_TURN_HAS_COME} AND {movable}) AS found"
         )
 
     @property
-    def _named(self) -> str:
-        return f" AND {self.text.format('run')}" if self.text else ""
+    def _movable(self) -> str:
+        """Select runs that have a name, were begun and are not erased."""
+        named = f" AND {self.text.format('run')}" if self.text else ""
+        return f"head > 0 AND status <> 'erased'{named}"
 
     def said(self, statement: str) -> str:
         """Return a statement in this dialect."""
@@ -90,6 +94,7 @@ SQLITE = SqlDialect(
     "AND ({0} NOT GLOB '*[^ -~]*' OR keyturn_text(CAST({0} AS BLOB)))",
     today="CAST(strftime('%s', 'now') AS INTEGER) / 86400",
     alone="",
+    by=" INDEXED BY {}",
 )
 POSTGRES = SqlDialect(
     *("BYTEA", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "", " FOR UPDATE", "%s"),
@@ -98,12 +103,13 @@ POSTGRES = SqlDialect(
     text="",
     today="floor(extract(epoch FROM clock_timestamp()) / 86400)::bigint",
     alone="SELECT pg_advisory_xact_lock(hashtextextended(?, 6))",
+    by="",
 )
 
 
 def migrations(dialect: SqlDialect) -> list[list[str]]:
     """Return the statements of each version of the schema from `FIRST` on; a released one is never changed."""
-    return [_first(dialect), _WIDER_GRANTS, _deliveries(dialect), _tallies(dialect), _SESSIONS, _TAKERS]
+    return [_first(dialect), _WIDER_GRANTS, _deliveries(dialect), _tallies(dialect), _SESSIONS, _TAKERS, _SHAPES]
 
 
 def _first(dialect: SqlDialect) -> list[str]:
@@ -190,9 +196,18 @@ _TAKERS = [
     "CREATE INDEX runs_set_aside ON runs (tenant, started_at, run) WHERE status = 'set_aside'",
 ]
 
+_SHAPES = [
+    "ALTER TABLE requests ADD COLUMN shape TEXT NOT NULL DEFAULT ''",
+    "CREATE INDEX requests_open_shape ON requests (tenant, shape, asked_at, id) WHERE state = 'open' AND shape <> ''",
+    # What was asked before there was the column, which its seal does not cover, is open for a while and then gone.
+    "CREATE INDEX requests_open_unshaped ON requests (tenant, kind, tool, asked_at, id) "
+    "WHERE state = 'open' AND shape = ''",
+]
+
 RUN_COLUMNS = "run, agent, status, started_at, updated_at, waiting, turns, workflow, error"
 REQUEST_COLUMNS = (
-    "id, run, call, kind, tool, agent, digest, asked_at, expires_at, reason, risk, body, state, closed_at, closed_by"
+    "id, run, call, kind, tool, agent, digest, asked_at, expires_at, reason, risk, body, state, closed_at, closed_by, "
+    "shape"
 )
 GRANT_COLUMNS = "id, run, tool, agent, body, reach, uses, revoked"
 HEAD_COLUMNS = "head, epoch, holder, held_until, due, status, started_at, session, takers"
@@ -211,6 +226,7 @@ LINES = (
     "SELECT runs.head, runs.status, events.seq, events.line FROM runs LEFT JOIN events ON events.tenant = runs.tenant "
     "AND events.run = runs.run AND events.seq >= ? WHERE runs.tenant = ? AND runs.run = ? ORDER BY events.seq"
 )
+SOME_LINES = LINES.replace("events.seq >= ?", "events.seq >= ? AND events.seq < ?")
 LINE_AT = "SELECT line FROM events WHERE tenant = ? AND run = ? AND seq = ?"
 ALL_LINES = "SELECT seq, line FROM events WHERE tenant = ? AND run = ? ORDER BY seq"
 TAKEN = (
@@ -242,11 +258,12 @@ STARTED = "UPDATE runs SET started_at = ? WHERE tenant = ? AND run = ?"
 REQUEST = f"SELECT {REQUEST_COLUMNS}, seal FROM requests WHERE tenant = ? AND id = ?"
 CLOSE = "UPDATE requests SET state = ?, closed_at = ?, closed_by = ?, seal = ? WHERE tenant = ? AND id = ?"
 OPEN = (
-    f"INSERT INTO requests (tenant, {REQUEST_COLUMNS}, seal) VALUES ({', '.join('?' * 17)}) "
+    f"INSERT INTO requests (tenant, {REQUEST_COLUMNS}, seal) VALUES ({', '.join('?' * 18)}) "
     "ON CONFLICT (tenant, id) DO UPDATE SET run = excluded.run, call = excluded.call, kind = excluded.kind, "
     "tool = excluded.tool, agent = excluded.agent, digest = excluded.digest, asked_at = excluded.asked_at, "
     "expires_at = excluded.expires_at, reason = excluded.reason, risk = excluded.risk, body = excluded.body, "
-    "state = excluded.state, closed_at = excluded.closed_at, closed_by = excluded.closed_by, seal = excluded.seal"
+    "state = excluded.state, closed_at = excluded.closed_at, closed_by = excluded.closed_by, shape = excluded.shape, "
+    "seal = excluded.seal"
 )
 GRANT_OF = f"SELECT {GRANT_COLUMNS}, seal FROM grants WHERE tenant = ? AND run = ? AND id = ?"
 GRANT = (

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from .bounds import size_of
-from .calls import CallRefused
+from .bounds import WORDS_BYTES, size_of
+from .calls import CallRefused, InputRequired, Lost, Parked
 from .schema import misfit
 
 ONLY = "elicitation"
@@ -38,6 +38,29 @@ def questions(requests: Mapping[str, Any]) -> dict[str, Any]:
     if other is not None:
         raise CallRefused(f"it asked for {other.method}, which is not supported; the call was not finished")
     return {key: question(each.params) for key, each in requests.items()}
+
+
+def open_question(got: Parked) -> dict[str, Any]:
+    """Return what a server asks in the middle of a call, which goes on there whether or not anybody can answer."""
+    try:
+        return question(got.params)
+    except CallRefused as problem:
+        raise Lost(str(problem)) from None
+
+
+def asked_next(got: InputRequired, *, answered: bool) -> dict[str, Any]:
+    """Return what a server asks people; refuse what nobody could answer.
+
+    Once it has had answers to what it asked before, it may have acted on them, and nobody knows how its call ended.
+    """
+    try:
+        if len(got.state or "") > WORDS_BYTES:
+            raise CallRefused("the state that it wants sent back is too long; the call was not finished")
+        return questions(got.requests)
+    except CallRefused as problem:
+        if answered:
+            raise Lost(str(problem)) from None
+        raise
 
 
 def asked_again(asked: dict[str, Any], problem: str) -> dict[str, Any]:

@@ -19,9 +19,8 @@ from typing import Any, Protocol
 from ..core.errors import UserError
 from ..user_code import answer_of
 from .base import MCPServerDown, MCPServerError, RemoteCall, RemoteTool, ToolReply
-from .bounds import WORDS_BYTES
 from .calls import CallRefused, InputRequired, Lost, OpenCalls, Parked, Unreached, Unsent
-from .elicitation import ONLY, Unfit, asked_again, question, questions, results
+from .elicitation import ONLY, Unfit, asked_again, asked_next, open_question, question, questions, results
 from .filters import ToolFilterContext, lets_through
 from .listing import Offers, all_prompts, listed
 from .loop_thread import on_loop, on_mcp_loop
@@ -227,22 +226,22 @@ class ProtocolServer(MCPServer):
                     raise Lost(str(problem)) from None
                 raise
             sent = True
-            if not isinstance(got, InputRequired) or (got.requests and self.settings.elicitation_callback is None):
+            if not isinstance(got, InputRequired):
                 return got
-            questions(got.requests)  # whatever is no question to people is refused
+            asked = asked_next(got, answered="input_responses" in extra)
+            if asked and self.settings.elicitation_callback is None:
+                return got
             said = {key: await self._in_line(each.params) for key, each in got.requests.items()}
             extra = {**extra, "request_state": got.state, "input_responses": said}
-        raise CallRefused(f"it asked for input {_ROUNDS} times in one call, which is the limit")
+        raise Lost(f"it asked for input {_ROUNDS} times in one call, which is the limit")
 
     async def _reply_of(self, work: Any) -> ToolReply:
         """Await a call and convert its outcome to the words of the seam."""
         try:
             got = await work
             if isinstance(got, Parked):
-                return ToolReply(requests={ONLY: question(got.params)}, state={"parked": got.token})
+                return ToolReply(requests={ONLY: open_question(got)}, state={"parked": got.token})
             if isinstance(got, InputRequired):
-                if len(got.state or "") > WORDS_BYTES:
-                    raise CallRefused("the state that it wants sent back is too long; the call was not finished")
                 return ToolReply(requests=questions(got.requests), state={"request_state": got.state})
             return ToolReply(result=got)
         except CallRefused as problem:

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from ..core.beside import kept_out
 from ..core.errors import Conflict, KeyturnError
-from ..core.people import Decider, barred
+from ..core.people import Decider, barred, kept_out
 from ..core.policy import Approval
 from ..core.preview import Text
 from ..core.request import Request, Vote

@@ -9,7 +9,7 @@ from typing import Any, cast
 from ..agents.settings import RunConfig
 from ..core.aside import SetAside
 from ..core.errors import Conflict, UserError
-from ..engine.attended import Attendant, AttendedExecution, Hosting
+from ..engine.attended import Attend, AttendedExecution, Hosting
 from ..engine.driving.taking import claimed
 from ..engine.run.agents import AgentGraph
 from ..engine.run.new_ids import claimant
@@ -35,7 +35,7 @@ class Beginning:
     requester: str | None = None
     hosting: Hosting = field(default_factory=lambda: Hosting(RunConfig()))
 
-    async def execution(self, attendant: Attendant) -> AttendedExecution:
+    async def execution(self, attend: Attend) -> AttendedExecution:
         """Make the execution; a run of a journal is claimed here, once nobody else holds it."""
         if isinstance(self.resumed, str):
             play = await self._taken_up(self.resumed)
@@ -43,7 +43,7 @@ class Beginning:
             given: Any = [] if self.resumed is None else self.resumed
             context = {} if self.context is None else {"context": self.context}
             play = self._play(given, **context)
-        play.attendant = attendant
+        play.attend = attend
         try:
             if self.hosting.attach is not None:
                 await self.hosting.attach(play)

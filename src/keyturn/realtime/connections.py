@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+from ..agents.context import RunContextWrapper
+from ..core.call_ids import ROOT
+from ..engine.driving.drive import Drive
 from ..user_code import answer_of
-from .config import RealtimeRunConfig
+from .config import RealtimeRunConfig, RealtimeSessionModelSettings
 from .delivery import Delivery, Session
 from .model import RealtimeDisconnected, RealtimeModel, RealtimeModelConfig
 
@@ -28,6 +31,19 @@ class Line(NamedTuple):
     # The agent at work, by its path.
     agent: Callable[[], str]
     failed: Callable[[Exception], None]
+
+
+async def settings_of(drive: Drive, context: RunContextWrapper[Any], path: str) -> RealtimeSessionModelSettings:
+    """Return the settings of the model under an agent: its instructions, tools and handoffs as they are now."""
+    agent: Any = drive.agent(path)
+    toolset = await drive.toolset(drive.run.frames[ROOT], fresh=True, of=path)
+    settings: dict[str, Any] = {"tools": toolset.tools, "handoffs": toolset.handoffs}
+    instructions = await agent.get_system_prompt(context)
+    if instructions is not None:
+        settings["instructions"] = instructions
+    if agent.prompt is not None:
+        settings["prompt"] = await agent.get_prompt(context)
+    return cast("RealtimeSessionModelSettings", settings)
 
 
 class Connections:

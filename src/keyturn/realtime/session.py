@@ -17,15 +17,16 @@ from ..core.call_ids import ROOT
 from ..core.errors import Conflict, KeyturnError, StorageError, UserError
 from ..core.run import Run
 from ..core.settable import Settable
-from ..engine.attended import Attendant, AttendedExecution
+from ..engine.attended import AttendedExecution
 from ..engine.facts.values import said_items
 from ..engine.states.state import RunState
+from ..engine.views.event_stream import Feed
 from ..engine.views.items import ToolApprovalItem
 from ..user_code import answer_of
 from .agent import RealtimeAgent
 from .beginning import Beginning
-from .config import RealtimeSessionModelSettings, RealtimeUserInput
-from .connections import CLOSE, Connections, Line
+from .config import RealtimeUserInput
+from .connections import CLOSE, Connections, Line, settings_of
 from .conversation import Conversation, restored, said_content, text_of, user_item
 from .deciding import SessionDecisions
 from .delivery import Session, waiting_message
@@ -87,7 +88,7 @@ class RealtimeSession(SessionDecisions, Settable):
             raise UserError("a session is entered once; make another one with RealtimeRunner.run")
         self._entered = True
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        play = await self._beginning.execution(Attendant(partial(self._take_in, ready), self._step))
+        play = await self._beginning.execution(partial(self._take_in, ready))
         self._put_together(play)
         self._driver = asyncio.ensure_future(play.finish())
         try:
@@ -96,6 +97,7 @@ class RealtimeSession(SessionDecisions, Settable):
                 self._driver.result()
                 raise UserError("this run is over; begin another conversation")
             self._driver.add_done_callback(self._ended)
+            self._do(self._telling.follow(self._take_steps)).add_done_callback(self._ended)
             self._recording = self._do(self._recorder.run())
             self._recording.add_done_callback(self._ended)
             self._model.add_listener(self._hearing)
@@ -114,12 +116,12 @@ class RealtimeSession(SessionDecisions, Settable):
         play.model = self._model_name()
         self._recorder = Recorder(play.drive, play.model, self._refused)
         words = self._config.get("waiting_message", waiting_message)
-        session = Session(lambda: self._run, self._send, self._settings, words)
+        session = Session(lambda: self._run, self._send, partial(settings_of, play.drive, self._info.context), words)
         line = Line(session, lambda: self._run.frames[ROOT].agent, self._failed)
         made = self._connections = Connections(self._model, self._model_config, self._config, line)
         heard = Conversation(), self._recorder, self._guards, self._at_work, made, self._called
         self._hearing = Hearing(self._events, self._info, *heard)
-        self._telling = Telling(play.drive, self._info, self._events.put, self._hearing.answered)
+        self._telling = Telling(play.drive, self._info)
 
     def _model_name(self) -> str:
         """Return the name under which replies of the model are counted."""
@@ -127,8 +129,8 @@ class RealtimeSession(SessionDecisions, Settable):
         named: Any = settings.get("model_name") or getattr(self._model, "model", None)
         return named if isinstance(named, str) and named else type(self._model).__name__
 
-    async def _take_in(self, ready: asyncio.Future[None]) -> None:
-        """Take in what the run is, before anything of it moves."""
+    async def _take_in(self, ready: asyncio.Future[None]) -> Feed:
+        """Take in what the run is, before anything of it moves, and return what reads its steps."""
         play = self._opened
         frame = self._run.frames[ROOT]
         for path in (*frame.before, frame.agent):  # their tools say what nobody is shown
@@ -137,19 +139,7 @@ class RealtimeSession(SessionDecisions, Settable):
         self._telling.begin()
         if not ready.done():
             ready.set_result(None)
-
-    async def _settings(self, path: str) -> RealtimeSessionModelSettings:
-        """Return the settings of the model under an agent: its instructions, tools and handoffs as they are now."""
-        drive = self._drive
-        agent, context = drive.agent(path), self._info.context
-        toolset = await drive.toolset(self._run.frames[ROOT], fresh=True, of=path)
-        settings: dict[str, Any] = {"tools": toolset.tools, "handoffs": toolset.handoffs}
-        instructions = await agent.get_system_prompt(context)
-        if instructions is not None:
-            settings["instructions"] = instructions
-        if agent.prompt is not None:
-            settings["prompt"] = await agent.get_prompt(context)
-        return cast("RealtimeSessionModelSettings", settings)
+        return self._telling
 
     async def reconnect(self) -> None:
         """Connect the model anew; it is told the conversation so far, and each result that it has not heard."""
@@ -230,6 +220,7 @@ class RealtimeSession(SessionDecisions, Settable):
     def _ended(self, task: asyncio.Task[Any]) -> None:
         """End the events where the run ended, or can go on no more; nobody pays for a model that talks on."""
         error = None if task.cancelled() else task.exception()
+        self._tell()
         self._events.close(error)
         self._settling.stepped()
         if not self._closed:
@@ -243,12 +234,16 @@ class RealtimeSession(SessionDecisions, Settable):
             self._connections.close()
             self._do(self._connections.hang_up())
 
-    def _step(self, step: Any) -> None:
-        self._telling.step(step)
+    def _take_steps(self) -> None:
+        """Do what follows from the steps that were recorded meanwhile; nothing else of a session reads them."""
+        self._tell()
         if not self._opened.may_talk():
             self._hang_up()
         self._connections.rouse()
         self._settling.stepped()
+
+    def _tell(self) -> None:
+        self._telling.read(self._events.put, self._hearing.answered)
 
     # What its model does ------------------------------------------------------------------------------------------
 
@@ -266,6 +261,7 @@ class RealtimeSession(SessionDecisions, Settable):
     async def _carried_out(self, call: str) -> None:
         if not self._config.get("async_tool_calls", True):
             await self._settling.settled([call])
+            self._take_steps()  # else the connection may not know yet that there is something to deliver
             await self._connections.delivered()
 
     def _works(self) -> bool:
@@ -367,6 +363,7 @@ class RealtimeSession(SessionDecisions, Settable):
             driver.cancel()
             for task in list(self._tasks):
                 task.cancel()
+            self._tell()
             self._events.close()
             self._over.set()
 

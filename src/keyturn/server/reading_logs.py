@@ -16,6 +16,8 @@ from .visitor import Visitor
 
 #: Seconds that a search, and the reading of every log of a store, may take over HTTP.
 SEARCH_SECONDS = 8.0
+#: Runs and lines of logs that one page of a search may look at.
+SEARCH_LOOKS = 10_000
 WHOLE_SECONDS = 60.0
 #: Seconds that somebody waits for those before them.
 WAITING_SECONDS = 60.0

@@ -13,9 +13,8 @@ import time
 from collections.abc import Sequence
 
 from ..app import App
-from ..core.beside import kept_out
 from ..core.errors import NotAllowed, NotPending, RunMissing
-from ..core.people import Decider
+from ..core.people import Decider, kept_out
 from ..core.policy import Approval
 from ..core.request import Request
 from ..directory.reads import How

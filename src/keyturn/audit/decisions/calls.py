@@ -1,7 +1,8 @@
 """Follow the calls of a log as it tells them, without judging: who is asked about what is read from here.
 
 The automaton of the checker stops at the first line that breaks a law. This goes on, since a search must show what an
-altered or unlawful log says as well; it keeps every call, settled or not.
+altered or unlawful log says as well. Of a call that has its result, and that nobody is asked to review, it keeps the
+names alone: a log may be long.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from typing import Any, cast
 
 from ...core import events as ev
 from ...core.call_ids import call_id
+from ...core.digest import canonical
 from ...core.items import Item
 from ...core.preview import redact
-from ..calls import AuditedCall, Broken, value_of
+from ..calls import AuditedCall, Broken, request_name, value_of
 
 
 class CallBook:
@@ -29,7 +31,10 @@ class CallBook:
         self.salt = ""
         self.requester: str | None = None
         self.calls: dict[str, AuditedCall] = {}
+        self.settled: dict[str, tuple[str, str]] = {}
+        self.tools: dict[str, str] = {}
         self.grants: dict[str, ev.GrantTerms] = {}
+        self._reviewed: set[str] = set()
         self._agents: dict[str, str] = {}
         self._turns: dict[str, int] = {}
 
@@ -48,10 +53,31 @@ class CallBook:
             self.grants[event.grant.id] = event.grant
         elif isinstance(event, ev.CallDecided | ev.VoteCast | ev.DrillEnded):
             self._decided(event)
+        elif isinstance(event, ev.ReviewAsked):
+            self._reviewed.add(event.call)
+        elif isinstance(event, ev.CallFinished):
+            self._settle(event.call)
         elif isinstance(event, _OF_A_CALL):
             call = self.calls.get(event.call)
             if call is not None:
                 _told(call, event)
+                self.tools.setdefault(call.proposal.tool, call.proposal.name)
+
+    def about(self, name: str) -> dict[str, Any]:
+        """Return what an entry says of its call: tool and agent, and the arguments until it has its result."""
+        if name in self.settled:
+            agent, tool = self.settled[name]
+            return {"tool": tool, "agent": agent, "call": name, "request": request_name(self.salt, name)}
+        call = self.calls.get(name)
+        if call is None:
+            return {}
+        made = {"tool": call.proposal.name, "agent": call.agent, "call": call.id}
+        return made | {"request": request_name(self.salt, call.id), "arguments": canonical(self.arguments(call))}
+
+    def _settle(self, name: str) -> None:
+        if name in self.calls and name not in self._reviewed:
+            call = self.calls.pop(name)
+            self.settled[name] = call.agent, self.tools.get(call.proposal.tool, call.proposal.name)
 
     def _replied(self, event: ev.ReplyRecorded) -> None:
         turn = self._turns[event.frame] = self._turns.get(event.frame, 0) + 1
@@ -61,6 +87,7 @@ class CallBook:
             call = AuditedCall(name, event.frame, self._agents.get(event.frame, ""), raw, proposal)
             call.args = _text(call)
             self.calls[name] = call
+            self.tools.setdefault(proposal.tool, proposal.name)
 
     def _decided(self, event: ev.CallDecided | ev.VoteCast | ev.DrillEnded) -> None:
         made = event.decision

@@ -17,7 +17,6 @@ from ...core.digest import canonical
 from ...core.drills import word_of
 from ...core.encodable import Encodable, moment
 from ...render.verdicts import asks_more, rechecked, verdict_of
-from ..calls import AuditedCall, request_name
 from .calls import CallBook
 
 What = Literal[
@@ -66,22 +65,11 @@ def entries_of(book: CallBook, step: ev.Step, started_at: int, line: int) -> Ite
     """Return what one line of a log says was decided; the lines before it were read into the book."""
     for part, event in enumerate(step.events):
         told = _told(book, event, step)
-        call = None if told is None else book.calls.get(told.pop("of", ""))
-        about = {} if call is None else _about(book, call)  # as it was until then: an edit stands beside it
+        about = {} if told is None else book.about(told.pop("of", ""))  # as it was until then: an edit stands beside it
         book.read(event)
         if told is not None:
             key = f"{started_at}.{book.run}.{line}.{part}"
             yield AuditEntry(key=key, run=book.run, line=line, at=moment(max(step.at, 0)), **(about | told))
-
-
-def _about(book: CallBook, call: AuditedCall) -> dict[str, Any]:
-    return {
-        "tool": call.proposal.name,
-        "agent": call.agent,
-        "call": call.id,
-        "request": request_name(book.salt, call.id),
-        "arguments": canonical(book.arguments(call)),
-    }
 
 
 def _told(book: CallBook, event: ev.AnyEvent, step: ev.Step) -> dict[str, Any] | None:
@@ -127,15 +115,10 @@ def _grant(book: CallBook, event: ev.GrantGiven | ev.GrantRevoked) -> dict[str, 
     told: dict[str, Any] = {"what": what, "verdict": "revoke", "via": "person", **_person(who)}
     if terms is not None:
         told["agent"] = terms.agent
-        told["tool"] = _named(book, terms.tool)
+        told["tool"] = book.tools.get(terms.tool, terms.tool)
         told["note"] = f"grant {terms.id}"
         told["verdict"] = terms.verdict if given else "revoke"
     return told
-
-
-def _named(book: CallBook, digest: str) -> str:
-    """Return the name of the tool with a digest, as the calls of the run name it."""
-    return next((call.proposal.name for call in book.calls.values() if call.proposal.tool == digest), digest)
 
 
 def _person(who: Any) -> dict[str, Any]:

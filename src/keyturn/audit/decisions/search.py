@@ -2,13 +2,15 @@
 
 The logs are read, each line verified, and not the rows: a row says how a request ended, a log who said what on the way.
 Rows only say which runs can be left out, by their times. A search over a large store is therefore a scan, oldest run
-first or newest first; name a run or a time where you can. With a time limit it says how far it came.
+first or newest first; name a run or a time where you can. A log is read in pieces and never held whole. With a limit of
+time, or of what is looked at, a page says how far it came.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections import deque
+from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 
@@ -22,6 +24,8 @@ from .calls import CallBook
 from .entries import AuditEntry, damage, entries_of, texts
 
 _PAGE = 200
+#: How many lines of a log are held at once.
+PIECE = 100
 _MOST = 10_000
 _DIGITS = 18  # of a number of a key: no store compares more
 _VERDICTS = (
@@ -118,7 +122,7 @@ class Wanted(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Holds what a search found; where it goes on, if there may be more; and whether its time ran out before its page.
+    """Holds what a search found; where it goes on, if there may be more; and whether it ended before its page was full.
 
     >>> Found([], None).late
     False
@@ -150,8 +154,12 @@ async def search_page(
     *,
     newest: bool = False,
     seconds: float | None = None,
+    looks: int | None = None,
 ) -> Found:
-    """Return a page of entries that fit, as far as it comes in so many seconds: between two runs it looks at the time.
+    """Return a page of entries that fit, as far as it comes in so many seconds, or looks at runs and lines.
+
+    Between two pieces of a log it looks at both; with `newest` only between two runs, since the last entries of a run
+    are known at its end.
 
     >>> import asyncio
     >>> from keyturn import MemoryJournal
@@ -164,44 +172,92 @@ async def search_page(
     ends = None if seconds is None else time.monotonic() + seconds
     place = None if after is None else Place.of(after)
     found: list[AuditEntry] = []
-    async for row, made in _read_runs(store, wanted, place, newest=newest):
-        found += made
+    looked = 0
+    async for piece in _read_runs(store, wanted, place, _Reading(newest=newest, most=limit + 1)):
+        found += piece.entries
+        looked += piece.looked
         if len(found) > limit:
             return Found(found[:limit], found[limit - 1].key)
-        went_on = place is None or row.run != place.run  # or it would stop where it stopped before
-        if ends is not None and went_on and time.monotonic() >= ends:
-            return Found(found, _behind(row, newest=newest), late=True)
+        spent = (ends is not None and time.monotonic() >= ends) or (looks is not None and looked >= looks)
+        if spent and piece.end is not None and piece.end != after:  # or it would stop where it stopped before
+            return Found(found, piece.end, late=True)
     return Found(found, None)
-
-
-def _behind(row: RunRow, *, newest: bool) -> str:
-    """Return a key that stands behind all entries of a run, in the order in which they are read."""
-    return f"{row.started_at}.{row.run}.{0 if newest else 10**12}.0"
 
 
 async def entries(store: Store, wanted: Wanted, after: Place | None = None) -> AsyncIterator[AuditEntry]:
     """Yield all entries that fit, the runs in the order in which they started."""
-    async for _, made in _read_runs(store, wanted, after, newest=False):
-        for entry in made:
+    async for piece in _read_runs(store, wanted, after, _Reading()):
+        for entry in piece.entries:
             yield entry
 
 
-async def _read_runs(
-    store: Store, wanted: Wanted, after: Place | None, *, newest: bool
-) -> AsyncIterator[tuple[RunRow, list[AuditEntry]]]:
-    """Yield each run that is read, and what fits of it, in order."""
-    async for row in _rows(store, wanted.run, after, newest=newest):
+class _Reading(NamedTuple):
+    """Says in which order logs are read and, for the newest first, how many entries of a run are kept."""
+
+    newest: bool = False
+    most: int = 0
+
+
+class _Piece(NamedTuple):
+    """Holds what fits of a piece of a log; how much was looked at; and a key behind it, if reading can go on there."""
+
+    entries: list[AuditEntry]
+    looked: int
+    end: str | None
+
+
+async def _read_runs(store: Store, wanted: Wanted, after: Place | None, reading: _Reading) -> AsyncIterator[_Piece]:
+    """Yield what is read of each run, and what fits of it, in order."""
+    async for row in _rows(store, wanted.run, after, newest=reading.newest):
+        begun = after if after is not None and row.run == after.run else None
+        if begun is not None and (begun.line >= _END or (reading.newest and begun[2:] == (0, 0))):
+            continue  # it was read to its end
         if wanted.skips(row):
-            continue
-        made = await _of_run(store, row)
-        if after is not None and row.run == after.run:
-            made = [entry for entry in made if _follows(Place.of(entry.key), after, newest=newest)]
-        yield row, [entry for entry in (reversed(made) if newest else made) if wanted.fits(entry)]
+            yield _Piece([], 1, _key(row, 0 if reading.newest else _END, 0))
+        elif reading.newest:
+            yield await _last_of(store, row, wanted, begun, reading.most)
+        else:
+            async for piece in _pieces_of(store, row, wanted, begun):
+                yield piece
 
 
-def _follows(place: Place, after: Place, *, newest: bool) -> bool:
-    here, there = (place.line, place.part), (after.line, after.part)
-    return here < there if newest else here > there
+# A line that no log has, and a place that no event of a line has.
+_END = 10**12
+
+
+def _key(row: RunRow, line: int, part: int) -> str:
+    return f"{row.started_at}.{row.run}.{line}.{part}"
+
+
+async def _pieces_of(store: Store, row: RunRow, wanted: Wanted, after: Place | None) -> AsyncIterator[_Piece]:
+    """Yield what fits of a run, piece by piece; what is before the place is read again, to know its calls."""
+    read = 0
+    async for made, lines, whole in entries_in(store, row):
+        read += lines
+        fits = [each for each in made if wanted.fits(each) and (after is None or _follows(Place.of(each.key), after))]
+        passed = after is None or read > after.line + 1
+        end = _key(row, _END, 0) if whole else _key(row, read - 1, _END) if passed else None
+        yield _Piece(fits, lines, end)
+
+
+async def _last_of(store: Store, row: RunRow, wanted: Wanted, before: Place | None, most: int) -> _Piece:
+    """Return the last entries of a run that fit, the last one first: no more than a page has."""
+    kept = deque[AuditEntry](maxlen=most)
+    read = 1
+    async for made, lines, _ in entries_in(store, row):
+        read += lines
+        kept += [
+            each for each in made if wanted.fits(each) and (before is None or _precedes(Place.of(each.key), before))
+        ]
+    return _Piece([*reversed(kept)], read, _key(row, 0, 0))
+
+
+def _follows(place: Place, after: Place) -> bool:
+    return (place.line, place.part) > (after.line, after.part)
+
+
+def _precedes(place: Place, before: Place) -> bool:
+    return (place.line, place.part) < (before.line, before.part)
 
 
 async def _rows(store: Store, run: str | None, after: Place | None, *, newest: bool) -> AsyncIterator[RunRow]:
@@ -219,25 +275,36 @@ async def _rows(store: Store, run: str | None, after: Place | None, *, newest: b
         key = (page[-1].started_at, page[-1].run)
 
 
-async def _of_run(store: Store, row: RunRow) -> list[AuditEntry]:
-    try:
-        lines = await store.read(row.run)
-    except LogDamaged as damaged:
-        return [damage(row.run, row.started_at, damaged.line, row.started_at, f"the line {damaged.why}")]
-    return list(read_entries(store, row, lines))
+async def entries_in(store: Store, row: RunRow) -> AsyncIterator[tuple[list[AuditEntry], int, bool]]:
+    """Yield the entries of a run by pieces of its log, of how many lines each is made, and whether it is the last.
 
-
-def read_entries(store: Store, row: RunRow, lines: list[bytes]) -> Iterator[AuditEntry]:
-    """Read the entries of the lines of a run, up to the first that is not the one that was written there."""
-    chain = chain_of(store, row.run)
-    book = CallBook(row.run)
-    for place, line in enumerate(lines):
+    The log is read up to the first line that is not the one that was written there.
+    """
+    chain, book = chain_of(store, row.run), CallBook(row.run)
+    while True:
+        place = chain.count
         try:
-            step = decode(chain.open(line))
+            lines = await store.read(row.run, place, PIECE)
         except LogDamaged as damaged:
-            yield damage(row.run, row.started_at, place, row.started_at, f"the line {damaged.why}")
+            yield [_damaged(row, damaged.line, f"the line {damaged.why}")], 1, True
             return
-        except KeyturnError:
-            yield damage(row.run, row.started_at, place, row.started_at, "the line cannot be read by this version")
+        made = list[AuditEntry]()
+        ends = len(lines) < PIECE
+        for line in lines:
+            try:
+                made += entries_of(book, decode(chain.open(line)), row.started_at, chain.count - 1)
+            except LogDamaged as damaged:
+                made.append(_damaged(row, damaged.line, f"the line {damaged.why}"))
+            except KeyturnError:
+                made.append(_damaged(row, chain.count - 1, "the line cannot be read by this version"))
+            else:
+                continue
+            ends = True
+            break
+        yield made, len(lines), ends
+        if ends:
             return
-        yield from entries_of(book, step, row.started_at, place)
+
+
+def _damaged(row: RunRow, line: int, why: str) -> AuditEntry:
+    return damage(row.run, row.started_at, line, row.started_at, why)

@@ -74,6 +74,7 @@ def screened(audited: AuditedRun, event: ev.CallScreened) -> None:
     call.preview = event.preview
     call.screened_in = audited.line
     call.let_by = event.by
+    call.let_at = audited.now
     call.review = event.review
     if event.action == "allow" and not event.by.startswith(GRANT):
         reviews.draw(audited, call, event.review)
@@ -317,11 +318,8 @@ def started(audited: AuditedRun, event: ev.CallStarted) -> None:
     why = frames.may_run(audited, call)
     need(not why, "I7", f"call {call.id} started {why}")
     made = call.decision
+    need(not steps.stale(audited, call), "I1", f"call {call.id} started after its approval had gone stale")
     if made is not None:
-        lets = call.approval if made.via == "probe" else made
-        within = call.terms.execute_by_ms if call.terms is not None else None
-        stale = within is not None and lets is not None and audited.now > lets.at + within
-        need(not stale, "I1", f"call {call.id} started after its approval had gone stale")
         # Held against the decision already; what starts is looked at once more all the same.
         fits = made.args is None or made.runs == call.edit_digest(audited.bound_to, call.args, made.basis)
         need(fits, "I4", f"call {call.id} started with other arguments than its edit is bound to")

@@ -6,7 +6,7 @@ from ...core import events as ev
 from ...core.policy import Approval
 from ...core.predicate import holds, may_hold
 from ..calls import AuditedCall, Broken, need, value_of
-from ..deciders import objection, of_step, quorum, two_steps
+from ..deciders import objection, of_step, outside, quorum, two_steps
 from ..run import AuditedRun
 from . import reviews
 
@@ -20,9 +20,11 @@ def given(audited: AuditedRun, event: ev.GrantGiven) -> None:
     need(grant.verdict in ("approve", "reject"), "I7", f"grant {grant.id} neither approves nor rejects")
     need(grant.call is None, "I1", f"grant {grant.id} was given as if it were borrowed")
     need(grant.verdict == "approve" or not grant.reach, "I7", f"grant {grant.id} rejects beyond its run")
-    here = any(_goes_with(grant, call) for call in audited.decided_now)  # first, since there may be many others
-    goes = here or any(_goes_with(grant, call) for call in audited.calls.values())
-    need(goes, "I1", f"grant {grant.id} came without a decision of the same person on a call of its tool and agent")
+    calls = [call for call in audited.decided_now if _goes_with(grant, call)]  # first, since there may be many others
+    calls = calls or [call for call in audited.calls.values() if _goes_with(grant, call)]
+    need(calls, "I1", f"grant {grant.id} came without a decision of the same person on a call of its tool and agent")
+    asked = [call.terms for call in calls] if grant.verdict == "reject" else [None]
+    need(grant.terms in asked, "I8", f"grant {grant.id} records other terms than those of its call")
     audited.grants[grant.id] = grant
     audited.uses[grant.id] = 0
     audited.given_in[grant.id] = audited.line
@@ -52,10 +54,13 @@ def taken_over(audited: AuditedRun, event: ev.GrantBorrowed) -> None:
 
 
 def taken_back(audited: AuditedRun, event: ev.GrantRevoked) -> None:
-    """Check that a revoked grant was standing."""
+    """Check that a revoked grant was standing, and a rejection revoked by somebody who may decide such a call."""
     need(event.grant in audited.grants, "I8", f"grant {event.grant} was revoked and did not stand")
-    if audited.grants[event.grant].verdict == "reject":
+    grant = audited.grants[event.grant]
+    if grant.verdict == "reject":
         audited.freed_in = audited.line
+        why = outside(grant.terms, event.decider, audited.requester)
+        need(not why, "I1", f"grant {event.grant} rejects, and was revoked {why}")
     del audited.grants[event.grant]
 
 

@@ -12,7 +12,7 @@ from ...core import events as ev
 from ...core.people import Decider
 from ...core.policy import Approval
 from ..calls import AuditedCall, Broken, canonical_text, need
-from ..deciders import same_person
+from ..deciders import listed, same_person
 from ..run import AuditedReview, AuditedRun
 
 
@@ -87,5 +87,5 @@ def _barred(review: AuditedReview, who: Decider, requester: str | None) -> str:
         return "by the person for whom the run acts"
     terms = review.call.terms or Approval()
     users = [user for user in terms.users if not same_person([user], review.deciders)]
-    named = (who.acting_for or who.id) in users or (terms.role is not None and terms.role in who.roles)
+    named = listed(who, users) or (terms.role is not None and terms.role in who.roles)
     return "" if named or not (users or terms.role is not None) else "by somebody whom its terms do not name"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...core import events as ev
 from ...core.policy import Approval
+from ...core.records import BY_GRANT
 from ..calls import AuditedCall, need
 from ..deciders import of_step, two_steps
 from ..run import AuditedRun
@@ -47,6 +48,16 @@ def asked_now(audited: AuditedRun, call: AuditedCall) -> Approval | None:
 def ran_out(audited: AuditedRun, call: AuditedCall) -> bool:
     """Return whether the time of a request is over."""
     return call.expires_at is not None and audited.now > call.expires_at
+
+
+def stale(audited: AuditedRun, call: AuditedCall) -> bool:
+    """Return whether a person's approval, or a standing one, was not executed in its time."""
+    within = call.terms.execute_by_ms if call.terms is not None else None
+    probed = call.decision is not None and call.decision.via == "probe"
+    made = call.approval if probed else call.decision
+    granted = call.let_at if made is None and call.let_by.startswith(BY_GRANT) else None
+    approved = granted if made is None else made.at
+    return within is not None and approved is not None and audited.now > approved + within
 
 
 def check_expiry(audited: AuditedRun, call: AuditedCall) -> None:

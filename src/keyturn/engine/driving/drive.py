@@ -46,10 +46,8 @@ class Drive(Writer):
         self.attended = False
         # Makes what the run, or a nested frame of it, came to so far: for handlers and extractors that a caller wrote.
         self.result = result
-        limit = scope.config.tool_execution.max_function_tool_concurrency if scope.config.tool_execution else None
         # How long a conversation was when it could not be compacted, by frame: it is tried again once it is longer.
         self.uncompacted: dict[str, int] = {}
-        self.slots = asyncio.Semaphore(limit) if limit else None
         self.screening = asyncio.Lock()
         self.totals: Totals = {}
         scope.carry(live.graph.root)

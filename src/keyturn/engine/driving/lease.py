@@ -87,12 +87,20 @@ async def _due(drive: Drive, journal: Journal, claim: Claim, later: int) -> int 
         due = await _now(drive, journal) + (0 if left else later)
     if "damaged" in stops:  # people have to mend it: until then it is looked at now and then, and others go on
         due = await _now(drive, journal) + FROZEN_MS
-    # After a fault nobody knows whether the last step was kept.
-    elif "store_failed" in stops and await journal.head(claim.run) > len(drive.live.log):
+    elif await _unread(drive, journal, claim):
         due = await _now(drive, journal)
     elif due is not None and later and not left and due <= (now := await _now(drive, journal)):
         due = now + later  # it could not be moved, and would be taken up again and again
     return due
+
+
+async def _unread(drive: Drive, journal: Journal, claim: Claim) -> bool:
+    """Return whether the journal has steps that are not known here: the claim took the due time that they gave the run.
+
+    Others appended them before the claim, or the last step of this drive was kept and the store failed to say so.
+    """
+    known = len(drive.live.log)
+    return claim.head > known or ("store_failed" in drive.stops and await journal.head(claim.run) > known)
 
 
 def _in_the_middle(drive: Drive) -> bool:

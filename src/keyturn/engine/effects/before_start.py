@@ -47,7 +47,7 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
         first.append("grant")
     if tool.tool_input_guardrails:
         first.append("guardrails")
-    if drive.slots is not None:
+    if scope.slots:
         first.append("slot")
     if tool.looks:
         first.append("world")

@@ -6,7 +6,6 @@ the tool's own declaration says so. A value that cannot be recorded is a failed 
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any
 
 import msgspec
@@ -108,7 +107,7 @@ async def _run(drive: Drive, call: Call) -> None:
         await drive.commit(drive.start_of(call, call.proposal.tool))
         await _invoke(drive, scope, call, tool, context)
         return
-    async with drive.slots or nullcontext():
+    async with scope.slot():
         await _start(drive, scope, call, tool, context, reports)
 
 

@@ -17,7 +17,7 @@ from ...core.policy import Approval
 from ...core.predicate import compared_secret
 from ...core.records import Via, Word
 from ...core.request import Request
-from ...core.words import lacks_reason
+from ...core.words import lacks_reason, says_something
 from ...policies.grants import Grant, check_fits
 from ..run.new_ids import new_id
 from .values import said_output
@@ -73,7 +73,7 @@ def approve(
     `reach` names the other runs for which the grant holds, as `reach_of` does. With `broke_glass` somebody approves
     alone whom the terms let do so in an emergency.
     """
-    if broke_glass and (edit is not None or grant is not None or not (words.get("note") or "").strip()):
+    if broke_glass and (edit is not None or grant is not None or not says_something(words.get("note"))):
         raise UserError("whoever breaks the glass approves this one call as it is, and says why: pass note=")
     if edit is None:
         made = _decision(request, "approve", now, words, broke_glass=broke_glass)
@@ -94,7 +94,7 @@ def ask_back(request: Request, now: int, question: str, **words: Unpack[Words]) 
     """Reject the call with a question that its agent answers before it proposes the call again."""
     if request.kind != "approval":
         raise NotPending(f"the agent is asked back about a call that waits for approval; this {_WAITS[request.kind]}")
-    if not plain_text(question, "a question").strip():
+    if not says_something(plain_text(question, "a question")):
         raise UserError("say what the agent is asked: question= is not empty")
     return MadeDecision(_decision(request, "reject", now, words, message=question, asks_back=True))
 

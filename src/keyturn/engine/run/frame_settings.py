@@ -7,7 +7,9 @@ of its own is asked beside those of the frames above it, and never in their plac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -44,6 +46,23 @@ class FrameSettings:
     outer: FrameSettings | None = None
     # The policies that agents bring along: those of the frames above, and of the agents that work in this one.
     carried: tuple[Any, ...] = ()
+    # What limits how many tools work at the same time: of the frames above, and of this one.
+    slots: tuple[asyncio.Semaphore, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Count the tools of this frame by themselves, where its own configuration limits them."""
+        execution = self.config.tool_execution
+        own = self.outer is None or self.config is not self.outer.config
+        if own and execution is not None and execution.max_function_tool_concurrency is not None:
+            self.slots = (*self.slots, asyncio.Semaphore(execution.max_function_tool_concurrency))
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncGenerator[None]:
+        """Hold a place among the tools that work at the same time; an outer limit holds for nested agents as well."""
+        async with AsyncExitStack() as held:
+            for each in self.slots:
+                await held.enter_async_context(each)
+            yield
 
     @property
     def nested(self) -> NestedAgent:
@@ -88,8 +107,10 @@ class FrameSettings:
     def inner(self, tool: Tool) -> FrameSettings:
         """Return the settings of the frame that an agent tool opens."""
         nested = nested_agent(tool)
-        config = self.config if nested.run_config is None else RunConfig.of(nested.run_config)
-        config = replace(config, model_provider=config.model_provider or self.config.model_provider)
+        config = self.config
+        if nested.run_config is not None:
+            config = RunConfig.of(nested.run_config)
+            config = replace(config, model_provider=config.model_provider or self.config.model_provider)
         context = self.context.around(self.context.context)
         return FrameSettings(
             config,
@@ -104,6 +125,7 @@ class FrameSettings:
             policy_of=None if nested.run_config is not None else self.policy_of,
             outer=self,
             carried=self.carried,
+            slots=self.slots,
         )
 
 

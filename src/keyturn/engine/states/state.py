@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, Unpack, cast
 
 from ...agents.agent import Agent
-from ...agents.context import RunContextWrapper, TContext
-from ...agents.context import WrapperDecision as ContextWord
+from ...agents.context import RunContextWrapper, TContext, WrapperDecision
 from ...agents.hooks import TAgent
 from ...core import events as ev
 from ...core.codec import Log
@@ -96,7 +95,7 @@ class RunState(Generic[TContext, TAgent]):
                 state._take(given)
         return state
 
-    def _take(self, given: ContextWord) -> None:
+    def _take(self, given: WrapperDecision) -> None:
         """Take over the decisions given on the context, and drop those that no longer count."""
         try:
             if given.verb == "approve":
@@ -304,8 +303,7 @@ class RunState(Generic[TContext, TAgent]):
         `context_type`, a dataclass or pydantic model, which `Agent[Ctx]` says as well. `strict_context=True` refuses to
         load it as less than it was. Unsigned states need `allow_unsigned=True`.
         """
-        live, said = open_saved(initial_agent, state_json, options)
-        return await cls.of(live, said)
+        return await cls.of(*open_saved(initial_agent, state_json, options))
 
     @classmethod
     async def from_string(

@@ -117,7 +117,8 @@ async def to_sign(here: Here, request: IdPath, body: Annotated[said.Signing, tak
     }  # fmt: skip
     challenge = await here.app.inbox.to_sign(request, body.verdict, **more)
     run = (await log_in(here.app.journal, row.run)).run
-    return answer(ToSign(challenge, run.tools.get(run.calls[row.call].proposal.tool)))
+    call = run.calls.get(row.call)  # it may have been decided in this moment
+    return answer(ToSign(challenge, None if call is None else run.tools.get(call.proposal.tool)))
 
 
 @routes.add("POST", "/approve_all", scope="decide", takes=said.ApproveAll, gives=Outcomes)

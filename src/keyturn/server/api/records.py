@@ -17,7 +17,7 @@ from ...inbox.insights import InsightsReport
 from ...wire import said
 from ...wire.records import AuditPage, ReadsPage, Suggestions, Verified
 from ..exported import ExportedFile
-from ..reading_logs import SEARCH_SECONDS, reading_logs
+from ..reading_logs import SEARCH_LOOKS, SEARCH_SECONDS, reading_logs
 from ..visible_pages import of_one_size
 from .paging import Limit, Name, Newest, Place, plain
 from .routes import Here, Routes, answer, taken
@@ -52,14 +52,15 @@ async def search_audit(
 ) -> Any:
     """Return who decided what, when and on which bytes, the oldest run first, or with `newest` the newest.
 
-    Where time runs out before the page is full it says so (`late`), and `next` is where it goes on.
+    A page looks at 10,000 lines of logs at most, and for 8 seconds. Where it ends before it is full, `late` is true and
+    `next` is where it goes on.
     """
     here.sight.must_see_all()
     plain(after)
     more: dict[str, Any] = terms | {"between": (since, until), "by": here.visitor.login}
     async with here.request.app.state.readers.search(here.visitor.id):
         found = await here.app.audit.search_page(
-            after=after, limit=limit, newest=newest, seconds=SEARCH_SECONDS, **more
+            after=after, limit=limit, newest=newest, seconds=SEARCH_SECONDS, looks=SEARCH_LOOKS, **more
         )
     entries = of_one_size(found.entries, _size)
     whole = len(entries) == len(found.entries)

@@ -20,7 +20,7 @@ from ...audit.service import Format, Terms
 from ...core.errors import KeyturnError, UserError
 from ..errors import Refused, refused
 from ..exported import ExportedFile
-from ..reading_logs import SEARCH_SECONDS, reading_logs
+from ..reading_logs import SEARCH_LOOKS, SEARCH_SECONDS, reading_logs
 from .form import Form, Overseeing, administers, form_of
 from .pages import Here, page
 
@@ -51,7 +51,7 @@ async def audit_page(request: HttpRequest, at: Overseeing) -> Response:
 
 async def _found(at: Here, terms: Terms, after: str | None) -> dict[str, Any]:
     found = await at.app.audit.search_page(
-        after=after, limit=SHOWN, newest=True, seconds=SEARCH_SECONDS, by=at.visitor.login, **terms
+        after=after, limit=SHOWN, newest=True, seconds=SEARCH_SECONDS, looks=SEARCH_LOOKS, by=at.visitor.login, **terms
     )
     return {"entries": found.entries, "more": found.next or "", "late": found.late}
 

@@ -36,13 +36,16 @@ from .payload import GUARDED, check_seen, payload_of
 
 router = APIRouter(include_in_schema=False)
 _NEWEST = 20
+_DIGITS = 18  # of a time: no store compares more
 
 
 def filters_of(request: HttpRequest) -> Filters:
     """Return the filters that an address names."""
     given = request.query_params
     named = {name: given.get(name, "")[:200].replace("\0", "") for name in ("tool", "agent", "risk", "text")}
-    return Filters(**named, mine=given.get("mine") == "1")
+    at, _, name = given.get("after", "")[:250].replace("\0", "").partition(".")
+    after = (int(at), name) if at.isascii() and at.isdigit() and len(at) <= _DIGITS else None
+    return Filters(**named, mine=given.get("mine") == "1", after=after)
 
 
 Chosen = Annotated[Filters, Depends(filters_of)]
@@ -78,7 +81,8 @@ async def _aside(at: Here) -> list[RunRow]:
 
 async def _drawn(at: Here, found: Listed) -> dict[str, Any]:
     made = [row_of(row, at.now) for row in found.rows]
-    return {"rows": made, "count": found.found, "whole": found.whole, "aside": await _aside(at)}
+    more = "" if found.next is None else f"{found.next[0]}.{found.next[1]}"
+    return {"rows": made, "count": found.found, "whole": found.whole, "more": more, "aside": await _aside(at)}
 
 
 async def _first(at: Here, row: RequestRow | None) -> dict[str, Any]:

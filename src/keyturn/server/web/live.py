@@ -68,7 +68,7 @@ async def _snapshot(at: Here, chosen: Filters, *, changed: bool) -> dict[str, An
     whose = at.visitor.id if chosen.mine or not at.sight.whole else ""
 
     async def looked_up() -> dict[str, Any]:
-        rows, count, _whole = await seen_list(at, chosen)
+        rows, count, *_ = await seen_list(at, chosen)
         return {"count": count, "rows": [f"{row.id}.{row.request.revision}.{len(row.request.votes)}" for row in rows]}
 
     return await (at.live.once((chosen, whose), looked_up) if changed else looked_up())

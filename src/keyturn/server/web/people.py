@@ -152,7 +152,7 @@ def _group(directory: Directory, name: str) -> tuple[list[str], list[str]]:
 def _row(directory: Directory, person: Person, now: int) -> PersonRow:
     keys = sum(key.person == person.id and key.counts for key in directory.keys.values())
     tokens = sum(token.person == person.id and token.good(now) for token in directory.tokens.values())
-    lent = [giver for giver, _roles in directory.lent_to(person.id, now)]
+    lent = [each.giver for each in directory.lent_to(person.id, now)]
     return PersonRow(person, sorted(directory.roles_of(person.id)), keys, tokens, lent)
 
 

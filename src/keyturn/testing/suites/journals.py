@@ -54,6 +54,10 @@ class JournalSuite(JournalCase):
         assert [await journal.read("run", after) for after in range(5)] == [
             [b"1", b"2", b"3"], [b"2", b"3"], [b"3"], [], [],
         ]  # fmt: skip
+        assert [await journal.read("run", after, 2) for after in range(5)] == [
+            [b"1", b"2"], [b"2", b"3"], [b"3"], [], [],
+        ]  # fmt: skip
+        assert await journal.read("none", 0, 2) == []
 
     async def test_what_is_read_is_a_copy(self, journal: Journal) -> None:
         await journal.append("run", 0, [b"1"])

@@ -125,6 +125,21 @@ class RecordsSuite(JournalCase):
             assert [row.run for row in await journal.runs(Query(run=f"run {place}"))] == [f"run {place}"]
         assert await journal.requests(Query(tool="%", kind="approval")) == []
 
+    async def test_requests_of_a_shape_are_selected_and_those_without_one(self, journal: Store) -> None:
+        shapes = ("one", "two", "one", "")
+        rows = [
+            msgspec.structs.replace(request_row(f"q{at}", "run", at), shape=shape) for at, shape in enumerate(shapes)
+        ]
+        await journal.append("run", 0, [b"1"], None, Changes(run_row("run"), rows))
+        assert await journal.requests(Query(state="open", shape="one")) == [rows[0], rows[2]]
+        assert await journal.requests(Query(state="open", shape="one", tool="pay", after=(0, "q0"))) == [rows[2]]
+        assert await journal.requests(Query(state="open", shape="one", newest=True, limit=1)) == [rows[2]]
+        assert await journal.requests(Query(state="open", shape="", kind="approval", tool="pay")) == [rows[3]]
+        assert await journal.requests(Query(shape="two", agent="another")) == []
+        await journal.append("run", 1, [b"2"], None, Changes(run_row("run"), closed=[Closing("q0", "approve", 9)]))
+        assert await journal.requests(Query(state="open", shape="one")) == [rows[2]]
+        assert [row.state for row in await journal.requests(Query(shape="one"))] == ["approve", "open"]
+
     async def test_pages_skip_and_repeat_nothing_while_rows_come(self, journal: Store) -> None:
         for place in range(20):
             row = request_row(f"q{place:02}", f"run {place}", 5 + place // 4)
@@ -247,6 +262,8 @@ class RecordsSuite(JournalCase):
         assert (await journal.requests(), await journal.outbox(), await journal.due()) == ([], [], [])
         with pytest.raises(Conflict):
             await journal.append("run", 2, [b"3"])
+        await journal.release(await journal.claim("run", "worker", MINUTE), await journal.now())
+        assert await journal.due() == [], "nothing of an erased run can be moved"
 
     async def test_who_waits_is_stirred_by_an_append(self, journal: Store) -> None:
         door: Store = await self.door(journal)  # type: ignore[assignment]  # a door to a store is a store

@@ -1,0 +1,47 @@
+"""Stores as earlier versions left them: what a schema added is taken back, and rows are sealed as they were."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import apsw
+import psycopg
+from msgspec.structs import replace
+
+from keyturn.journal.rows import RequestRow
+from keyturn.journal.sealing import seal_row
+
+#: Takes back what schema 8 added.
+WITHOUT_SHAPES = (
+    *(f"DROP INDEX requests_open_{each}" for each in ("shape", "unshaped")),
+    "ALTER TABLE requests DROP COLUMN shape",
+)
+_REWRITE = "UPDATE requests SET shape = '', body = ?, seal = ? WHERE id = ?"
+
+
+def as_it_was(row: RequestRow) -> RequestRow:
+    """A row as it was before schema 8: its shape is in its body, and under its seal."""
+    return replace(row, shape="", body=json.dumps(json.loads(row.body) | {"shape": row.shape}))
+
+
+async def rewrite(store: Any) -> None:
+    """Write every request as it was before schema 8."""
+    for row in await store.requests():
+        old = as_it_was(row)
+        values = (old.body, seal_row(store.keys(), "default", old), old.id)
+        await store.write(lambda db, values=values: db.tell(_REWRITE, *values))
+
+
+def altered(url: str, *statements: str, version: int | None = None) -> None:
+    """Do this to a store behind its back."""
+    if url.startswith("sqlite"):
+        db = apsw.Connection(url.removeprefix("sqlite:///"))
+        for statement in [*statements, *([] if version is None else [f"PRAGMA user_version = {version}"])]:
+            db.execute(statement)
+        db.close()
+        return
+    noted = [] if version is None else [f"UPDATE keyturn_schema SET version = {version}"]
+    with psycopg.connect(url, autocommit=True) as db:
+        for statement in [*statements, *noted]:
+            db.execute(statement.encode())
