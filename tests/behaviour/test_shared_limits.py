@@ -29,6 +29,7 @@ from keyturn import (
 )
 from keyturn.audit.checker import check
 from keyturn.core import events as ev
+from keyturn.core.aside import MOST_LOST
 from keyturn.core.errors import Conflict
 from keyturn.deferred import ApprovalRequired
 from keyturn.engine.run.log_cache import forget, log_in
@@ -37,7 +38,8 @@ from keyturn.journal.retention import erase_ended
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
 from keyturn.tools.base import OutcomeUnknown
 from tests.journal.restoring import loaded_elsewhere
-from tests.playing import play
+from tests.playing import HOUR, Clock, play
+from tests.waiting import until
 
 DAY = 86_400_000
 RACES = 10
@@ -262,6 +264,24 @@ async def test_a_cancelled_run_gives_back_what_it_did_not_begin() -> None:
         await desk.again(journal, run, spending())
     assert await spent(journal) == 0
     assert (await check(journal)).ok
+
+
+async def test_a_cancelled_run_is_due_until_it_gave_back_what_it_took_whoever_died_of_it() -> None:
+    clock, desk = Clock(), Desk(60)
+    journal = MemoryJournal(clock=clock)
+    run = await _let_and_left(journal, desk)
+    await Inbox(journal).cancel(run, by="cal")
+    for _ in range(MOST_LOST):
+        clock.pass_ms(HOUR)
+        await journal.claim(run, "a worker that dies", 60_000)
+    clock.pass_ms(HOUR)
+    async with App([desk.agent], journal, policy=spending()) as app:
+        await app.at_work()
+        await until(lambda: _nothing_spent(journal))
+
+
+async def _nothing_spent(journal: Any) -> bool:
+    return await spent(journal) == 0
 
 
 async def _let_and_left(journal: Any, desk: Desk) -> str:

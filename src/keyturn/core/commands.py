@@ -281,11 +281,11 @@ class FinishCall(RunCommand, frozen=True):
 
 
 class LoseCall(RunCommand, frozen=True):
-    """Record that a started call will never report; only the holder may. `again` is whether it is started anew."""
+    """Record that a started call will never report; only the holder of the run's lease may."""
 
     call: str
     why: str
-    again: bool = True
+    again: bool = True  # whether a call that can be repeated is started anew at once, with no person asked
 
 
 class HandOff(RunCommand, frozen=True):

@@ -118,7 +118,8 @@ class MemoryJournal(Sealed):
                 log.due = _earlier(log.due, self._clock()) if claim is None else None
             self._mine.logs[run] = log
             woken = self._mine.written(of_append(self.tenant, run, claim, changes))
-        wake_all(woken)
+        if woken:
+            wake_all(woken)
 
     async def read(self, run: str, after: int = 0, limit: int | None = None) -> list[bytes]:
         with self._lock:

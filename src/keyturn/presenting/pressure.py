@@ -7,13 +7,10 @@ far as people are shown it; each pattern looks only a few words ahead, so that t
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from functools import cache, lru_cache
-from itertools import pairwise
-from pathlib import Path
+from functools import lru_cache
 from typing import NamedTuple
 
 from .pressure_words import pressure_words
@@ -23,10 +20,6 @@ MOST = 4_000
 _TEXTS = 20
 _QUOTED = 90
 
-#: From which score on two sentences read as if they pressed: it marks few harmless texts that nothing was learned from.
-_PUSHES = 2.0
-_MOST_WORDS = 60  # of a sentence that is scored
-
 #: How the words press, in words of ours.
 KINDS = {
     "haste": "urges haste",
@@ -34,7 +27,6 @@ KINDS = {
     "unchecked": "says that nothing needs checking",
     "unasked": "says that it was asked for, and the task does not say so",
     "orders": "tells you how to decide",
-    "pushes": "reads like words that push for a yes",
 }
 
 
@@ -64,8 +56,6 @@ def pressure_in(texts: Iterable[str], task: str = "") -> tuple[Sign, ...]:
             break
         for sign in _signs(plain_words(text), plain_words(task)):
             found.setdefault(sign.kind, sign)
-    if len(found) > 1:
-        found.pop("pushes", None)
     return tuple(found[kind] for kind in KINDS if kind in found)
 
 
@@ -84,32 +74,7 @@ def _signs(words: str, task: str) -> Iterator[Sign]:
     for hit in known.claims.finditer(calm):
         if task and not _shares(hit["what"] or "", task):
             yield Sign("unasked", hit[0].strip()[:_QUOTED])
-            break
-    sentences = words.split(" . ")
-    for two in map(" . ".join, pairwise(sentences)) if len(sentences) > 1 else sentences:
-        if _score(two) > _PUSHES:
-            yield Sign("pushes", two.strip(" .")[:_QUOTED])
             return
-
-
-def _score(words: str) -> float:
-    weights = _weights()
-    return weights[""] + sum(weights.get(mark, 0.0) for mark in set(marks_of(words)))
-
-
-def marks_of(words: str) -> Iterator[str]:
-    """Yield what a few sentences have that may weigh something: beginnings of words, pairs of them, families."""
-    whole = [word for word in words.split()[: _MOST_WORDS * 2] if word != "."]
-    stems = [word[:6] for word in whole]
-    yield from stems
-    yield from map(" ".join, pairwise(stems))
-    yield from {f"={name}" for word in whole for name in _families_of(word)}
-
-
-@cache
-def _weights() -> dict[str, float]:
-    """Read what was learned: tests/inbox/pressure_training.py writes it."""
-    return json.loads(Path(__file__).with_name("pressure_weights.json").read_text(encoding="ascii"))
 
 
 def _families(sentence: str) -> set[str]:

@@ -11,6 +11,7 @@ from msgspec import structs
 
 from ...core import commands as cm
 from ...core.aside import MOST_LOST, SetAside, why_aside
+from ...core.states import OVER
 from ...journal.base import RESERVED, Claim, Journal
 from ..run.log_cache import log_in
 from ..run.open_run import TIMELY, TRIES, journal_clock, steady
@@ -49,4 +50,5 @@ async def set_aside(journal: Journal, claim: Claim) -> None:
         if written.events:
             said = "run %s of agent %r is set aside: %d workers died while they took it up; see `keyturn runs`"
             log.error(said, claim.run, kept.run.root_agent, claim.lost)
-    await journal.release(claim)
+    owes = kept.run.status in OVER and bool(kept.run.owed)  # one that is over is not set aside, and returns it
+    await journal.release(claim, claim.at if owes else None)
