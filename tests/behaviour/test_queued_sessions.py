@@ -11,7 +11,8 @@ import pytest
 from keyturn import Agent, App, Conflict, MemorySession, RunConfig, Runner, RunState, UserError, function_tool
 from keyturn.audit.checker import check
 from keyturn.core import commands as cm
-from keyturn.engine.run.log_cache import forget
+from keyturn.engine.driving.writer import write_to
+from keyturn.engine.run.log_cache import forget, log_in
 from keyturn.engine.session import turn
 from keyturn.engine.session.turn import WHY
 from keyturn.journal import opened
@@ -334,6 +335,83 @@ async def test_a_run_that_failed_before_it_wrote_is_not_resumed_beside_the_next_
     assert refused
     assert "went on without this run" in refused[0]
     assert inputs(await shop.told()) == ["m2"]
+
+
+async def test_a_run_that_failed_before_it_wrote_is_not_resumed_before_the_next_one(shop: Shop, store: Any) -> None:
+    """Found by the simulator: the next one waited still, and began while the first was at work."""
+    session, agent = shop.session("ann"), shop.agent()
+    with_all: dict[str, Any] = {"session": session, "journal": store, "run_config": QUEUE}
+
+    async def down(*_items: Any, **_more: Any) -> Any:
+        raise OSError("the disk is down")
+
+    app = shop.app(store, worker=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "add_items", down)
+        with pytest.raises(OSError, match="down") as failed:
+            await Runner.run(agent, "m1", **with_all)
+    stopped: Any = failed.value
+    waits = await app.start("shop", "m2", session_id="ann")
+    with pytest.raises(Conflict, match="went on without this run"):
+        await Runner.run(agent, stopped.run_data.to_state(), **with_all)
+    state = await RunState.load(store, waits.id, agent)
+    assert (await Runner.run(agent, state, **with_all)).final_output == "heard m2"
+    assert inputs(await shop.told()) == ["m2"]
+
+
+async def test_a_run_that_is_resumed_while_the_next_one_reads_the_session_goes_first(shop: Shop, store: Any) -> None:
+    """Found by the simulator: its process had died as it failed, so that it was still the first on its session."""
+    session: Any = shop.session("ann")
+    app, get_items = shop.app(store, worker=False), session.get_items
+    first = await app.start("shop", "m1", session_id="ann")
+    claim = await store.claim(first.id, "dies", 60_000)
+    await write_to(store, await log_in(store, first.id), cm.Fail("it failed"))
+    second = await app.start("shop", "m2", session_id="ann")
+
+    async def resumed(*_asked: Any, **_more: Any) -> Any:
+        await write_to(store, await log_in(store, first.id), cm.Resume())
+        return await get_items()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "ahead", _no_lease(store))
+        patch.setattr(session, "get_items", resumed)
+        state = await RunState.load(store, second.id, shop.agent())
+        waits = await Runner.run(shop.agent(), state, session=session, run_config=QUEUE)
+    assert waits.queued_behind == (first.id,)
+    await store.release(claim)
+
+
+def _no_lease(store: Any) -> Any:
+    """What the store says once all leases have expired: of those before, the runs that are not over."""
+    ahead = store.ahead
+
+    async def after(run: str) -> list[str]:
+        rows = [(await store.runs(Query(run=name)))[0] for name in await ahead(run)]
+        return [row.run for row in rows if row.status not in ("failed", "cancelled", "finished")]
+
+    return after
+
+
+async def test_what_is_written_before_a_call_is_settled_is_history_of_the_run_that_settles_it(
+    shop: Shop, store: Any, run: Run
+) -> None:
+    """Found by the simulator: it looked for a history in one piece, and nobody could ever resume it."""
+    agent = shop.agent()
+
+    class Busy(MemorySession):
+        async def add_items(self, items: list[Any]) -> None:
+            if "moved on" in str(items):
+                await super().add_items([{"role": "user", "content": "m0"}])
+            await super().add_items(items)
+
+    with_all: dict[str, Any] = {"session": Busy("ann"), "journal": store}
+    await run(agent, "pay ada", **with_all)
+    paused = await run(agent, "pay bob", **with_all)
+    forget()
+    state = await RunState.load(store, paused.run_id, agent)
+    state.approve(state.get_interruptions()[0])
+    assert (await run(agent, state, **with_all)).final_output == "heard pay bob"
+    assert shop.paid == ["bob"]
 
 
 async def test_a_session_that_fails_as_a_run_begins_fails_that_run_and_no_other(shop: Shop, store: Any) -> None:

@@ -107,8 +107,8 @@ class Witness(Onlooker):
             return
         stated, made = self._stated(spec, params), permit.decision
         limits = [each.tool for each in (self._plan.purse, self._kinds.trips) if each is not None]
-        over = spec.name in limits and made is not None
-        if stated == "deny" and not over:  # what is over the limit is asked first
+        answered = made is not None or permit.licence.startswith("grant:")
+        if stated == "deny" and not (spec.name in limits and answered):  # what is over the limit is asked first
             self._wrong(f"{spec.name} of {call.id} ran though the policy denies it")
         if permit.licence.startswith("grant:"):
             self._by_grant(run, call, permit, params)

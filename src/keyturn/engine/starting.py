@@ -76,9 +76,11 @@ async def begin(drive: Drive) -> list[str]:
     scope = drive.scope(ev.ROOT)
     if drive.stops & NO_MORE_ROUNDS:
         return []
-    before = await runs_before(drive)
+    if before := await runs_before(drive):
+        return before
+    items, prefix = await opening(drive, ev.ROOT, scope, input_items(drive.run.input), in_turn=True)
+    before = await runs_before(drive)  # again: a run that failed may have been resumed while the session was read
     if not before:
-        items, prefix = await opening(drive, ev.ROOT, scope, input_items(drive.run.input), in_turn=True)
         await drive.commit(cm.Begin(items, _guarded(drive), prefix))
     return before
 

@@ -50,8 +50,8 @@ async def opening(
         return list(new), None
     scope.check_session()
     history = await _history(scope)
-    settled = await _supersede(drive, scope, history, in_turn=in_turn)
-    history += settled
+    if await _supersede(drive, scope, history, in_turn=in_turn):
+        history = await _history(scope)  # others may have written between what was read and what was settled
     drive.live.prefixes[frame_id] = history
     callback = scope.config.session_input_callback
     if callback is None:
@@ -91,14 +91,14 @@ async def _stored(scope: FrameSettings) -> list[Item]:
     return await _read(scope, _EVERYTHING if limited else None)
 
 
-async def _supersede(drive: Drive, scope: FrameSettings, history: list[Item], *, in_turn: bool = False) -> list[Item]:
-    """Settle calls that a paused run left open in the session: the user moved on.
+async def _supersede(drive: Drive, scope: FrameSettings, history: list[Item], *, in_turn: bool = False) -> bool:
+    """Settle calls that a paused run left open in the session, and return whether there were any: the user moved on.
 
     What became of them is not in the session: one may be in doubt, or approved and running right now.
     """
     orphans = orphan_calls(history)
     if not orphans:
-        return []
+        return False
     if scope.config.paused_session != "supersede" and not in_turn:
         raise Conflict(
             "a run on this session waits for a decision; decide it first, add the message to its state with "
@@ -107,7 +107,7 @@ async def _supersede(drive: Drive, scope: FrameSettings, history: list[Item], *,
     settled = [superseded_output(call, MOVED_ON) for call in orphans]
     await still_held(drive)
     await _write(scope, settled)
-    return settled
+    return True
 
 
 async def superseded(scope: FrameSettings, run: Run) -> bool:

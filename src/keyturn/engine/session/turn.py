@@ -33,9 +33,10 @@ async def runs_before(drive: Drive) -> list[str]:
 
 
 async def check_turn(drive: Drive) -> None:
-    """Refuse to resume a run that failed before anything of it was in its session, once another one has begun there.
+    """Refuse to resume a run that failed before anything of it was in its session, where others have their turn.
 
-    What was resumed is the last one on its session; a run and its forks are there beside each other.
+    As it failed, the next one might begin; what was resumed is the last one on its session. A run and its forks are
+    there beside each other.
     """
     run, journal = drive.run, drive.live.journal
     root = run.frames.get(ROOT)
@@ -44,16 +45,16 @@ async def check_turn(drive: Drive) -> None:
     if not in_turn(drive.scope(ROOT), run) or not isinstance(journal, Sessions):
         return
     for name in await journal.ahead(run.id):
-        if await _has_begun(journal, name):
+        if await _goes_on(journal, name):
             raise Superseded(WENT_ON)
 
 
-async def _has_begun(journal: Journal, run: str) -> bool:
+async def _goes_on(journal: Journal, run: str) -> bool:
     try:
         other = (await log_in(journal, run)).run
     except LogDamaged:
         return False
-    return other.status == "running" and ROOT in other.frames and not _is_fork(other)
+    return other.status == "running" and not _is_fork(other)
 
 
 def _is_fork(run: Run) -> bool:
