@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, Runner, function_tool
+from keyturn import Agent, App, Breaker, Decider, Inbox, Policy, Rule, Runner, function_tool
 from keyturn.audit.checker import check
 from keyturn.cli.main import main
-from keyturn.engine.run.log_cache import verify_run
+from keyturn.engine.run.log_cache import log_in, verify_run
 from keyturn.journal import open_journal
 from keyturn.journal.retention import ended_before, erase_ended
+from keyturn.policies.rules import allow
 from keyturn.testing import ScriptedModel, function_call
 
 
@@ -32,6 +33,12 @@ async def waiting(store: Any) -> str:
     return (await Runner.run(Agent("a", model=model, tools=[pay]), "go", journal=store)).run_id
 
 
+async def told(store: Any, run: str) -> None:
+    """Wait until a run has told other logs what it owed them."""
+    while (await log_in(store, run)).run.owed:
+        await asyncio.sleep(0.02)
+
+
 async def test_what_ended_is_erased_and_verifies_and_what_waits_is_kept(store: Any) -> None:
     old, open_ = [await ended(store) for _ in range(3)], await waiting(store)
     later = await store.now() + 1
@@ -46,6 +53,34 @@ async def test_what_ended_is_erased_and_verifies_and_what_waits_is_kept(store: A
     report = await check(store)
     assert (report.ok, report.erased) == (True, 3)
     assert await erase_ended(store, later) == 0
+
+
+async def test_a_run_is_not_erased_while_a_review_of_it_is_open(store: Any) -> None:
+    model = ScriptedModel([[function_call("pay", {"amount": 5})], "done"])
+    agent, policy = Agent("a", model=model, tools=[pay]), Policy(allow(tool="pay", review=1.0))
+    await Runner.run(agent, "go", journal=store, policy=policy)
+    inbox = Inbox(store)
+    assert await erase_ended(store, await store.now() + 1) == 0
+    [asked] = await inbox.list()
+    assert asked.kind == "review"
+    await inbox.review(asked, "right", by=Decider("ann", strength="authenticated"))
+    assert await erase_ended(store, await store.now() + 1) == 1
+
+
+async def test_a_run_is_not_erased_while_it_owes_a_breaker_what_became_of_a_call(store: Any) -> None:
+    model = ScriptedModel([[function_call("pay", {"amount": 5})], "done"])
+    over = Breaker(1, per="1h", after=["rejected"], of="tenant")
+    agent, policy = Agent("a", model=model, tools=[pay]), Policy(Rule("deny", tool="pay", over=over))
+    run = (await Runner.run(agent, "go", journal=store, policy=policy)).run_id
+    inbox = Inbox(store, {"a": agent})
+    [asked] = await inbox.list()
+    await inbox.reject(asked, by="ann")
+    await inbox.cancel(run, by="ann")
+    assert await erase_ended(store, await store.now() + 1) == 0
+    app = App([agent], store, policy=policy)
+    async with app:
+        await told(store, run)
+    assert run in await ended_before(store, await store.now() + 1)
 
 
 async def test_a_run_that_somebody_holds_is_left_for_the_next_time(store: Any) -> None:

@@ -1,6 +1,6 @@
 """Retention: erase runs that ended long ago; the digests of their lines stay, so that their chains still verify.
 
-What is not over is never old: a request may wait for weeks, and a run that failed may be resumed.
+What is not over is never old: a request may wait for weeks, a review as well, and a run that failed may be resumed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from ..core.codec import Log
 from ..core.errors import Conflict, LogDamaged, UserError
 from ..core.queueing import OWNED
 from ..core.quota import LIMIT
+from ..core.reviews import open_review
 from ..core.seal import Chain
 from ..core.states import OVER
 from ..keys import ring
@@ -37,7 +38,12 @@ async def _was_over(store: Store, run: str, at: int) -> bool:
         log = Log.opened(await store.read(run), chain)
     except (LogDamaged, UserError):
         return False
-    return log.run.status in OVER and log.run.now < at and not _reaches_on(log, at) and not _counts_on(log, at)
+    return log.run.status in OVER and log.run.now < at and not (_is_open(log) or _reaches_on(log, at) or _counts_on(log, at))
+
+
+def _is_open(log: Log) -> bool:
+    """Return whether a run that is over still asks for a review, or owes other logs what became of its calls."""
+    return bool(log.run.owed) or any(open_review(log.run, call) for call in log.run.reviews)
 
 
 def _reaches_on(log: Log, at: int) -> bool:
