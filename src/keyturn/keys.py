@@ -54,6 +54,15 @@ def state_directory() -> Path:
     return home / ".local" / "state" / "keyturn"
 
 
+def state_place() -> tuple[int, int] | None:
+    """Return the device and inode of the state directory, by which tools recognize it; None where there is none."""
+    try:
+        found = os.stat(state_directory())
+    except (OSError, UserError):
+        return None
+    return found.st_dev, found.st_ino
+
+
 def ring() -> Ring:
     """Return the keys of this process; one that another process adds verifies at once and seals a moment later."""
     given = os.environ.get(VARIABLE)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import stat
 import threading
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from keyturn import FileProblem, Workspace
-from keyturn.tools.filesystem.problems import EditRefused, FileChanged, FileTooLarge, NotText
+from keyturn.keys import ring
+from keyturn.tools.filesystem.problems import EditRefused, FileChanged, FileTooLarge, NotText, PathRefused
+from keyturn.tools.filesystem.search import SearchQuery
 from keyturn.tools.filesystem.staging import Change
 
 
@@ -32,6 +36,35 @@ def test_a_file_is_written_read_and_deleted(files: Workspace) -> None:
     files.delete("a/b/c.txt")
     assert tree(files.root) == {}
     assert files.look("a/b/c.txt") is None
+
+
+def test_the_keys_are_not_read_listed_found_or_changed_where_they_lie_below_the_root(
+    files: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KEYTURN_SECRET", raising=False)
+    monkeypatch.setenv("KEYTURN_HOME", files.root)
+    ring()
+    key = Path(files.root, "keyturn", "key")
+    before, text = tree(files.root), key.read_text()[:8]
+    acts: list[Callable[[], object]] = [
+        lambda: files.read("keyturn/key"),
+        lambda: files.look("keyturn/key"),
+        lambda: files.entries("keyturn"),
+        lambda: files.write("keyturn/key", b"mine" * 16),
+        lambda: files.write("keyturn/new/key", b"mine"),
+        lambda: files.delete("keyturn/key"),
+        lambda: files.search("keyturn/key", SearchQuery(text)),
+        lambda: Workspace(key.parent).read("key"),
+    ]
+    for act in acts:
+        with pytest.raises(PathRefused, match="it leads into Keyturn's state directory, with its keys"):
+            act()
+    with pytest.raises(PathRefused):
+        files.search("keyturn", SearchQuery(text))
+    for query in (SearchQuery(text), SearchQuery(f"{text}.*"), SearchQuery(None, glob="**/key")):
+        found = files.search(".", replace(query, hidden=True, ignoring=False))
+        assert (found.lines, found.passed) == ([], {"Keyturn's state directory": 1})
+    assert tree(files.root) == before
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o755, 0o444, 0o640])

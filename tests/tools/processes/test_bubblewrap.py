@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from keyturn import BubblewrapExecutor, SandboxUnavailable, ShellTool, UserError
+from keyturn.keys import ring
 from keyturn.tools.shell_calls import (
     LocalShellActionRequest,
     LocalShellCallData,
@@ -46,6 +47,42 @@ sandboxed = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "there is a sand
 async def ran(executor: BubblewrapExecutor, command: str, **limits: Any) -> ShellCommandOutput:
     request = ShellCommandRequest(None, ShellCallData("c1", ShellActionRequest([command], **limits)))
     return (await executor(request)).output[0]
+
+
+def state_in(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Have this process keep its keys below a directory, and return the file that holds them."""
+    monkeypatch.delenv("KEYTURN_SECRET", raising=False)
+    monkeypatch.setenv("KEYTURN_HOME", str(place))
+    ring()
+    return place / "keyturn" / "key"
+
+
+@sandboxed
+async def test_no_command_reads_the_keys_in_a_path_that_it_may_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work, home = tmp_path / "work", tmp_path / "home"
+    work.mkdir()
+    home.mkdir()
+    (home / "notes").write_text("milk")
+    key = state_in(home, monkeypatch)
+    output = await ran(BubblewrapExecutor(work, readable=(str(home),)), f"cat {home}/notes; cat {key}; ls {key.parent}")
+    assert (output.stdout, output.stderr) == ("milk", f"cat: {key}: No such file or directory\n")
+
+
+@sandboxed
+@pytest.mark.parametrize("how", ["workspace", "writable"])
+async def test_nothing_runs_where_a_command_could_write_the_keys(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work, home = tmp_path / "work", tmp_path / "home"
+    work.mkdir()
+    home.mkdir()
+    executor = BubblewrapExecutor(home) if how == "workspace" else BubblewrapExecutor(work, writable=(str(home),))
+    assert (await ran(executor, "echo one")).stdout == "one\n"
+    key = state_in(home, monkeypatch)
+    with pytest.raises(SandboxUnavailable, match="would let commands write .*keyturn, where Keyturn keeps its keys"):
+        await ran(executor, f"cat {key}")
 
 
 @sandboxed

@@ -2,7 +2,8 @@
 
 No path is ever given to the system whole. It is walked name by name, each opened in the directory before it and no
 link followed, so that a link that somebody puts in its place meanwhile is refused as well: what was checked is what is
-open. Nothing here reads or writes content.
+open. Keyturn's own state directory is refused wherever it lies: whoever reads its keys can make decisions. Nothing here
+reads or writes content.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ...core.errors import UserError
+from ...keys import state_place
 from .problems import FileMissing, FileProblem, PathRefused, problem, shown
 
 Parts = tuple[str, ...]
@@ -82,16 +84,18 @@ class Jail:
     @contextmanager
     def directory(self, parts: Parts, *, create: bool = False) -> Generator[int, None, None]:
         """Open a directory; with `create`, make it where it is missing, its parents too."""
-        path = "/".join(parts) or "."
+        path, keys = "/".join(parts) or ".", state_place()
         try:
             current = os.open(self.root, _DIRECTORY)
         except OSError as error:
             raise problem(error, ".") from None
         try:
+            _refuse_keys(current, keys, path)
             for name in parts:
                 below = _step(current, name, path, create)
                 os.close(current)
                 current = below
+                _refuse_keys(current, keys, path)
             yield current
         finally:
             os.close(current)
@@ -108,6 +112,12 @@ class Jail:
             yield opened
         finally:
             os.close(opened[0])
+
+
+def _refuse_keys(directory: int, keys: tuple[int, int] | None, path: str) -> None:
+    found = os.fstat(directory)
+    if (found.st_dev, found.st_ino) == keys:
+        raise PathRefused(f"The path {shown(path)} is refused: it leads into Keyturn's state directory, with its keys.")
 
 
 def open_plain(parent: int, name: str, path: str) -> tuple[int, os.stat_result] | None:

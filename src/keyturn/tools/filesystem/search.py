@@ -35,7 +35,8 @@ _LONGEST_LINE = 20_000  # characters of one line that a regular expression is ma
 class SearchQuery:
     """Says what to look for, where, and within which limits; without a pattern, names are looked for.
 
-    `names` lead to the directory to begin at; `only` is the one file in it to look into.
+    `names` lead to the directory to begin at; `only` is the one file in it to look into. The directory with the device
+    and inode `apart` is passed by.
 
     >>> SearchQuery("TODO").regex, SearchQuery("TODO|FIXME").regex
     (False, True)
@@ -52,6 +53,7 @@ class SearchQuery:
     most: int = 200
     seconds: float = 10.0
     file_bytes: int = 16 << 20
+    apart: tuple[int, int] | None = None
 
     @property
     def regex(self) -> bool:
@@ -87,7 +89,7 @@ def run(root: int, query: SearchQuery) -> Found:
     matcher = None if query.pattern is None else _matcher(query)
     # Who looks for hidden names wants to see them; to look into such files must be said, since some are kept secret.
     hidden = query.hidden or (matcher is None and glob is not None and glob.hidden)
-    walk = Walk(hidden, query.ignoring, time.monotonic() + query.seconds)
+    walk = Walk(hidden, query.ignoring, time.monotonic() + query.seconds, query.apart)
     found = Found(passed=walk.passed)
     for here, name, path in _files(walk, root, query, glob):
         if matcher is None:

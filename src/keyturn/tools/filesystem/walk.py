@@ -27,6 +27,8 @@ Scopes = tuple[tuple[str, Rules], ...]
 class Walk:
     """Says what to take on the way and when to stop, and counts what was skipped.
 
+    `apart` is the device and inode of a directory that is not entered.
+
     >>> Walk(end=time.monotonic()).late()
     True
     """
@@ -34,6 +36,7 @@ class Walk:
     hidden: bool = False
     ignoring: bool = True
     end: float = float("inf")
+    apart: tuple[int, int] | None = None
     passed: dict[str, int] = field(default_factory=dict[str, int])
     stopped: str = ""
 
@@ -81,9 +84,18 @@ class Walk:
                 continue
             try:
                 path = f"{prefix}{name}/"
+                if self._is_apart(below):
+                    self.pass_by("Keyturn's state directory")
+                    continue
                 yield from self._below(below, path, self._scopes(below, path, scopes), depth + 1)
             finally:
                 os.close(below)
+
+    def _is_apart(self, directory: int) -> bool:
+        if self.apart is None:
+            return False
+        found = os.fstat(directory)
+        return [found.st_dev, found.st_ino] == [*self.apart]
 
     def _taken(self, here: int, prefix: str, scopes: Scopes) -> tuple[list[str], list[str]]:
         files: list[str] = []

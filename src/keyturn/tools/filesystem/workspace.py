@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from ...core.settable import Sealed
+from ...keys import state_place
 from .globs import BadGlob
 from .jail import Jail, Parts, parts_of
 from .numbered_lines import LINES, numbered_lines
@@ -149,7 +150,7 @@ class Workspace(Sealed):
         names, only = self._place(parts, query.pattern is not None)
         try:
             with self.jail.directory(()) as root:
-                return search(root, replace(query, names=names, only=only))
+                return search(root, replace(query, names=names, only=only, apart=state_place()))
         except (SearchFailed, BadGlob) as error:
             raise FileProblem(f"The search failed: {error}.") from None
         except OSError as error:

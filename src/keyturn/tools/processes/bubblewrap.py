@@ -19,6 +19,7 @@ from itertools import islice
 from typing import Any
 
 from ...core.errors import UserError
+from ...keys import state_directory
 from .command import LocalExecutor
 from .socket_filter import socket_filter
 from .supervised import Launch
@@ -50,6 +51,19 @@ class SandboxUnavailable(UserError):
     >>> issubclass(SandboxUnavailable, UserError)
     True
     """
+
+
+def _kept_apart() -> str | None:
+    """Return where Keyturn keeps its state, None where it has none: whoever reads the keys there can make decisions."""
+    try:
+        place = os.path.realpath(state_directory())
+    except UserError:
+        return None
+    return place if os.path.isdir(place) else None
+
+
+def _holds(place: str, path: str) -> bool:
+    return os.path.commonpath([place, path]) == place
 
 
 class UnsafeWorkspace(RuntimeWarning):
@@ -129,7 +143,17 @@ class BubblewrapExecutor(LocalExecutor):
     async def run(self, argv: list[str], **options: Any) -> Any:
         """Run one program with its arguments, in the sandbox."""
         await self.check()
+        self._check_apart()
         return await super().run(argv, **options)
+
+    def _check_apart(self) -> None:
+        """Refuse a place in which a command could write Keyturn's keys, or move them to where the next one reads them."""
+        keys = _kept_apart()
+        if keys is not None and any(_holds(place, keys) for place in (self.root, *self.writable)):
+            raise SandboxUnavailable(
+                f"the sandbox would let commands write {keys}, where Keyturn keeps its keys; nothing was run: give it a "
+                "workspace that does not hold this directory, or set KEYTURN_HOME to a directory elsewhere"
+            )
 
     def _program(self) -> str:
         found = shutil.which("bwrap", path=os.environ.get("PATH") or os.defpath)
@@ -185,6 +209,9 @@ class BubblewrapExecutor(LocalExecutor):
             yield from ("--ro-bind", path, path)
         for path in (self.root, *self.writable):
             yield from ("--bind", path, path)
+        keys = _kept_apart()
+        if keys is not None and any(_holds(path, keys) for path in (*_SYSTEM, *self.readable)):
+            yield from ("--tmpfs", keys, "--remount-ro", keys)
         yield from ("--remount-ro", "/")
 
 
