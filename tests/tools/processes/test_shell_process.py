@@ -14,7 +14,14 @@ from typing import Any
 
 import pytest
 
-from keyturn import LocalExecutor, LocalShellActionRequest, LocalShellCallData, LocalShellCommandRequest, UserError
+from keyturn import (
+    BubblewrapExecutor,
+    LocalExecutor,
+    LocalShellActionRequest,
+    LocalShellCallData,
+    LocalShellCommandRequest,
+    UserError,
+)
 from keyturn.tools.base import OutcomeUnknown, ToolProblem
 from keyturn.tools.processes import supervised
 from keyturn.tools.shell_calls import ShellActionRequest, ShellCallData, ShellCommandOutput, ShellCommandRequest
@@ -236,6 +243,19 @@ async def test_the_environment_holds_no_secrets(tmp_path: Path, monkeypatch: pyt
     executor = LocalExecutor(tmp_path, env={"MODE": "test"})
     assert "MODE=test" in (await executor.run(["/usr/bin/env"])).stdout
     assert executor.about()["environment"] == ["MODE"], "names are shown, values are not"
+
+
+def test_nobody_finds_a_short_value_of_the_environment_by_what_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = list[Any]()
+    for secret, pin in (("a" * 32, "1234"), ("a" * 32, "1234"), ("a" * 32, "4321"), ("b" * 32, "1234")):
+        monkeypatch.setenv("KEYTURN_SECRET", secret)
+        shown.append(LocalExecutor(tmp_path, env={"PIN": pin}).about()["its values"])
+    assert (shown[0] == shown[1], len(set(shown))) == (True, 3), "another value, or another key, is another MAC"
+    assert "its values" not in LocalExecutor(tmp_path).about()
+    assert "its values" not in BubblewrapExecutor(tmp_path).about()
+    assert "its values" in BubblewrapExecutor(tmp_path, env={"HOME": "/srv"}).about()
 
 
 @pytest.mark.parametrize("cwd", ["..", "../..", "/", "/etc", "below/../..", "link", "link/below", "below/up"])

@@ -29,7 +29,7 @@ from .supervisor import OWN_KEYRING
 # orders through a read-only file system as well.
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/gnu/store")
 _EMPTY = ("/home", "/root", "/tmp", "/var/tmp", "/run", "/media", "/mnt")
-_HOME = "/tmp"
+_OWN = {"HOME": "/tmp", "TMPDIR": "/tmp"}
 _FLAGS = (
     *("--unshare-user", "--disable-userns", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
     *("--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent", "--new-session"),
@@ -86,6 +86,8 @@ class BubblewrapExecutor(LocalExecutor):
     False
     """
 
+    _always = _OWN
+
     def __init__(
         self,
         workspace: str | os.PathLike[str] = ".",
@@ -97,7 +99,7 @@ class BubblewrapExecutor(LocalExecutor):
         timeout: float = 120,
         env: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(workspace, timeout=timeout, env={"HOME": _HOME, "TMPDIR": "/tmp", **(env or {})})
+        super().__init__(workspace, timeout=timeout, env={**_OWN, **(env or {})})
         if self.root == "/":
             raise UserError("the workspace of a sandbox is a directory of its own, not the whole file system")
         if isinstance(readable, str) or isinstance(writable, str):

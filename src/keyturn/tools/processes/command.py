@@ -12,9 +12,10 @@ import shutil
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ...core.digest import digest
+from ...core.digest import canonical
 from ...core.errors import UserError
 from ...core.settable import Rules, Sealed, must
+from ...keys import ring
 from ..base import ToolProblem
 from ..functions.path_arguments import plain_path
 from ..shell_calls import ShellCallOutcome, ShellCommandOutput, ShellResult
@@ -40,6 +41,8 @@ class LocalExecutor(Sealed):
     'on this machine, not in a sandbox'
     """
 
+    # Values that every executor of this kind sets, of which nothing is to be told.
+    _always: ClassVar[Mapping[str, str]] = {}
     _rules: ClassVar[Rules] = {"timeout": must(_is_seconds, "a positive number of seconds")}
 
     def __init__(
@@ -60,13 +63,14 @@ class LocalExecutor(Sealed):
 
     def about(self) -> dict[str, Any]:
         """Return where and how commands run: shown to people, and part of what they approve."""
-        passed = sorted({*self.inherit, *self.env})
+        passed, values = sorted({*self.inherit, *self.env}), self._values()
         return {
             "runs": "on this machine, not in a sandbox",
             "in": self.root,
             "shell": self.shell,
             "seconds": self.timeout,
-            **({"environment": passed, "its values": self._values()} if passed else {}),
+            **({"environment": passed} if passed else {}),
+            **({"its values": values} if values else {}),
         }
 
     async def __call__(self, request: Any) -> ShellResult:
@@ -143,9 +147,13 @@ class LocalExecutor(Sealed):
         return {**passed, **self.env}
 
     def _values(self) -> str:
-        """Return a digest that tells other values from these, which may be secrets and are never shown."""
+        """Return a MAC that tells other values from these, "" where there are none: they may be secrets.
+
+        Without the key nobody finds a short one by it.
+        """
         inherited = {name: os.environ[name] for name in self.inherit if name in os.environ}
-        return f"SHA-256 {digest(type(self).__qualname__, self.root, {**inherited, **self.env})[:32]}"
+        given = {name: value for name, value in {**inherited, **self.env}.items() if self._always.get(name) != value}
+        return ring().mac("environment", canonical([type(self).__qualname__, self.root, given]).encode()) if given else ""
 
     def _start(self, argv: list[str], cwd: str, env: Mapping[str, str]) -> Launch:
         """Return what is started; a sandbox puts itself in front, and `env` is the call's own."""
