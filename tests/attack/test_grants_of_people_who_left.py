@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, App, Approval, Grant, MemoryJournal, function_tool
+from keyturn import (
+    Agent,
+    App,
+    Approval,
+    Grant,
+    MemoryJournal,
+    ToolGuardrailFunctionOutput,
+    function_tool,
+    tool_input_guardrail,
+)
 from keyturn.directory.people import Login, People
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, function_call
@@ -112,3 +121,23 @@ async def test_a_grant_that_was_given_in_the_place_of_another_ends_with_the_dele
     assert await later(app) == "finished"
     await app.people.end_delegation(lent.id, by="ben")
     assert (await later(app), len(PAID)) == ("waiting", 2)
+
+
+@pytest.mark.parametrize("scope", ["run", "agent"])
+async def test_a_grant_lets_no_call_start_whose_giver_left_just_before(app: App, scope: str) -> None:
+    """A call of the grant's own run, or of another one that borrowed it: between that and the start hooks are called."""
+    first: list[Any] = []
+
+    @tool_input_guardrail
+    async def meanwhile(_data: Any) -> ToolGuardrailFunctionOutput:
+        if PAID and not first:
+            first.append(await left(app.people))
+        return ToolGuardrailFunctionOutput.allow()
+
+    pay.tool_input_guardrails = [meanwhile]
+    try:
+        run = await granted(app, scope=scope, words="once twice" if scope == "run" else "once")
+        status = (await app.wait(run, 20)).status if scope == "run" else await later(app)
+    finally:
+        pay.tool_input_guardrails = None
+    assert (status, len(PAID), len(first)) == ("waiting", 1, 1)

@@ -18,6 +18,7 @@ from .beside_events import ReviewWhy
 from .call_ids import is_below
 from .digest import bound_words, canonical, keyed_digest
 from .items import Item
+from .people import Decider
 from .policy import Approval
 from .preview import Preview
 from .states import FRAME_MOVES, RUN_MOVES, Phase, State, Status
@@ -104,6 +105,7 @@ class Call(msgspec.Struct):
     snoozes: dict[str, ev.CallMarked] = {}  # who does not want to see it for a while, by person
     looks: dict[str, int] = {}  # since when each person has had it on the screen
     review: float = 0.0  # the share of such calls that people look at afterwards
+    giver: Decider | None = None  # who gave the grant that let it run last
 
     @property
     def text(self) -> str:

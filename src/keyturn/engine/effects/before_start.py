@@ -13,7 +13,7 @@ from ...core.combined_terms import escalated_from
 from ...core.newest_terms import meets_now
 from ...core.people import Decider
 from ...core.policy import Approval
-from ...core.records import BY_GRANT, GrantTerms
+from ...core.records import BY_GRANT
 from ...core.run import Call, Run
 from ...tools.base import Tool, tool_digest
 from ..driving.drive import Drive
@@ -43,7 +43,7 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
         first.append("terms")
     if takes_proof(terms_of(call, tool)):
         first.append("proof")
-    if _known_giver(drive, _own_grant(drive.run, call)) is not None:
+    if _known(drive, _granted_by(call)) is not None:
         first.append("grant")
     if tool.tool_input_guardrails:
         first.append("guardrails")
@@ -99,30 +99,28 @@ async def unsigned(drive: Drive, call: Call, terms: Sequence[Approval]) -> str:
 
 
 async def lapsed(drive: Drive, call: Call, terms: Sequence[Approval]) -> str:
-    """Return why the grant of this run that let a call run does not apply any more; "" where it does."""
-    return await giver_left(drive, _own_grant(drive.run, call), terms)
+    """Return why the grant that let a call run does not apply any more; "" where it does."""
+    return await giver_left(drive, _granted_by(call), terms)
 
 
-async def giver_left(drive: Drive, grant: GrantTerms | None, terms: Sequence[Approval]) -> str:
+async def giver_left(drive: Drive, giver: Decider | None, terms: Sequence[Approval]) -> str:
     """Return why the person of the directory who gave a grant could not give it now; "" where they could."""
-    giver = _known_giver(drive, grant)
-    if giver is None or drive.live.witness is None:
+    known = _known(drive, giver)
+    if known is None or drive.live.witness is None:
         return ""
-    return await drive.live.witness.lapsed(giver, terms, drive.run.requester)
+    return await drive.live.witness.lapsed(known, terms, drive.run.requester)
 
 
-def _known_giver(drive: Drive, grant: GrantTerms | None) -> Decider | None:
-    """Return the person of the directory who gave an approving grant, where it can be asked of them."""
-    if grant is None or grant.verdict != "approve" or drive.live.witness is None:
-        return None
-    return grant.decider if grant.decider is not None and grant.decider.place is not None else None
+def _known(drive: Drive, giver: Decider | None) -> Decider | None:
+    """Return who gave a grant, where the directory can be asked about them."""
+    asked = giver is not None and giver.place is not None and drive.live.witness is not None
+    return giver if asked else None
 
 
-def _own_grant(run: Run, call: Call) -> GrantTerms | None:
-    """Return the grant of this very run that let a call run; what was borrowed is judged when it is lent."""
-    if call.decision is not None:
-        return run.grants.get(call.decision.grant or "") if call.decision.via == "grant" else None
-    return run.grants.get(call.by.removeprefix(BY_GRANT)) if call.by.startswith(BY_GRANT) else None
+def _granted_by(call: Call) -> Decider | None:
+    """Return who gave the grant that let a call run, of this run or of another; None where it was let run otherwise."""
+    granted = call.by.startswith(BY_GRANT) if call.decision is None else call.decision.via == "grant"
+    return call.giver if granted else None
 
 
 def asked_otherwise(call: Call) -> bool:

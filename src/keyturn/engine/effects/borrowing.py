@@ -105,7 +105,7 @@ async def _lent(
         grant = log.run.grants.get(row.id)
         if grant is None or not covers(drive.run, borrowed(grant, call.id), call, terms):
             return None
-        if why := await giver_left(drive, grant, [] if terms is None else [terms]):
+        if why := await giver_left(drive, grant.decider, [] if terms is None else [terms]):
             logger.warning("a grant of run %s is not used: %s", row.run, why)
             return None
         await write_to(journal, log, cm.LendGrant(grant.id, reaches, drive.run.id, call.id))
