@@ -46,6 +46,7 @@ SHELL = {"type": "shell_call", "call_id": "c1", "action": {"commands": ["ls"]}}
         pytest.param(None, False, id="no item"),
         pytest.param({**CALL, "name": ["x"]}, False, id="a name that is a list"),
         pytest.param({**CALL, "type": {"a": 1}}, False, id="a type that is an object"),
+        pytest.param({**CALL, "type": None}, False, id="a type that is null"),
         pytest.param({**CALL, "more": nested(980)}, False, id="deep"),
         pytest.param({**CALL, "call_id": "c\ud800"}, True, id="a call id with a lone surrogate"),
         pytest.param({**SHELL, "name": 5}, True, id="a name that is a number"),

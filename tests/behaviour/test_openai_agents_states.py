@@ -380,3 +380,37 @@ async def test_an_app_takes_runs_over_into_its_journal() -> None:
         assert (await check(app.journal)).ok
     with pytest.raises(StateRejected, match="trust=True"):
         await app.take_over("desk", taken.state)
+
+
+ODD: list[tuple[str, tuple[Any, ...], Any]] = [
+    ("waiting", ("model_responses", 0, "output", 0, "type"), 5),
+    ("waiting", ("model_responses", 0, "output", 0, "type"), None),
+    ("waiting", ("model_responses", 0, "output", 0, "call_id"), {"a": 1}),
+    ("waiting", ("model_responses", 0, "output", 0, "arguments"), [1]),
+    ("waiting", ("original_input",), [{"type": []}]),
+    ("waiting", ("context", "usage", "input_tokens_details"), [{"cached_tokens": "many"}]),
+    ("guarded", ("input_guardrail_results", 0, "output"), [1]),
+    ("guarded", ("input_guardrail_results", 0, "guardrail"), "name"),
+    ("nested", ("last_processed_response", "functions", 0, "agent_run_state", "session_items", 0, "raw_item"), {"id": 5}),
+]
+
+
+@pytest.mark.parametrize(("name", "path", "odd"), ODD)
+async def test_a_state_with_a_part_of_another_type_is_refused_before_anything_of_it_is_taken_over(
+    name: str, path: tuple[Any, ...], odd: Any
+) -> None:
+    taken = Taken(name)
+    part: Any = taken.state
+    for step in path[:-1]:
+        part = part[step]
+    part[path[-1]] = odd
+    with pytest.raises(StateRejected, match="nothing of it was taken over"):
+        await taken.over()
+
+
+async def test_a_tool_whose_parameters_are_not_as_that_sdk_saves_them_has_changed() -> None:
+    taken = Taken("decided")
+    for entry in taken.state["last_processed_response"]["functions"]:
+        entry["tool"]["paramsJsonSchema"]["properties"] = [1]
+    with pytest.warns(UserWarning, match="the tool has changed since"):
+        await taken.over()

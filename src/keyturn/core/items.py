@@ -174,9 +174,23 @@ def wrong_in(item: Any) -> str | None:
     if deep:
         return f"is nested deeper than {DEEPEST} levels"
     for name in ("type", "name"):
-        if not isinstance(item.get(name), _TEXT):
+        if not isinstance(item.get(name), _TEXT) or item.get("type", "") is None:
             return f"has a {name} that is no text"
     return halved or (_wrong_message(item) if item.get("type", "message") == "message" else None)
+
+
+_NAMED = ("id", "call_id", "arguments", "server_label", "approval_request_id")
+
+
+def wrong_in_kept(item: Any) -> str | None:
+    """Return why an item cannot be read that others recorded, None where it can: `wrong_in`, and what names a call.
+
+    >>> wrong_in_kept({"type": "function_call", "name": "pay", "call_id": "c1", "arguments": {"amount": 5}})
+    "has 'arguments' that is no text"
+    """
+    wrong = wrong_in(item)
+    named = None if wrong else next((name for name in _NAMED if not isinstance(item.get(name), _TEXT)), None)
+    return wrong if named is None else f"has {named!r} that is no text"
 
 
 def _deeper(value: Any, most: int) -> bool:

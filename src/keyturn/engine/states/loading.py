@@ -11,9 +11,12 @@ import msgspec
 from ...agents.agent import Agent
 from ...agents.context import RunContextWrapper
 from ...agents.context_type import checked_type, declared_type
+from ...core import events as ev
 from ...core.aside import check_not_aside
-from ...core.errors import AgentMissing, RunMissing, StateRejected
-from ...core.items import own_copy
+from ...core.codec import Log
+from ...core.errors import AgentMissing, RunMissing, StateRejected, UserError
+from ...core.items import own_copy, wrong_in_kept
+from ...core.reply import check_proposal
 from ...core.run import Run
 from ...journal.base import Journal
 from ..run.agents import AgentGraph
@@ -63,9 +66,24 @@ def open_saved(
         said = msgspec.json.decode(blob.undelivered, type=UndeliveredDecisions)
     except (msgspec.MsgspecError, RecursionError):
         raise StateRejected("the state's decisions are not decisions; use the state as it was saved") from None
+    if data.get("mac") is None:
+        _check_recorded(live.log)
     if not _RUN_ID.fullmatch(live.run.id) or (said.start is None and not live.log.steps):
         raise StateRejected("the state is of no run that started or could start; use it as it was saved")
     return live, said
+
+
+def _check_recorded(log: Log) -> None:
+    """Refuse a log that nobody authenticated if one of its replies could not have been recorded."""
+    replies = (event for step in log.steps for event in step.events if isinstance(event, ev.ReplyRecorded))
+    for reply in replies:
+        if any(wrong_in_kept(item) is not None for item in reply.output):
+            raise StateRejected("a reply in the state's log cannot be read; use it as it was saved")
+        for proposal in reply.proposals:
+            try:
+                check_proposal(proposal, reply.output[proposal.item])
+            except (UserError, IndexError):
+                raise StateRejected("a call in the state's log cannot be read; use it as it was saved") from None
 
 
 def _context(saved: str, agent: Agent[Any], options: LoadOptions) -> RunContextWrapper[Any]:

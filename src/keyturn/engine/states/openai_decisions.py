@@ -138,8 +138,10 @@ def has_changed(saved: Mapping[str, Any], tool: Tool) -> bool:
 
 
 def _parameters(schema: Any) -> dict[str, Any]:
-    properties: dict[str, Any] = schema.get("properties") or {}
-    return {name: _type(entry) for name, entry in properties.items()}
+    properties: object = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return {}
+    return {name: _type(entry) for name, entry in cast("Mapping[str, Any]", properties).items()}
 
 
 def _type(entry: Any) -> Any:

@@ -13,7 +13,7 @@ import msgspec
 
 from ...core.digest import canonical
 from ...core.errors import BadJson, StateRejected
-from ...core.items import Item
+from ...core.items import Item, wrong_in_kept
 from ...core.strict import Limits, parse
 
 VERSION = "1.21"
@@ -41,8 +41,8 @@ class SavedUsage(Known, frozen=True):
     input_tokens: int
     output_tokens: int
     total_tokens: int
-    input_tokens_details: list[dict[str, Any]] = []
-    output_tokens_details: list[dict[str, Any]] = []
+    input_tokens_details: list[dict[str, int | None]] = []
+    output_tokens_details: list[dict[str, int | None]] = []
     request_usage_entries: list[Any] = []
 
 
@@ -173,6 +173,13 @@ class Processed(Known, frozen=True):
     tool_output_guardrail_result_start: int | None = None
 
 
+class SavedReport(msgspec.Struct, frozen=True):
+    """Holds what one guardrail said; the rest of it is not used."""
+
+    output: dict[str, Any] | None = None
+    guardrail: dict[str, Any] | None = None
+
+
 class SavedState(Known, frozen=True, rename={"version": _VERSION_KEY}):
     """Holds a state as it was saved.
 
@@ -193,10 +200,10 @@ class SavedState(Known, frozen=True, rename={"version": _VERSION_KEY}):
     pending_input: str | list[Item] = []
     tool_use_tracker: dict[str, list[str]] = {}
     no_active_agent_run: bool = True
-    input_guardrail_results: list[dict[str, Any]] = []
-    output_guardrail_results: list[dict[str, Any]] = []
-    tool_input_guardrail_results: list[dict[str, Any]] = []
-    tool_output_guardrail_results: list[dict[str, Any]] = []
+    input_guardrail_results: list[SavedReport] = []
+    output_guardrail_results: list[SavedReport] = []
+    tool_input_guardrail_results: list[SavedReport] = []
+    tool_output_guardrail_results: list[SavedReport] = []
     conversation_id: str | None = None
     previous_response_id: str | None = None
     auto_previous_response_id: bool = False
@@ -229,11 +236,29 @@ def read_state(data: Mapping[str, Any] | str, max_bytes: int) -> tuple[SavedStat
         raise StateRejected(f"the state of openai-agents is {error}; use it as it was saved") from None
     _check_version(given)
     try:
-        return msgspec.convert(given, type=SavedState), name
-    except msgspec.ValidationError as error:
+        saved = msgspec.convert(given, type=SavedState)
+        _check_items(saved)
+    except (msgspec.ValidationError, ValueError) as error:
         raise StateRejected(
             f"the state of openai-agents is not as version {VERSION} has it, and nothing of it was taken over: {error}"
         ) from None
+    return saved, name
+
+
+def _check_items(saved: SavedState) -> None:
+    """Raise `ValueError` for an item of the state, or of one nested in it, that cannot be read."""
+    entries = [] if saved.last_processed_response is None else saved.last_processed_response.functions
+    items = [raw for reply in saved.model_responses for raw in reply.output]
+    items += [item.raw_item for item in (*saved.generated_items, *saved.session_items, *saved.waiting)]
+    items += [entry.tool_call for entry in entries]
+    for given in (saved.original_input, saved.pending_input):
+        items += [] if isinstance(given, str) else given
+    wrong = next((why for item in items if (why := wrong_in_kept(item)) is not None), None)
+    if wrong is not None:
+        raise ValueError(f"an item {wrong}")
+    for entry in entries:
+        if entry.agent_run_state is not None:
+            _check_items(entry.agent_run_state)
 
 
 def _undecided(value: Any) -> Any:

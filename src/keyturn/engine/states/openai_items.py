@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from ...core import events as ev
 from ...core.digest import canonical
@@ -14,7 +14,7 @@ from ...core.usage import Counts
 from ...tools.base import InvalidArguments, Tool, tool_digest
 from ..facts.proposals import call_label
 from ..run.frame_settings import Toolset
-from .openai_format import SavedItem, SavedState, SavedUsage
+from .openai_format import SavedItem, SavedReport, SavedState, SavedUsage
 
 # An item that stands for a wait and is no part of the conversation.
 WAITS = "tool_approval_item"
@@ -146,11 +146,9 @@ def reports_of(saved: SavedState) -> list[ev.Report]:
     """Return what guardrails said; a run that one of them stopped is refused."""
     found: list[ev.Report] = []
     for stage in ("input", "output", "tool_input", "tool_output"):
-        results = cast("list[dict[str, Any]]", getattr(saved, f"{stage}_guardrail_results"))
+        results: list[SavedReport] = getattr(saved, f"{stage}_guardrail_results")
         for result in results:
-            said: dict[str, Any] = result.get("output") or {}
-            guardrail: dict[str, Any] = result.get("guardrail") or {}
-            name = str(guardrail.get("name"))
+            said, name = result.output or {}, str((result.guardrail or {}).get("name"))
             if said.get("tripwireTriggered"):
                 raise StateRejected(f"guardrail {name!r} stopped this run, which does not wait for anybody")
             found.append(ev.Report(name, stage, info=said.get("outputInfo")))
