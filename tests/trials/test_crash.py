@@ -67,7 +67,7 @@ def test_the_power_is_lost(sqlite_rows: dict[str, Any]) -> None:
     assert kept(sqlite_rows, "power") >= 3
 
 
-def test_a11_the_disk_is_full_or_fails(sqlite_rows: dict[str, Any]) -> None:
+def test_a_disk_that_is_full_or_fails_loses_and_doubles_nothing(sqlite_rows: dict[str, Any]) -> None:
     assert kept(sqlite_rows, "full", "EIO") >= 6
 
 
