@@ -83,7 +83,8 @@ def _verb(request: Request) -> str:
 def _draw_terms(screen: Terminal, request: Request) -> None:
     """Draw who may decide and how many must, then the other terms, with the options that they require."""
     terms = request.terms or Approval()
-    screen.label("who decides", deciders_of(terms, confirmed=request.waits_for == "others"))
+    alone = " (--break-glass)" if terms.break_glass is not None else ""
+    screen.label("who decides", deciders_of(terms, confirmed=request.waits_for == "others") + alone)
     for term in terms_of(terms):
         if term.about not in DECIDERS:
             option = _OPTIONS.get(terms.reason, "") if term.about == "reason" else ""
