@@ -125,7 +125,7 @@ async def test_a_grant_that_was_given_in_the_place_of_another_ends_with_the_dele
 
 @pytest.mark.parametrize("scope", ["run", "agent"])
 async def test_a_grant_lets_no_call_start_whose_giver_left_just_before(app: App, scope: str) -> None:
-    """A call of the grant's own run, or of another one that borrowed it: between that and the start hooks are called."""
+    """A call of the grant's own run, or of another one that borrowed it: guardrails come before the start."""
     first: list[Any] = []
 
     @tool_input_guardrail

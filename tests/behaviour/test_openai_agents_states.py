@@ -391,7 +391,7 @@ ODD: list[tuple[str, tuple[Any, ...], Any]] = [
     ("waiting", ("context", "usage", "input_tokens_details"), [{"cached_tokens": "many"}]),
     ("guarded", ("input_guardrail_results", 0, "output"), [1]),
     ("guarded", ("input_guardrail_results", 0, "guardrail"), "name"),
-    ("nested", ("last_processed_response", "functions", 0, "agent_run_state", "session_items", 0, "raw_item"), {"id": 5}),
+    ("nested", ("last_processed_response", "functions", 0, "agent_run_state", "original_input"), [{"id": 5}]),
 ]
 
 

@@ -16,6 +16,7 @@ from keyturn.journal import open_journal
 from keyturn.journal.retention import ended_before, erase_ended
 from keyturn.policies.rules import allow
 from keyturn.testing import ScriptedModel, function_call
+from tests.waiting import until
 
 
 @function_tool(needs_approval=True)
@@ -31,12 +32,6 @@ async def ended(store: Any, text: str = "done") -> str:
 async def waiting(store: Any) -> str:
     model = ScriptedModel([[function_call("pay", {"amount": 5})]])
     return (await Runner.run(Agent("a", model=model, tools=[pay]), "go", journal=store)).run_id
-
-
-async def told(store: Any, run: str) -> None:
-    """Wait until a run has told other logs what it owed them."""
-    while (await log_in(store, run)).run.owed:
-        await asyncio.sleep(0.02)
 
 
 async def test_what_ended_is_erased_and_verifies_and_what_waits_is_kept(store: Any) -> None:
@@ -77,9 +72,12 @@ async def test_a_run_is_not_erased_while_it_owes_a_breaker_what_became_of_a_call
     await inbox.reject(asked, by="ann")
     await inbox.cancel(run, by="ann")
     assert await erase_ended(store, await store.now() + 1) == 0
-    app = App([agent], store, policy=policy)
-    async with app:
-        await told(store, run)
+
+    async def told() -> bool:
+        return not (await log_in(store, run)).run.owed
+
+    async with App([agent], store, policy=policy):
+        await until(told)
     assert run in await ended_before(store, await store.now() + 1)
 
 

@@ -95,7 +95,8 @@ def given(run: Run, event: ev.GrantGiven) -> None:
 def used(run: Run, event: ev.GrantUsed) -> None:
     """Fold a use of a standing decision; what was borrowed is for one call."""
     run.grant_uses[event.grant] += 1
-    grant, call = run.grants[event.grant], run.calls.get(event.call)
+    grant = run.grants[event.grant]
+    call = run.calls.get(event.call)
     if call is not None and grant.verdict == "approve":
         call.giver = grant.decider
     if grant.call is not None:

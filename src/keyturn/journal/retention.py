@@ -38,7 +38,8 @@ async def _was_over(store: Store, run: str, at: int) -> bool:
         log = Log.opened(await store.read(run), chain)
     except (LogDamaged, UserError):
         return False
-    return log.run.status in OVER and log.run.now < at and not (_is_open(log) or _reaches_on(log, at) or _counts_on(log, at))
+    over = log.run.status in OVER and log.run.now < at and not _is_open(log)
+    return over and not _reaches_on(log, at) and not _counts_on(log, at)
 
 
 def _is_open(log: Log) -> bool:

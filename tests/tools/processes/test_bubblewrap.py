@@ -81,7 +81,7 @@ async def test_nothing_runs_where_a_command_could_write_the_keys(
     executor = BubblewrapExecutor(home) if how == "workspace" else BubblewrapExecutor(work, writable=(str(home),))
     assert (await ran(executor, "echo one")).stdout == "one\n"
     key = state_in(home, monkeypatch)
-    with pytest.raises(SandboxUnavailable, match="would let commands write .*keyturn, where Keyturn keeps its keys"):
+    with pytest.raises(SandboxUnavailable, match=r"would let commands write .*keyturn, where Keyturn keeps its keys"):
         await ran(executor, f"cat {key}")
 
 

@@ -149,12 +149,12 @@ class BubblewrapExecutor(LocalExecutor):
         return await super().run(argv, **options)
 
     def _check_apart(self) -> None:
-        """Refuse a place in which a command could write Keyturn's keys, or move them to where the next one reads them."""
+        """Refuse a place where a command could write Keyturn's keys, or move them to where the next one reads them."""
         keys = _kept_apart()
         if keys is not None and any(_holds(place, keys) for place in (self.root, *self.writable)):
             raise SandboxUnavailable(
-                f"the sandbox would let commands write {keys}, where Keyturn keeps its keys; nothing was run: give it a "
-                "workspace that does not hold this directory, or set KEYTURN_HOME to a directory elsewhere"
+                f"the sandbox would let commands write {keys}, where Keyturn keeps its keys; nothing was run: give it "
+                "a workspace that does not hold this directory, or set KEYTURN_HOME to a directory elsewhere"
             )
 
     def _program(self) -> str:

@@ -153,7 +153,8 @@ class LocalExecutor(Sealed):
         """
         inherited = {name: os.environ[name] for name in self.inherit if name in os.environ}
         given = {name: value for name, value in {**inherited, **self.env}.items() if self._always.get(name) != value}
-        return ring().mac("environment", canonical([type(self).__qualname__, self.root, given]).encode()) if given else ""
+        text = canonical([type(self).__qualname__, self.root, given])
+        return ring().mac("environment", text.encode()) if given else ""
 
     def _start(self, argv: list[str], cwd: str, env: Mapping[str, str]) -> Launch:
         """Return what is started; a sandbox puts itself in front, and `env` is the call's own."""
