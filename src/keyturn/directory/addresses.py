@@ -15,7 +15,7 @@ from .state import ADMIN, Directory, Person
 
 
 def set_address(directory: Directory, by: str, changed: ev.AddressSet, *, vouches: bool = True) -> Events:
-    """Say where a person is told of requests; it waits for a code that is sent there, unless an administrator vouches."""
+    """Set an address of a person; it waits for a code that is sent there, unless an administrator vouches for it."""
     own_or_admin(directory, by, changed.person)
     person = somebody(directory, changed.person)
     named(changed.channel, "a channel")

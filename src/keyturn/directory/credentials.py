@@ -1,7 +1,7 @@
 """Check what a login hands out: nothing that is good for more, or lasts longer, than the login itself.
 
-Pure, as `decide.py` is, and by the events that a change makes: a session that was left open, or stolen, and a token that
-is good for little are turned into nothing that lets in further. Each event is in one of two tables.
+Pure, as `decide.py` is. A session that was left open, or stolen, and a token of few scopes are turned into nothing that
+gives further access. The events of a change say what it hands out: each kind is in one of two tables.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def _administering(_event: Any) -> Iterable[str]:
     return ()
 
 
-#: Which events hand something out: for what a login has to be good that makes them; None where this one hands out
-#: nothing. A click at a confirmed address decides, as keys and delegations do.
+#: Which events hand something out, and the scopes that a login needs for it; None where this one hands out nothing.
+#: Keys, delegations and clicks of the user who has a confirmed address decide.
 HANDS_OUT: dict[type[Any], Callable[[Any], Iterable[str] | None]] = {
     ev.TokenIssued: lambda event: event.scopes,
     ev.LinkMade: lambda _event: SESSION_SCOPES,
@@ -57,7 +57,7 @@ HANDS_OUT: dict[type[Any], Callable[[Any], Iterable[str] | None]] = {
     ev.SettingChanged: _of_setting,
     ev.SubjectForgotten: _administering,
 }
-#: Those that hand out nothing. A password is set with the one before, or minutes after a sign-in, which its page checks.
+#: Those that hand out nothing. The page of a password requires the one before, or a sign-in of the last minutes.
 HANDS_OUT_NOTHING: tuple[type[Any], ...] = (
     ev.PersonRemoved,
     ev.RoleTaken,

@@ -128,8 +128,8 @@ class Entering(ABC):
         """Begin the login of somebody who proved who they are, and return its token, which is shown this once.
 
         `proof` says by what. `once` is the id of a proof that is good for one login, and `counted` the key that made
-        it, with its count of signatures. `subject` is whom a provider says that it signed in: the first one is bound to the
-        person. Whoever calls this vouches for the person.
+        it, with its count of signatures. `subject` is the account of a provider that was signed in: the first one is
+        bound to the person. Whoever calls this vouches for the person.
         """
         name, text = new_secret(once)
         length = milliseconds(lasts)

@@ -169,7 +169,8 @@ class People(Entering):
         """Say at which address a person is told of requests over a channel; "" for not any more.
 
         What an administrator says is so, by a login that decides: a click of whoever has a confirmed address decides.
-        What people say of themselves waits until they confirm it with the code that was sent there. With `sure`, whoever calls this vouches that nobody but the person can know the address.
+        All else waits until it is confirmed with the code that was sent there. With `sure`, whoever calls this vouches
+        that nobody but the person can know the address.
         """
         changed = ev.AddressSet(person, channel, address, sure or None)
 
