@@ -37,7 +37,7 @@ def agent() -> Agent[None]:
     return Agent("a", model=ScriptedModel(["hello", "hello"]))
 
 
-def test_l3_the_file_and_its_directories_are_private_whatever_the_umask(home: Path) -> None:
+def test_the_file_and_its_directories_are_private_whatever_the_umask(home: Path) -> None:
     """L3."""
     before = os.umask(0)
     try:
@@ -65,7 +65,7 @@ SPOILT: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("what", SPOILT)
-def test_l3_a_key_that_others_could_have_written_or_read_is_refused(what: str, home: Path) -> None:
+def test_a_key_that_others_could_have_written_or_read_is_refused(what: str, home: Path) -> None:
     """L3: typed, with the remedy, and never replaced without a word."""
     ring()
     SPOILT[what](home)
@@ -75,7 +75,7 @@ def test_l3_a_key_that_others_could_have_written_or_read_is_refused(what: str, h
         assert str(home) in str(caught.value)
 
 
-def test_l3_a_directory_that_others_write_in_is_good_with_its_sticky_bit(home: Path) -> None:
+def test_a_directory_that_others_write_in_is_good_with_its_sticky_bit(home: Path) -> None:
     """L3: nobody can take another's file away there."""
     ids = ring().ids
     home.chmod(0o1777)
@@ -83,7 +83,7 @@ def test_l3_a_directory_that_others_write_in_is_good_with_its_sticky_bit(home: P
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can give a file away")
-def test_l3_another_users_key_is_refused(home: Path) -> None:
+def test_another_users_key_is_refused(home: Path) -> None:
     """L3."""
     ring()
     os.chown(home / "key", 12345, 12345)

@@ -278,7 +278,7 @@ async def test_a_failed_run_says_why_and_goes_on(store: Any) -> None:
 
 
 async def test_what_a_policy_says_now_counts_for_what_was_decided_before(store: Any) -> None:
-    """C14: a policy that was tightened while the call waited is asked when the decision is delivered."""
+    """A policy that was tightened while the call waited is asked when the decision is delivered."""
     desk = Desk()
     before = App([desk.agent()], store, Policy(Rule("ask", tool="pay")))
     async with before:
@@ -327,7 +327,7 @@ async def test_an_agent_that_is_not_there_leaves_its_runs_to_others(store: Any, 
 
 
 async def test_stopping_lets_a_tool_end_and_begins_nothing(store: Any) -> None:
-    """A15: what was begun ends within the grace time; what follows is left to others at once."""
+    """What was begun ends within the grace time; what follows is left to others at once."""
     desk = Desk([function_call("slow", {}, call_id="s")])
     app = App([desk.agent()], store)
     run = await app.start("ops", "go")

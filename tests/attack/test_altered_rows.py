@@ -15,7 +15,7 @@ from tests.journal.restoring import Payer, go_on, sql
 pytestmark = pytest.mark.usefixtures("home")
 
 
-async def test_k5_what_was_erased_is_still_in_the_file(tmp_path: Path) -> None:
+async def test_what_was_erased_is_still_in_the_file(tmp_path: Path) -> None:
     """An erased run's lines and rows are gone, says the manual; their bytes are not."""
     file, secret = tmp_path / "runs.db", "tr0ub4dor-and-3"
     journal = SQLiteJournal(file)
@@ -27,7 +27,7 @@ async def test_k5_what_was_erased_is_still_in_the_file(tmp_path: Path) -> None:
     assert not any(found.values()), found
 
 
-async def test_k8_waiting_for_a_run_whose_row_was_altered_never_ends(tmp_path: Path) -> None:
+async def test_waiting_for_a_run_whose_row_was_altered_never_ends(tmp_path: Path) -> None:
     """The run is over, its log is good, only its row is not: `wait` and `result` hung."""
     file = tmp_path / "runs.db"
     async with App([Agent("a", model=ScriptedModel(["hello"]))], f"sqlite:///{file}") as app:
@@ -37,7 +37,7 @@ async def test_k8_waiting_for_a_run_whose_row_was_altered_never_ends(tmp_path: P
         await run.wait(timeout=5)  # without a timeout: for ever
 
 
-async def test_k9_a_request_whose_row_was_altered_can_never_be_decided(tmp_path: Path) -> None:
+async def test_a_request_whose_row_was_altered_can_never_be_decided(tmp_path: Path) -> None:
     """Its log is untouched and says all there is in the row; nothing makes the row anew, no command, no resume."""
     payer, file = Payer(), tmp_path / "runs.db"
     journal = SQLiteJournal(file)
@@ -53,7 +53,7 @@ async def test_k9_a_request_whose_row_was_altered_can_never_be_decided(tmp_path:
         await journal.close()
 
 
-async def test_m5_erase_forgets_a_run_that_waits_where_its_row_was_altered(tmp_path: Path) -> None:
+async def test_erase_forgets_a_run_that_waits_where_its_row_was_altered(tmp_path: Path) -> None:
     """`What waits is never old`: a row that does not verify is believed as far as its status and its start."""
     file, payer = tmp_path / "runs.db", Payer()
     journal = SQLiteJournal(file)
@@ -66,7 +66,7 @@ async def test_m5_erase_forgets_a_run_that_waits_where_its_row_was_altered(tmp_p
     assert lines
 
 
-async def test_m6_without_the_key_that_sealed_it_erase_goes_by_the_start(
+async def test_without_the_key_that_sealed_it_erase_goes_by_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A key was taken away: a run that ended just now was erased as if it had ended long ago."""

@@ -14,7 +14,7 @@ from keyturn.tools.base import tool_digest
 
 
 @pytest.mark.parametrize("way", ["env", "inherit"])
-def test_m2_an_approval_is_for_the_values_of_the_environment(
+def test_an_approval_is_for_the_values_of_the_environment(
     way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """M2: approved with TARGET=staging, it does not run with production."""
@@ -31,7 +31,7 @@ def test_m2_an_approval_is_for_the_values_of_the_environment(
     assert len(model.calls) == 1
 
 
-def test_m2_values_are_not_said(tmp_path: Path) -> None:
+def test_values_are_not_said(tmp_path: Path) -> None:
     """M2: they may be secrets, and what an executor says of itself is shown."""
     told = str(LocalExecutor(tmp_path, env={"TOKEN": "hunter2"}).about())
     assert "TOKEN" in told
@@ -67,7 +67,7 @@ def production(request: Any) -> str:
     return "production"
 
 
-def test_m2_other_code_is_another_tool() -> None:
+def test_other_code_is_another_tool() -> None:
     """M2: an executor or an editor that says nothing of itself goes by the name of its function or class."""
     for make in (ShellTool, LocalShellTool, ApplyPatchTool):
         tools: Any = [make(each) for each in (Staging(), Production(), Says("a"), Says("b"))]

@@ -93,7 +93,7 @@ async def approved(server: Any) -> RunResult[Any]:
 @pytest.mark.parametrize("required", ["always", "never"])
 @pytest.mark.parametrize("acts", [False, True], ids=["replaced", "acted, and answered 404"])
 @pytest.mark.parametrize("second", ["Wipes the account.", "Pays somebody."])
-async def test_h2_a_call_that_got_an_answer_is_not_sent_again(required: Any, acts: bool, second: str) -> None:
+async def test_a_call_that_got_an_answer_is_not_sent_again(required: Any, acts: bool, second: str) -> None:
     """H2: behind the next session is another release, and a gateway that answers 404 may have passed the call on."""
     web: Any = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Redeployed)
     web.shared = {"release": 1, "sessions": {}, "acted": [], "acts": acts, "second": second}
@@ -141,7 +141,7 @@ for line in sys.stdin:
 
 
 @pytest.mark.parametrize("second", ["Wipes the account.", "Pays somebody."])
-async def test_h2_a_process_that_leaves_after_its_listing_takes_no_call_with_it(second: str, tmp_path: Path) -> None:
+async def test_a_process_that_leaves_after_its_listing_takes_no_call_with_it(second: str, tmp_path: Path) -> None:
     """H2: the next process is looked at as well; the call goes to it only if it says the same."""
     program = tmp_path / "server.py"
     program.write_text(LEAVES)
@@ -156,7 +156,7 @@ async def test_h2_a_process_that_leaves_after_its_listing_takes_no_call_with_it(
     assert not acted.exists() or acted.read_text() == "Pays somebody."
 
 
-def test_h3_a_schema_that_asks_for_too_much_work_is_refused() -> None:
+def test_a_schema_that_asks_for_too_much_work_is_refused() -> None:
     """H3: every step counts, of whatever word: up to 5e9 of them fit a listing, for an argument of one letter."""
     many: list[Any] = [["a" * 300] * 1000] * 1000
     deep: Any = {"$defs": {f"d{step}": {"allOf": [{"$ref": f"#/$defs/d{step + 1}"}] * 10} for step in range(9)}}
@@ -175,7 +175,7 @@ def test_h3_a_schema_that_asks_for_too_much_work_is_refused() -> None:
         assert "too much work" in (misfit(body, value) or ""), list(body)
 
 
-def test_h3_large_and_honest_arguments_are_checked() -> None:
+def test_large_and_honest_arguments_are_checked() -> None:
     schema = {
         "properties": {"rows": {"items": {"type": "integer"}}, "one": {"enum": [str(each) for each in range(5000)]}}
     }
@@ -183,7 +183,7 @@ def test_h3_large_and_honest_arguments_are_checked() -> None:
     assert misfit(schema, {"rows": [*([1] * 5000), "x"]}) == "'rows[5000]' must be of type integer"
 
 
-def test_h3_copies_of_copies_end() -> None:
+def test_copies_of_copies_end() -> None:
     """H3: the strict form copies what is referred to; a schema of ten lines would come to 10**9 values."""
     note = {"description": "x"}
     defs: dict[str, Any] = {

@@ -28,15 +28,15 @@ def inside(place: Path, line: str) -> Any:
 
 
 @as_root
-def test_c2_the_kernels_settings_cannot_be_opened_for_writing(tmp_path: Path) -> None:
-    """C2: with "|/w/evil" in core_pattern the kernel runs evil as root, outside. Opened and closed, it is unchanged."""
+def test_the_kernels_settings_cannot_be_opened_for_writing(tmp_path: Path) -> None:
+    """With "|/w/evil" in core_pattern the kernel runs evil as root, outside. Opened and closed, it is unchanged."""
     for place in ("/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sysrq-trigger"):
         assert "opened" not in inside(tmp_path, f"(: >> {place}) && echo opened").stdout
 
 
 @as_root
-def test_c2_nothing_of_proc_is_writable(tmp_path: Path) -> None:
-    """C2: the kind. Every file of /proc is tried but the command's own descriptors, which are links out of it."""
+def test_nothing_of_proc_is_writable(tmp_path: Path) -> None:
+    """The kind. Every file of /proc is tried but the command's own descriptors, which are links out of it."""
     find = (
         "find /proc -maxdepth 5 -path '*/fd/*' -prune -o -path '/proc/[0-9]*/task' -prune -o -type f -writable -print"
     )
@@ -45,8 +45,8 @@ def test_c2_nothing_of_proc_is_writable(tmp_path: Path) -> None:
 
 
 @as_root
-def test_c2_where_the_settings_stay_writable_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """C2: `check` does not believe the options of a program, but tries."""
+def test_where_the_settings_stay_writable_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`check` does not believe the options of a program, but tries."""
     mounts = BubblewrapExecutor._mounts
 
     def without(self: BubblewrapExecutor) -> list[str]:
@@ -84,7 +84,7 @@ except OSError:
 
 
 @pytest.mark.skipif(not os.path.exists("/usr/bin/python3"), reason="needs the system's python")
-def test_h1_keys_of_the_session_cannot_be_read(tmp_path: Path) -> None:
+def test_keys_of_the_session_cannot_be_read(tmp_path: Path) -> None:
     """H1: no namespace holds keys. The calls are answered with ENOSYS, and the list of names is not there."""
     (tmp_path / "look.py").write_text(LOOK)
     line = [sys.executable, "-c", HOST, str(tmp_path)]
@@ -92,7 +92,7 @@ def test_h1_keys_of_the_session_cannot_be_read(tmp_path: Path) -> None:
     assert ran.stdout.split("\n")[:3] == ["errno 38", "b''", "no list"], ran.stderr
 
 
-def test_l4_a_pipe_in_the_workspace_is_warned_of(tmp_path: Path) -> None:
+def test_a_pipe_in_the_workspace_is_warned_of(tmp_path: Path) -> None:
     """L4: who reads from it outside takes orders from inside. It is said once, before anything runs."""
     (tmp_path / "below").mkdir()
     os.mkfifo(tmp_path / "below" / "control")

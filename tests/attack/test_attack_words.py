@@ -23,20 +23,20 @@ RUN_OTHERS = (
 WRITE = ["ptx", "ss", "pg_dump", "genisoimage", "sar", "certutil", "etags"]
 
 
-def test_l1_a_program_that_runs_others_cannot_be_listed() -> None:
+def test_a_program_that_runs_others_cannot_be_listed() -> None:
     """L1: pygmentize, say, runs a file of the workspace as Python (`-x -l evil.py`)."""
     for name in RUN_OTHERS:
         with pytest.raises(UserError):
             only_programs(name)
 
 
-def test_l1_a_program_that_writes_is_warned_of() -> None:
+def test_a_program_that_writes_is_warned_of() -> None:
     for name in WRITE:
         with pytest.warns(UnsafeProgram, match="can write"):
             only_programs(name)
 
 
-def test_l1_a_name_that_nobody_knows_is_warned_of() -> None:
+def test_a_name_that_nobody_knows_is_warned_of() -> None:
     """L1: the kind. No table of what runs others is complete; the one of what only looks need not be."""
     for name in ("helmfile", "frobnicate", "lsof", "lspci"):
         with pytest.warns(UnsafeProgram, match="not known to Keyturn"):
@@ -58,9 +58,7 @@ def test_l1_a_name_that_nobody_knows_is_warned_of() -> None:
         (["no", "yes", "yes"], ["yes", "w", "3"], "yes"),
     ],
 )
-def test_l2_a_number_at_the_console_is_the_number_on_the_screen(
-    choices: list[str], typed: list[str], wanted: str
-) -> None:
+def test_a_number_at_the_console_is_the_number_on_the_screen(choices: list[str], typed: list[str], wanted: str) -> None:
     """L2: the screen says "1  Keep everything" and "2  1". Words of two choices decide nothing, and it asks again."""
     asks = function_call("ask_user", {"question": "Delete all backups?", "choices": choices})
     model = ScriptedModel([[asks], "done"])

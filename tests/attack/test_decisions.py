@@ -39,7 +39,7 @@ def pass_an_hour(state: Any) -> None:
     state.live.clock = lambda: later
 
 
-async def test_h6_what_ran_out_is_settled_though_its_tool_is_gone() -> None:
+async def test_what_ran_out_is_settled_though_its_tool_is_gone() -> None:
     """H6: no door could move it: each resume missed the tool before it looked at the clock."""
     done: list[Any] = []
     desk = Desk(clerk(payment(done, approval=Approval(expires="1h")), [{"to": "ada", "amount": 1}]))
@@ -52,7 +52,7 @@ async def test_h6_what_ran_out_is_settled_though_its_tool_is_gone() -> None:
     assert done == []
 
 
-async def test_h7_a_word_on_the_context_that_came_too_late_is_dropped() -> None:
+async def test_a_word_on_the_context_that_came_too_late_is_dropped() -> None:
     """H7: `to_state()` raised each time, so that there was nothing to resume."""
     result = await Runner.run(clerk(payment([], approval=Approval(expires="1h")), [{"to": "ada", "amount": 1}]), "go")
     result.context_wrapper.approve_tool(result.interruptions[0])
@@ -61,7 +61,7 @@ async def test_h7_a_word_on_the_context_that_came_too_late_is_dropped() -> None:
     assert (await Runner.run(result.last_agent, state)).final_output == "done"
 
 
-async def test_m3_an_approval_outlives_a_sibling_that_ran_out() -> None:
+async def test_an_approval_outlives_a_sibling_that_ran_out() -> None:
     """M3: what came too late is refused once, and what stands beside it is kept."""
     done: list[Any] = []
 
@@ -83,7 +83,7 @@ async def test_m3_an_approval_outlives_a_sibling_that_ran_out() -> None:
     assert done == ["bob"]
 
 
-async def test_m4_a_word_on_a_call_that_runs_is_refused_at_once() -> None:
+async def test_a_word_on_a_call_that_runs_is_refused_at_once() -> None:
     """M4: it was taken in hand and made every resume a conflict."""
     begun, going = asyncio.Event(), asyncio.Event()
     done: list[int] = []
@@ -111,7 +111,7 @@ async def test_m4_a_word_on_a_call_that_runs_is_refused_at_once() -> None:
     assert done == [1, 2]
 
 
-async def test_m5_a_secret_that_a_person_typed_stays_one_when_the_tool_is_gone() -> None:
+async def test_a_secret_that_a_person_typed_stays_one_when_the_tool_is_gone() -> None:
     """M5: what was secret when the call was shown is secret, whatever tool is at hand."""
 
     @function_tool(needs_approval=True)
@@ -128,7 +128,7 @@ async def test_m5_a_secret_that_a_person_typed_stays_one_when_the_tool_is_gone()
     assert "hunter2" not in repr(told(await desk.go_on()))
 
 
-async def test_m8_a_policy_that_is_down_loses_no_approval_in_a_nested_agent() -> None:
+async def test_a_policy_that_is_down_loses_no_approval_in_a_nested_agent() -> None:
     """M8: it closed the frame, and the approval in it was gone."""
     done: list[Any] = []
     up = [True]
@@ -158,7 +158,7 @@ async def test_m8_a_policy_that_is_down_loses_no_approval_in_a_nested_agent() ->
 
 
 @pytest.mark.parametrize("how", ["slow", "raises"])
-async def test_m8_on_approval_that_is_slow_or_raises_closes_no_nested_agent(how: str) -> None:
+async def test_on_approval_that_is_slow_or_raises_closes_no_nested_agent(how: str) -> None:
     """M8: an answer that never came leaves the call to people."""
 
     async def decide(context: Any, item: Any) -> Any:
@@ -181,7 +181,7 @@ async def test_m8_on_approval_that_is_slow_or_raises_closes_no_nested_agent(how:
     assert "An error occurred" not in repr(told(result)), "the frame was closed over a call that waited"
 
 
-async def test_l1_no_grant_comes_with_a_decision_that_was_somebody_elses() -> None:
+async def test_no_grant_comes_with_a_decision_that_was_somebody_elses() -> None:
     """L1: the first decision stands, and the second brings nothing with it."""
     done: list[Any] = []
     agent = clerk(payment(done), [{"to": "ada", "amount": 1}, {"to": "bob", "amount": 2}])
@@ -197,7 +197,7 @@ async def test_l1_no_grant_comes_with_a_decision_that_was_somebody_elses() -> No
     assert ("bob", 2) not in done
 
 
-async def test_l2_a_word_on_the_context_for_an_earlier_asking_is_dropped() -> None:
+async def test_a_word_on_the_context_for_an_earlier_asking_is_dropped() -> None:
     """L2: `to_state()` raised each time; the words on a context cannot be taken back."""
     tool = payment([])
     agent = clerk(tool, [{"to": "ada", "amount": 1}])
@@ -213,7 +213,7 @@ async def test_l2_a_word_on_the_context_for_an_earlier_asking_is_dropped() -> No
 
 
 @pytest.mark.parametrize("what", ["cyclic edit", "deep edit", "seen", "revoke"])
-async def test_l3_what_is_no_edit_no_preview_and_no_grant_is_refused_with_a_typed_error(what: str) -> None:
+async def test_what_is_no_edit_no_preview_and_no_grant_is_refused_with_a_typed_error(what: str) -> None:
     """L3: these were RecursionError, AttributeError and TypeError."""
     state = (await Runner.run(clerk(payment([]), [{"to": "ada", "amount": 1}]), "go")).to_state()
     (item,) = state.get_interruptions()
@@ -233,7 +233,7 @@ async def test_l3_what_is_no_edit_no_preview_and_no_grant_is_refused_with_a_type
         said[what]()
 
 
-async def test_l4_half_a_character_in_an_answer_is_refused_when_it_is_said() -> None:
+async def test_half_a_character_in_an_answer_is_refused_when_it_is_said() -> None:
     """L4: it was taken in hand and failed at each resume."""
     agent = clerk(payment([]), [{"to": "ada", "amount": 1}])
     state = (await Runner.run(agent, "go")).to_state()
@@ -241,7 +241,7 @@ async def test_l4_half_a_character_in_an_answer_is_refused_when_it_is_said() -> 
         state.answer(state.get_interruptions()[0], "\ud800")
 
 
-async def test_l5_the_probe_of_another_tool_says_nothing_of_a_call() -> None:
+async def test_the_probe_of_another_tool_says_nothing_of_a_call() -> None:
     """L5: a tool that changed settled the doubt of what it was before."""
 
     def tool(about: str, probe: Any) -> Any:
@@ -260,7 +260,7 @@ async def test_l5_the_probe_of_another_tool_says_nothing_of_a_call() -> None:
     assert [item.kind for item in (await desk.go_on()).interruptions] == ["in_doubt"]
 
 
-async def test_l6_half_a_character_means_the_same_in_memory_and_in_sqlite(tmp_path: Any) -> None:
+async def test_half_a_character_means_the_same_in_memory_and_in_sqlite(tmp_path: Any) -> None:
     """L6: as a request's id, a run's id or a filter it names nothing, and no store raises an error of its own."""
     for journal in (MemoryJournal(), SQLiteJournal(str(tmp_path / "runs.db"))):
         inbox = Inbox(journal)
@@ -274,7 +274,7 @@ async def test_l6_half_a_character_means_the_same_in_memory_and_in_sqlite(tmp_pa
         assert await inbox.list(after=(0, "\ud800")) == []
 
 
-async def test_l7_a_policy_that_asked_is_not_forgotten_by_a_run_that_began_without_one() -> None:
+async def test_a_policy_that_asked_is_not_forgotten_by_a_run_that_began_without_one() -> None:
     """L7: once a policy has judged a call of a run, the run goes on under a policy or not at all."""
     for policy in (lambda call, context: "ask", lambda call, context: Verdict("ask")):
         done: list[Any] = []

@@ -21,7 +21,7 @@ from .world import Charge, Desk, clerk
 
 
 @pytest.mark.parametrize("how", ["stale", "tool changed"])
-async def test_h4_a_doubt_is_forgotten_when_its_retry_is_void(how: str) -> None:
+async def test_a_doubt_is_forgotten_when_its_retry_is_void(how: str) -> None:
     done: list[int] = []
 
     def tool(about: str) -> Any:
@@ -47,7 +47,7 @@ async def test_h4_a_doubt_is_forgotten_when_its_retry_is_void(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["stale", "tool changed"])
-async def test_h4_a_call_that_had_begun_runs_from_its_beginning_as_if_it_never_had(how: str) -> None:
+async def test_a_call_that_had_begun_runs_from_its_beginning_as_if_it_never_had(how: str) -> None:
     done: list[str] = []
     desk = Desk(clerk(Charge(done, Approval(execute_by="30m")), [{}]))
     await desk.start()
@@ -67,7 +67,7 @@ async def test_h4_a_call_that_had_begun_runs_from_its_beginning_as_if_it_never_h
     assert done.count("charged") == 1
 
 
-async def test_h5_a_clock_that_was_ahead_once_makes_every_approval_stale() -> None:
+async def test_a_clock_that_was_ahead_once_makes_every_approval_stale() -> None:
     done: list[Any] = []
     desk = Desk(clerk(payment(done, approval=Approval(execute_by="30m")), [{"to": "ada", "amount": 1}]))
     desk.time[0] += 7_200_000
@@ -108,7 +108,7 @@ class Note(Tool):
         return {"type": "function_call_output", "call_id": item["call_id"], "output": value}
 
 
-async def test_h8_two_people_vote_for_one_edit_and_saw_two_worlds() -> None:
+async def test_two_people_vote_for_one_edit_and_saw_two_worlds() -> None:
     files, done = {"a": "A", "b": "drafts"}, list[str]()
     note = Note(files, done)
     desk = Desk(clerk(note, [{"file": "a"}]))
@@ -120,7 +120,7 @@ async def test_h8_two_people_vote_for_one_edit_and_saw_two_worlds() -> None:
     assert done == [], "ann voted for writing over drafts"
 
 
-async def test_m6_a_vote_does_not_go_stale() -> None:
+async def test_a_vote_does_not_go_stale() -> None:
     done: list[Any] = []
     desk = Desk(clerk(payment(done, approval=Approval(quorum=2, execute_by="30m")), [{"to": "ada", "amount": 1}]))
     await desk.start()
@@ -131,7 +131,7 @@ async def test_m6_a_vote_does_not_go_stale() -> None:
     assert done == [], "one of the two approvals is thirty days old"
 
 
-async def test_m7_stricter_terms_of_the_newest_policy_are_not_heeded() -> None:
+async def test_stricter_terms_of_the_newest_policy_are_not_heeded() -> None:
     done: list[Any] = []
     desk = Desk(clerk(payment(done), [{"to": "ada", "amount": 1}]), lambda call, context: "ask")
     await desk.start()

@@ -13,7 +13,7 @@ from keyturn.journal.sqlite import SQLiteJournal
 pytestmark = pytest.mark.usefixtures("home")
 
 
-async def test_k1_a_truncated_mark_is_written_anew_at_the_next_commit(tmp_path: Path) -> None:
+async def test_a_truncated_mark_is_written_anew_at_the_next_commit(tmp_path: Path) -> None:
     journal = SQLiteJournal(tmp_path / "runs.db")
     await journal.append("a", 0, [b"x"])
     [mark] = (tmp_path / "home" / "keyturn" / "stores").iterdir()
@@ -25,7 +25,7 @@ async def test_k1_a_truncated_mark_is_written_anew_at_the_next_commit(tmp_path: 
     assert (after[0], after[8:]) == (before[0] + 1, before[8:])
 
 
-async def test_k1_a_full_disk_under_the_mark_is_said_once(
+async def test_a_full_disk_under_the_mark_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     journal = SQLiteJournal(tmp_path / "runs.db")

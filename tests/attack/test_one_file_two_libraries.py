@@ -19,7 +19,7 @@ HELLO = [{"role": "user", "content": "hello"}]
 pytestmark = pytest.mark.usefixtures("home")
 
 
-async def test_m7_a_session_refuses_the_file_of_an_open_journal(tmp_path: Path) -> None:
+async def test_a_session_refuses_the_file_of_an_open_journal(tmp_path: Path) -> None:
     file, link = tmp_path / "runs.db", tmp_path / "link.db"
     journal = SQLiteJournal(file)
     link.symlink_to(file)
@@ -33,7 +33,7 @@ async def test_m7_a_session_refuses_the_file_of_an_open_journal(tmp_path: Path) 
     await journal.close()
 
 
-async def test_m7_a_session_refuses_a_file_that_was_a_journal(tmp_path: Path) -> None:
+async def test_a_session_refuses_a_file_that_was_a_journal(tmp_path: Path) -> None:
     file = tmp_path / "runs.db"
     await SQLiteJournal(file).close()
     with pytest.raises(UserError, match="file of a journal"):
@@ -41,7 +41,7 @@ async def test_m7_a_session_refuses_a_file_that_was_a_journal(tmp_path: Path) ->
     await SQLiteJournal(file).close()  # and left nothing behind
 
 
-async def test_m7_sqlalchemy_refuses_both(tmp_path: Path) -> None:
+async def test_sqlalchemy_refuses_both(tmp_path: Path) -> None:
     pytest.importorskip("aiosqlite")
     file = tmp_path / "runs.db"
     journal = SQLiteJournal(file)
@@ -55,7 +55,7 @@ async def test_m7_sqlalchemy_refuses_both(tmp_path: Path) -> None:
     await session.close()
 
 
-async def test_m7_a_journal_refuses_the_file_of_an_open_session(tmp_path: Path) -> None:
+async def test_a_journal_refuses_the_file_of_an_open_session(tmp_path: Path) -> None:
     file = tmp_path / "chats.db"
     session = SQLiteSession("s", file)
     await session.add_items(HELLO)

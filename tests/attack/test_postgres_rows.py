@@ -27,7 +27,7 @@ def server() -> Generator[pg.Postgres]:
         yield server
 
 
-async def test_p2_a_role_that_may_not_create_cannot_use_tables_that_an_administrator_made(server: pg.Postgres) -> None:
+async def test_a_role_that_may_not_create_cannot_use_tables_that_an_administrator_made(server: pg.Postgres) -> None:
     """`or by an administrator before`: CREATE TABLE IF NOT EXISTS asks for the right to create all the same."""
     url = server.database()
     await opened_once(url)
@@ -39,7 +39,7 @@ async def test_p2_a_role_that_may_not_create_cannot_use_tables_that_an_administr
     await opened_once(f"postgresql://app:app@{place}")
 
 
-async def test_p4_a_row_without_a_run_makes_no_worker_spin(server: pg.Postgres) -> None:
+async def test_a_row_without_a_run_makes_no_worker_spin(server: pg.Postgres) -> None:
     """Holds on PostgreSQL only if the damage of one row is shelved: epoch below nought."""
     payer, url = Payer(), server.database()
     await opened_once(url)

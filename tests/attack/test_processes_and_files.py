@@ -38,7 +38,7 @@ def script(text: str, *arguments: str, **more: Any) -> subprocess.CompletedProce
     return forked.run(["-c", textwrap.dedent(text), *arguments], capture_output=True, text=True, timeout=60, **more)
 
 
-def test_k2_a_user_without_a_home_gets_an_untyped_error_even_with_a_secret(tmp_path: Path) -> None:
+def test_a_user_without_a_home_gets_an_untyped_error_even_with_a_secret(tmp_path: Path) -> None:
     """`docker run --user 12345`, OpenShift: no HOME, no passwd entry."""
     where = tmp_path / "data"
     where.mkdir(mode=0o777)
@@ -67,7 +67,7 @@ def test_k2_a_user_without_a_home_gets_an_untyped_error_even_with_a_secret(tmp_p
     assert done.returncode == 0, done.stderr[-400:]
 
 
-def test_k3_a_journal_hangs_for_ever_in_a_forked_process(tmp_path: Path) -> None:
+def test_a_journal_hangs_for_ever_in_a_forked_process(tmp_path: Path) -> None:
     """gunicorn --preload, multiprocessing: the threads stay behind, and nobody says so."""
     done = script(
         """
@@ -91,7 +91,7 @@ def test_k3_a_journal_hangs_for_ever_in_a_forked_process(tmp_path: Path) -> None
     assert done.stdout.strip() == "0", (done.stdout, done.stderr)
 
 
-async def test_k6_a_clock_set_back_freezes_the_runs_of_a_dead_process(tmp_path: Path) -> None:
+async def test_a_clock_set_back_freezes_the_runs_of_a_dead_process(tmp_path: Path) -> None:
     """Its hold of a minute lasts for as long as the clock was ahead."""
     clock = [time.time_ns() // 1_000_000]
     journal = SQLiteJournal(tmp_path / "runs.db", clock=lambda: clock[0])
@@ -110,7 +110,7 @@ async def test_k6_a_clock_set_back_freezes_the_runs_of_a_dead_process(tmp_path: 
     await journal.close()
 
 
-def test_k11_a_password_that_is_not_escaped_stands_in_the_error_text() -> None:
+def test_a_password_that_is_not_escaped_stands_in_the_error_text() -> None:
     """libpq quotes what it cannot read: `%` or a space in a password."""
     for password in ("hun%ter2", "hunter2 x"):
         with pytest.raises(StorageError) as raised:
@@ -118,7 +118,7 @@ def test_k11_a_password_that_is_not_escaped_stands_in_the_error_text() -> None:
         assert password not in str(raised.value), str(raised.value)
 
 
-async def test_k15_a_file_that_stays_locked_is_told_after_as_long_as_it_says(tmp_path: Path) -> None:
+async def test_a_file_that_stays_locked_is_told_after_as_long_as_it_says(tmp_path: Path) -> None:
     """`stayed locked for 60 s` is said after 41 times that: three quarters of an hour, and close() waits for six."""
     file = tmp_path / "runs.db"
     journal = SQLiteJournal(file, busy_timeout=0.2)
@@ -145,7 +145,7 @@ async def test_k15_a_file_that_stays_locked_is_told_after_as_long_as_it_says(tmp
     assert took < 2, f"{took:.1f} s where it says 0.2 s"
 
 
-async def test_k16_a_dangling_link_makes_a_new_file_that_all_can_read(tmp_path: Path) -> None:
+async def test_a_dangling_link_makes_a_new_file_that_all_can_read(tmp_path: Path) -> None:
     """`New files are readable by their user alone, whatever the umask says`."""
     before = os.umask(0o022)
     try:
@@ -159,7 +159,7 @@ async def test_k16_a_dangling_link_makes_a_new_file_that_all_can_read(tmp_path: 
     assert set(modes.values()) == {"0o600"}, modes
 
 
-async def test_k17_a_closed_journal_is_handed_out_again(tmp_path: Path) -> None:
+async def test_a_closed_journal_is_handed_out_again(tmp_path: Path) -> None:
     """A URL's journal is shared for as long as anybody has it, closed or not; what it raises is no error of ours."""
     url = f"sqlite:///{tmp_path}/runs.db"
     payer = Payer()
@@ -170,7 +170,7 @@ async def test_k17_a_closed_journal_is_handed_out_again(tmp_path: Path) -> None:
         await Runner.run(payer.agent, "go", journal=url)
 
 
-async def test_k18_a_relative_url_after_chdir_is_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_relative_url_after_chdir_is_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in "ab":
         (tmp_path / name).mkdir()
     payer = Payer()
@@ -183,7 +183,7 @@ async def test_k18_a_relative_url_after_chdir_is_another_file(tmp_path: Path, mo
     assert not same
 
 
-async def test_k22_a_backup_stops_everything_that_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_backup_stops_everything_that_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`copies a SQLite journal while it is in use`: on the one reader's thread."""
     begun, done = threading.Event(), threading.Event()
 
@@ -206,7 +206,7 @@ async def test_k22_a_backup_stops_everything_that_reads(tmp_path: Path, monkeypa
     await journal.close()
 
 
-async def test_k23_a_backup_that_failed_is_in_the_way_of_the_next(tmp_path: Path) -> None:
+async def test_a_backup_that_failed_is_in_the_way_of_the_next(tmp_path: Path) -> None:
     journal = SQLiteJournal(tmp_path / "runs.db")
     await journal.append("r", 0, [b"x" * 1_000_000])
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -223,13 +223,13 @@ async def test_k23_a_backup_that_failed_is_in_the_way_of_the_next(tmp_path: Path
         await journal.close()
 
 
-async def test_b1_a_state_whose_version_is_a_long_number_is_an_untyped_error() -> None:
+async def test_a_state_whose_version_is_a_long_number_is_an_untyped_error() -> None:
     """Before the MAC is looked at: int() of more than 4,300 digits."""
     with pytest.raises(StateRejected):
         await RunState.from_string(Payer().agent, json.dumps({"schema_version": "9" * 5000}))
 
 
-async def test_b2_heads_that_cannot_be_written_are_an_untyped_error(tmp_path: Path) -> None:
+async def test_heads_that_cannot_be_written_are_an_untyped_error(tmp_path: Path) -> None:
     await approved_and_copied(tmp_path / "runs.db", Payer())
     code = await asyncio.to_thread(main, ["check", f"sqlite:///{tmp_path}/runs.db", "--keep", "/nonexistent/heads"])
     assert code == 2

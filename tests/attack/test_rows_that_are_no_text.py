@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.mark.parametrize("name", ["x'6162'", "CAST(x'ff' AS TEXT)"])
-async def test_w1_one_row_whose_run_is_no_text_makes_every_worker_spin(tmp_path: Path, name: str) -> None:
+async def test_one_row_whose_run_is_no_text_makes_every_worker_spin(tmp_path: Path, name: str) -> None:
     """`due` leaves it out, `next_due` does not: `stir` returns at once, for ever."""
     payer, file = Payer(), tmp_path / "runs.db"
     await SQLiteJournal(file).close()
@@ -30,7 +30,7 @@ async def test_w1_one_row_whose_run_is_no_text_makes_every_worker_spin(tmp_path:
     assert looked < 10, f"it looked {looked} times, idle; check clean: {report.ok}"
 
 
-async def test_w2_a_hundred_rows_whose_run_is_no_text_starve_all_others(tmp_path: Path) -> None:
+async def test_a_hundred_rows_whose_run_is_no_text_starve_all_others(tmp_path: Path) -> None:
     """They fill the page of what is due, and are left out of it afterwards."""
     payer, file = Payer(), tmp_path / "runs.db"
     run = await approved_and_copied(file, payer)
@@ -44,7 +44,7 @@ async def test_w2_a_hundred_rows_whose_run_is_no_text_starve_all_others(tmp_path
     assert (due, payer.paid) == ([run], ["ada"]), f"never taken up; check clean: {report.ok}"
 
 
-async def test_w3_rows_that_are_no_text_cost_what_they_are_and_no_page_is_read_row_by_row(tmp_path: Path) -> None:
+async def test_rows_that_are_no_text_cost_what_they_are_and_no_page_is_read_row_by_row(tmp_path: Path) -> None:
     """They were asked for one by one, each by its place: quadratic."""
     file, asked = tmp_path / "runs.db", list[str]()
     await SQLiteJournal(file).close()

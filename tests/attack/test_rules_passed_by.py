@@ -24,7 +24,7 @@ WAYS_OUT = [
 ]  # fmt: skip
 
 
-def test_h1_under_is_sure_only_where_no_reading_leads_out() -> None:
+def test_under_is_sure_only_where_no_reading_leads_out() -> None:
     """H1: the path was compared as it stands, and the tool trimmed it."""
     root = {"path": {"under": "/srv/data"}}
     assert [out for out in WAYS_OUT if evaluate(root, {"path": f"/srv/data/{out}"}) is not Truth.UNKNOWN] == []
@@ -32,7 +32,7 @@ def test_h1_under_is_sure_only_where_no_reading_leads_out() -> None:
     assert [path for path in inside if evaluate(root, {"path": f"/srv/data/{path}"}) is not Truth.YES] == []
 
 
-def test_h1_a_pattern_is_sure_only_where_every_reading_matches() -> None:
+def test_a_pattern_is_sure_only_where_every_reading_matches() -> None:
     """H1: what `under` did, `matches` did too."""
     tries = {
         "[^/]+": ["%2fetc", "\uff0fetc", "..%2f"],
@@ -48,7 +48,7 @@ def test_h1_a_pattern_is_sure_only_where_every_reading_matches() -> None:
     ] == []
 
 
-async def test_h1_under_in_a_run() -> None:
+async def test_under_in_a_run() -> None:
     """H1: the tool trims its argument, and removed the directory above unasked."""
     removed: list[str] = []
 
@@ -65,7 +65,7 @@ async def test_h1_under_in_a_run() -> None:
     assert len(result.interruptions) == 1
 
 
-def test_h3_what_takes_quadratic_time_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_takes_quadratic_time_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     """H3: sorting marks and converting long integers is quadratic in what a model writes."""
     normalize, number = reading.normalize, reading.Decimal
     work: list[int] = []
@@ -92,7 +92,7 @@ def test_h3_what_takes_quadratic_time_is_not_begun(monkeypatch: pytest.MonkeyPat
     assert sum(work) <= 99_000, "18 characters of each: made once, and not looked at any further"
 
 
-def test_h3_a_text_is_read_once_for_all_choices_and_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_is_read_once_for_all_choices_and_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """H3: `one_of` with a hundred names read a text a hundred times, and so did each rule below."""
     decoded, names_of = reading.decoded, paths.names_of
     work: list[int] = []
@@ -115,7 +115,7 @@ def test_h3_a_text_is_read_once_for_all_choices_and_rules(monkeypatch: pytest.Mo
         assert sum(length for length in work if length > 1_000) <= 6 * len(text), text[:4]
 
 
-def test_h3_an_object_with_very_many_names_is_not_searched() -> None:
+def test_an_object_with_very_many_names_is_not_searched() -> None:
     """H3: each comparison looks at each name beside the one it means."""
     assert evaluate({"x": 5}, {"x": 5} | {f"n{number}": 0 for number in range(100)}) is Truth.YES
     assert evaluate({"x": 5}, {"x": 5} | {f"n{number}": 0 for number in range(2_000)}) is Truth.UNKNOWN
@@ -144,12 +144,12 @@ def test_h3_an_object_with_very_many_names_is_not_searched() -> None:
                              "/srv/{,../../etc}/x", "/srv/.*/etc/x", "/etc;x/y", "/etc:s", "/ETC~1/x", "/etc\u2800/x"]),
     ],
 )  # fmt: skip
-def test_m1_a_no_is_sure(condition: Any, values: list[Any]) -> None:
+def test_a_no_is_sure(condition: Any, values: list[Any]) -> None:
     """M1: rules that ask or deny were passed by with a value that some tool reads as the one that is meant."""
     assert [value for value in values if evaluate({"x": condition}, {"x": value}) is Truth.NO] == []
 
 
-def test_m1_a_name_with_dots_is_in_the_way_wherever_it_is_cut() -> None:
+def test_a_name_with_dots_is_in_the_way_wherever_it_is_cut() -> None:
     """M1: only the whole name was looked for beside the objects."""
     meant = {"a": {"b": {"c": "ok"}}}
     beside = ["a.b", "A.B", "a.b.c", "a[b]", "a[b][c]", "a/b/c", "a. b", "a%2eb", "a__b"]
@@ -159,7 +159,7 @@ def test_m1_a_name_with_dots_is_in_the_way_wherever_it_is_cut() -> None:
     assert evaluate({"a.b.c": "evil"}, meant | {"a_b": 1, "abc": 1, "b.c": 1}) is Truth.NO
 
 
-def test_m1_texts_of_one_shape_are_in_an_order() -> None:
+def test_texts_of_one_shape_are_in_an_order() -> None:
     """What is written plainly is told: else every such rule would ask."""
     told = [
         ("2024-12-31", "2025-01-01"), ("2025-01-01T09:00Z", "2025-01-01T10:00Z"), ("9:00".zfill(5), "10:00"),

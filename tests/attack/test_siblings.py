@@ -90,7 +90,7 @@ def unnamed() -> list[tuple[Any, dict[str, Any]]]:
     ]
 
 
-async def test_h2_a_call_is_named_by_the_tool_that_it_means() -> None:
+async def test_a_call_is_named_by_the_tool_that_it_means() -> None:
     """H2: a call that named itself "search" ran under a policy's word on search, and was shown as that."""
     heard: list[str] = []
     rules = Policy(allow(tool="search"), deny(tool="*shell*"))
@@ -110,7 +110,7 @@ async def test_h2_a_call_is_named_by_the_tool_that_it_means() -> None:
         assert heard == [tool.name]
 
 
-async def test_h2_a_name_that_is_no_text_names_no_tool() -> None:
+async def test_a_name_that_is_no_text_names_no_tool() -> None:
     """H2: a list as a name was a TypeError in the middle of a reply."""
     agent = clerk(payment([]), [{"to": "ada", "amount": 1}])
     agent.model = ScriptedModel([[{**function_call("pay", {}), "name": ["pay"]}], "done"])
@@ -121,7 +121,7 @@ async def test_h2_a_name_that_is_no_text_names_no_tool() -> None:
 # H6, M3, M4: words that are late -------------------------------------------------------------------------------------
 
 
-async def test_h6_a_tool_that_a_live_request_needs_is_still_missed() -> None:
+async def test_a_tool_that_a_live_request_needs_is_still_missed() -> None:
     """H6: time settles what ran out, and nothing else: the decision on what is left is not used up."""
     done: list[Any] = []
     agent = two_tools(done, Approval(expires="1h"))
@@ -139,7 +139,7 @@ async def test_h6_a_tool_that_a_live_request_needs_is_still_missed() -> None:
     assert done == ["bob"]
 
 
-async def test_m3_a_late_word_on_what_is_asked_again_is_refused_once() -> None:
+async def test_a_late_word_on_what_is_asked_again_is_refused_once() -> None:
     """M3: the clock asked again under another digest; the word was a conflict for ever, or no word at all."""
     done: list[Any] = []
     agent = two_tools(done, Approval(expires="1h", on_expiry="ask_again"))
@@ -152,7 +152,7 @@ async def test_m3_a_late_word_on_what_is_asked_again_is_refused_once() -> None:
     assert (done, [item.tool_name for item in result.interruptions]) == (["bob"], ["pay"])
 
 
-async def test_m4_one_word_that_somebody_else_was_faster_with_blocks_no_other() -> None:
+async def test_one_word_that_somebody_else_was_faster_with_blocks_no_other() -> None:
     """M4: a conflict over one call, and over one grant, is told once; what stands beside it is delivered."""
     done: list[Any] = []
     agent, journal = two_tools(done), MemoryJournal()
@@ -168,7 +168,7 @@ async def test_m4_one_word_that_somebody_else_was_faster_with_blocks_no_other() 
     assert done in ([("ada", 1), "bob"], ["bob", ("ada", 1)])
 
 
-async def test_l7_a_policy_that_an_agent_tool_brings_along_binds_its_run_to_no_other() -> None:
+async def test_a_policy_that_an_agent_tool_brings_along_binds_its_run_to_no_other() -> None:
     """L7: what the run itself was judged by is asked for at a resume; what comes with an agent tool is there anyway."""
     done: list[Any] = []
     agent = nested(payment(done), run_config=RunConfig(policy=lambda call, context: "ask"))
@@ -188,7 +188,7 @@ async def test_l7_a_policy_that_an_agent_tool_brings_along_binds_its_run_to_no_o
 # M8: what fails in deciding ------------------------------------------------------------------------------------------
 
 
-async def test_m8_on_approval_that_decides_nothing_leaves_the_call_waiting(caplog: pytest.LogCaptureFixture) -> None:
+async def test_on_approval_that_decides_nothing_leaves_the_call_waiting(caplog: pytest.LogCaptureFixture) -> None:
     """M8: at the root it stopped the run; a word that cannot count is logged and left to people."""
 
     def raises(context: Any, item: Any) -> Any:
@@ -284,7 +284,7 @@ async def test_a_nested_policy_that_is_down_stands_against_a_decision() -> None:
 # L3, L4: one rule at the door ----------------------------------------------------------------------------------------
 
 
-async def test_l3_the_inbox_refuses_what_names_nothing() -> None:
+async def test_the_inbox_refuses_what_names_nothing() -> None:
     """L3: these were AttributeError and TypeError in the inbox."""
     desk = Desk(clerk(payment([]), [{"to": "ada", "amount": 1}]))
     await desk.start()
@@ -312,7 +312,7 @@ async def test_l3_the_inbox_refuses_what_names_nothing() -> None:
         await inbox.revoke(desk.run, "none", by="ann")
 
 
-async def test_l4_what_people_say_is_exact_or_refused_at_every_door() -> None:
+async def test_what_people_say_is_exact_or_refused_at_every_door() -> None:
     """L4: half a character became "?", NaN became null, and an object its type's name."""
     cyclic: list[Any] = []
     cyclic.append(cyclic)
@@ -340,7 +340,7 @@ async def test_l4_what_people_say_is_exact_or_refused_at_every_door() -> None:
         assert "1.5" in repr(told(await desk.go_on()))
 
 
-async def test_l5_a_probe_that_answers_what_no_log_holds_leaves_the_doubt() -> None:
+async def test_a_probe_that_answers_what_no_log_holds_leaves_the_doubt() -> None:
     """L4, L5: the words of a probe are words like any other; what they cannot say is left to people."""
     from keyturn.tools.base import OutcomeUnknown
 

@@ -394,7 +394,7 @@ def test_a_verdict_that_is_passed_by_is_found() -> None:
     check_found(THE_VERDICT)
 
 
-def test_h3_other_bytes_than_were_decided_are_found() -> None:
+def test_other_bytes_than_were_decided_are_found() -> None:
     """Finding H3: an edit was bound to nothing."""
     check_found(THE_BYTES)
 
@@ -411,7 +411,7 @@ def test_calls_of_a_model_that_goes_on_talking_are_held_to_the_same_laws() -> No
     assert broken(pen.log.steps) is None
 
 
-def test_h3_an_edit_is_bound_to_the_run_that_a_fork_makes() -> None:
+def test_an_edit_is_bound_to_the_run_that_a_fork_makes() -> None:
     pen = started(verdict="edit", args='{"n":2}')
     pen.end()
     copy = forked(pen.log, None, pen.now)

@@ -247,12 +247,12 @@ RESTORED: Table = {
 }
 
 
-def test_m1_m2_what_time_forbids_is_found() -> None:
+def test_what_time_forbids_is_found() -> None:
     """Findings M1 and M2: decisions that came too late counted, and stale approvals ran."""
     check_found(TIME)
 
 
-def test_h7_what_may_have_run_before_a_restore_takes_a_new_word() -> None:
+def test_what_may_have_run_before_a_restore_takes_a_new_word() -> None:
     """Finding H7: after a restored backup finished calls ran again, and the checker said every promise was kept."""
     check_found(RESTORED)
 

@@ -220,7 +220,7 @@ def test_an_agent_without_a_name_has_a_path() -> None:
     assert faults(pen) == []
 
 
-def test_f7_what_people_are_shown_is_what_would_run_without_its_secrets() -> None:
+def test_what_people_are_shown_is_what_would_run_without_its_secrets() -> None:
     """Finding d of the redesign: secrets stood in clear in the rows of a tool that was gone."""
     for invariant, make, change in LIES:
         found = faults(make(), change)

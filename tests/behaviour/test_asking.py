@@ -1,4 +1,4 @@
-"""Promises 1 to 4, 6 and 7: which calls ask, from what they are judged, and what their siblings do meanwhile."""
+"""Which calls ask, from what they are judged, and what their siblings do meanwhile."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.table import each
 
 
 async def test_true_asks_always(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 1. The run pauses without an exception, before the tool is touched."""
+    """The run pauses without an exception, before the tool is touched."""
     model = script([call("pay", "c1", to="ada")], "done")
     agent = Agent("a", model=model, tools=[pay_tool(effects)])
     result = await run(agent, "go")
@@ -53,7 +53,6 @@ async def test_true_asks_always(run: Run, carry: Carry, effects: Effects) -> Non
 
 
 async def test_false_and_a_callable_that_says_false_ask_nobody(run: Run, effects: Effects) -> None:
-    """Promise 1."""
     for needs in (False, lambda _context, _params, _label: False):
         agent = Agent(
             "a", model=script([call("pay", "c1", to="ada")], "done"), tools=[pay_tool(effects, needs_approval=needs)]
@@ -64,7 +63,7 @@ async def test_false_and_a_callable_that_says_false_ask_nobody(run: Run, effects
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 async def test_a_callable_decides_from_validated_and_defaulted_arguments(run: Run, effects: Effects, kind: str) -> None:
-    """Promise 1. It sees what will run: the default that was left out, the number that came as a text."""
+    """It sees what will run: the default that was left out, the number that came as a text."""
     seen: list[Any] = []
 
     def large(context: Any, params: dict[str, Any], label: str) -> bool:
@@ -91,7 +90,7 @@ async def test_a_callable_decides_from_validated_and_defaulted_arguments(run: Ru
 
 
 async def test_a_callable_cannot_change_what_will_run(run: Run, effects: Effects) -> None:
-    """Promise 1 and law 5: what is judged are bytes, not an object that the judge holds."""
+    """What is judged are bytes, not an object that the judge holds."""
 
     def shrink(_context: Any, params: dict[str, Any], _label: str) -> bool:
         params["amount"] = 1
@@ -113,7 +112,7 @@ async def test_a_callable_cannot_change_what_will_run(run: Run, effects: Effects
 
 @pytest.mark.parametrize("wrong", ["yes", 1, None, [], {}])
 def test_an_approval_setting_of_another_type_is_refused_at_construction(effects: Effects, wrong: Any) -> None:
-    """Promise 1. Nothing that could be mistaken for "no" reaches the gate."""
+    """Nothing that could be mistaken for "no" reaches the gate."""
     with pytest.raises(UserError, match="needs_approval"):
         pay_tool(effects, needs_approval=wrong)
 
@@ -152,7 +151,7 @@ REFUSED = {
 async def test_arguments_that_the_schema_refuses_create_no_request(
     run: Run, effects: Effects, text: str, needs: str
 ) -> None:
-    """Promise 2 and C20. No request, no callable, no effect; the model reads why and can try again."""
+    """No request, no callable, no effect; the model reads why and can try again."""
     asked: list[Any] = []
 
     def gate(_context: Any, params: dict[str, Any], _label: str) -> bool:
@@ -172,7 +171,7 @@ async def test_arguments_that_the_schema_refuses_create_no_request(
 
 @pytest.mark.parametrize("arguments", [{"to": "ada"}, ["ada"], 5, None], ids=["object", "list", "number", "null"])
 async def test_arguments_that_are_no_text_do_nothing(run: Run, effects: Effects, arguments: Any) -> None:
-    """Promise 2: what a provider's library parsed for us may not be what the model wrote, so it is refused."""
+    """What a provider's library parsed for us may not be what the model wrote, so it is refused."""
     item = raw_call("pay", "c1", arguments)
     whole = {"type": "response.completed", "response": ModelResponse([item])}
     model = ScriptedModel([ModelStep([item], stream_events=[whole]), "done"])
@@ -182,7 +181,7 @@ async def test_arguments_that_are_no_text_do_nothing(run: Run, effects: Effects,
 
 
 async def test_a_refused_call_keeps_its_place_beside_one_that_waits(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promises 2 and 4. The model is not called for the refusal's sake; the results keep the order of the calls."""
+    """The model is not called for the refusal's sake; the results keep the order of the calls."""
     first = [call("pay", "c1", to="ada"), raw_call("pay", "c2", "null"), call("look", "c3")]
     model = script(first, "done")
     agent = Agent("a", model=model, tools=[pay_tool(effects), look_tool(effects)])
@@ -196,7 +195,7 @@ async def test_a_refused_call_keeps_its_place_beside_one_that_waits(run: Run, ca
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 async def test_a_callable_that_raises_asks_and_the_request_says_why(run: Run, effects: Effects, kind: str) -> None:
-    """Promise 2: fails closed, and the text of the exception, which may hold anything, is not shown."""
+    """Fails closed, and the text of the exception, which may hold anything, is not shown."""
 
     def broken(_context: Any, _params: Any, _label: str) -> bool:
         raise KeyError("hunter2")
@@ -216,7 +215,7 @@ async def test_a_callable_that_raises_asks_and_the_request_says_why(run: Run, ef
 async def test_a_callable_that_answers_no_bool_asks_and_the_request_says_why(
     run: Run, effects: Effects, answer: Any
 ) -> None:
-    """Promise 2: a falsy answer is not a "no"."""
+    """A falsy answer is not a "no"."""
     tool = pay_tool(effects, needs_approval=lambda _context, _params, _label: answer)
     agent = Agent("a", model=script([call("pay", "c1", to="ada")], "done"), tools=[tool])
     result = await run(agent, "go")
@@ -228,7 +227,7 @@ async def test_a_callable_that_answers_no_bool_asks_and_the_request_says_why(
 
 
 async def test_a_callable_is_asked_once_for_a_call(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 3: not at a resume without a decision, not after a load, not when it is approved and runs."""
+    """Not at a resume without a decision, not after a load, not when it is approved and runs."""
     asked: list[str] = []
 
     def gate(_context: Any, _params: Any, label: str) -> bool:
@@ -251,7 +250,6 @@ async def test_a_callable_is_asked_once_for_a_call(run: Run, carry: Carry, effec
 async def test_a_policy_is_asked_again_at_the_decision_and_recorded_again(
     run: Run, carry: Carry, effects: Effects
 ) -> None:
-    """Promise 3."""
     asked: list[Any] = []
 
     def policy(view: Any, _context: Any) -> str:
@@ -274,7 +272,7 @@ async def test_a_policy_is_asked_again_at_the_decision_and_recorded_again(
 async def test_a_policy_that_was_tightened_denies_what_was_approved(
     run: Run, carry: Carry, effects: Effects, how: str
 ) -> None:
-    """Promise 3 and C14: allow or ask at the proposal, deny at the decision."""
+    """Allow or ask at the proposal, deny at the decision."""
     model = script([call("pay", "c1", to="ada"), call("pay", "c2", to="bob")], "done")
     agent = Agent("a", model=model, tools=[pay_tool(effects)])
     result = await run(agent, "go", policy=lambda _view, _context: None)
@@ -294,7 +292,7 @@ async def test_a_policy_that_was_tightened_denies_what_was_approved(
 
 
 async def test_a_policy_that_comes_with_the_resume_tightens_too(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 3 and C14: the run knew of none when the call was proposed."""
+    """The run knew of none when the call was proposed."""
     model = script([call("pay", "c1", to="ada")], "done")
     agent = Agent("a", model=model, tools=[pay_tool(effects)])
     state = await carry(agent, (await run(agent, "go")).to_state())
@@ -304,7 +302,6 @@ async def test_a_policy_that_comes_with_the_resume_tightens_too(run: Run, carry:
 
 
 async def test_a_loosened_policy_never_approves_what_waits(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 3 and C14."""
     agent = Agent("a", model=script([call("pay", "c1", to="ada")], "done"), tools=[pay_tool(effects)])
     result = await run(agent, "go", policy=lambda _view, _context: "ask")
     for _ in range(2):
@@ -318,7 +315,7 @@ async def test_a_loosened_policy_never_approves_what_waits(run: Run, carry: Carr
 
 
 async def test_a_policy_that_denies_asks_nobody(run: Run, effects: Effects) -> None:
-    """Promise 3: the model reads the reason, the run goes on."""
+    """The model reads the reason, the run goes on."""
     model = script([call("pay", "c1", to="ada")], "done")
     agent = Agent("a", model=model, tools=[pay_tool(effects)])
     result = await run(agent, "go", policy=lambda _view, _context: Verdict("deny", reason="not on Sundays"))
@@ -327,7 +324,7 @@ async def test_a_policy_that_denies_asks_nobody(run: Run, effects: Effects) -> N
 
 @each("answer", ["maybe", 1, True, False, "", {"action": "allow"}], ids=repr)
 async def test_a_policy_that_answers_nonsense_asks(run: Run, effects: Effects, answer: Any) -> None:
-    """Promise 3, law 7. The tool itself would ask nobody."""
+    """The tool itself would ask nobody."""
     agent = Agent(
         "a", model=script([call("pay", "c1", to="ada")], "done"), tools=[pay_tool(effects, needs_approval=False)]
     )
@@ -337,7 +334,6 @@ async def test_a_policy_that_answers_nonsense_asks(run: Run, effects: Effects, a
 
 
 async def test_a_policy_that_raises_asks(run: Run, effects: Effects) -> None:
-    """Promise 3, law 7."""
 
     async def policy(_view: Any, _context: Any) -> str:
         raise RuntimeError("hunter2")
@@ -352,7 +348,7 @@ async def test_a_policy_that_raises_asks(run: Run, effects: Effects) -> None:
 
 
 async def test_a_run_under_a_policy_is_not_resumed_without_one(run: Run, effects: Effects) -> None:
-    """Promise 3: a saved state does not hold the policy; to forget it is an error, and nothing is lost by it."""
+    """A saved state does not hold the policy; to forget it is an error, and nothing is lost by it."""
     agent = Agent("a", model=script([call("pay", "c1", to="ada")], "done"), tools=[pay_tool(effects)])
     text = (await run(agent, "go", policy=lambda _view, _context: None)).to_state().to_string()
     for attempt in ("without", "without", "with"):
@@ -370,7 +366,7 @@ async def test_a_run_under_a_policy_is_not_resumed_without_one(run: Run, effects
 
 
 async def test_siblings_that_need_nobody_run_at_once(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 4: and the model is not asked until every call has its result, which it reads in the order emitted."""
+    """And the model is not asked until every call has its result, which it reads in the order emitted."""
     first = [
         call("pay", "c1", to="ada"),
         call("look", "c2", at="sea"),
@@ -407,7 +403,7 @@ async def test_siblings_that_need_nobody_run_at_once(run: Run, carry: Carry, eff
 
 
 async def test_a_slow_sibling_holds_up_nobody_and_changes_no_order(run: Run, effects: Effects) -> None:
-    """Promise 4: results come in the order of the calls, not of their ends."""
+    """Results come in the order of the calls, not of their ends."""
     free = asyncio.Event()
 
     async def slow() -> str:
@@ -432,7 +428,7 @@ async def test_a_slow_sibling_holds_up_nobody_and_changes_no_order(run: Run, eff
 
 
 async def test_the_answers_to_ten_siblings_come_in_any_order(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 4: one decision at a time, last call first."""
+    """One decision at a time, last call first."""
     names = [f"c{index}" for index in range(12)]
     model = script([call("pay", name, to=name) for name in names], "done")
     agent = Agent("a", model=model, tools=[pay_tool(effects)])
@@ -451,7 +447,7 @@ async def test_the_answers_to_ten_siblings_come_in_any_order(run: Run, carry: Ca
 
 
 async def test_a_resume_without_a_decision_changes_nothing(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 6: the same interruptions, no model call, no tool, no line in the log."""
+    """The same interruptions, no model call, no tool, no line in the log."""
     model = script([call("pay", "c1", to="ada"), call("look", "c2")], "done")
     agent = Agent("a", model=model, tools=[pay_tool(effects), look_tool(effects)])
     result = await run(agent, "go")
@@ -463,7 +459,6 @@ async def test_a_resume_without_a_decision_changes_nothing(run: Run, carry: Carr
 
 
 async def test_a_finished_run_returns_its_result_again(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 6."""
     model = script([call("pay", "c1", to="ada")], "done")
     agent = Agent("a", model=model, tools=[pay_tool(effects)])
     state = (await run(agent, "go")).to_state()
@@ -477,7 +472,7 @@ async def test_a_finished_run_returns_its_result_again(run: Run, carry: Carry, e
 
 
 async def test_a_paused_result_can_be_passed_in_its_states_place(run: Run, effects: Effects) -> None:
-    """Promise 6: `Runner.run(agent, result)` is `Runner.run(agent, result.to_state())`."""
+    """`Runner.run(agent, result)` is `Runner.run(agent, result.to_state())`."""
     model = script([call("pay", "c1", to="ada")], "done")
     agent = Agent("a", model=model, tools=[pay_tool(effects)])
     result = await run(agent, "go")
@@ -494,7 +489,6 @@ async def test_a_paused_result_can_be_passed_in_its_states_place(run: Run, effec
 async def test_calls_are_settled_before_the_handoff_beside_them(
     run: Run, carry: Carry, effects: Effects, order: str, verdict: str
 ) -> None:
-    """Promise 7."""
     reply = [call("transfer_to_b", "h1"), call("pay", "c1", to="ada")]
     second = script(None, "b is done")
     b = Agent("b", model=second, tools=[pay_tool(effects)])
@@ -514,7 +508,6 @@ async def test_calls_are_settled_before_the_handoff_beside_them(
 
 
 async def test_a_handoff_beside_a_call_that_is_refused_still_happens(run: Run, effects: Effects) -> None:
-    """Promises 2 and 7."""
     b = Agent("b", model=script(None, "b is done"))
     a = Agent(
         "a",

@@ -33,7 +33,7 @@ def altered(file: Path, statement: str, *values: Any) -> None:
     db.close()
 
 
-async def test_h3_one_bit_of_an_approved_edit_runs_nothing(tmp_path: Path) -> None:
+async def test_one_bit_of_an_approved_edit_runs_nothing(tmp_path: Path) -> None:
     """H3: 111 -> 511 in the line of the decision; the run is refused, and the tool is not touched."""
     desk, file = payer_of_111(), tmp_path / "runs.db"
     journal = SQLiteJournal(file)
@@ -54,9 +54,7 @@ async def test_h3_one_bit_of_an_approved_edit_runs_nothing(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-async def test_h4_a_bare_state_is_not_resumed_in_a_journal_that_does_not_hold_its_run(
-    kind: str, tmp_path: Path
-) -> None:
+async def test_a_bare_state_is_not_resumed_in_a_journal_that_does_not_hold_its_run(kind: str, tmp_path: Path) -> None:
     """H4: it went round for ever; the journal has nothing of the run, and the run is somewhere else."""
     desk = payer_of_111()
     state = (await Runner.run(desk.agent, "go")).to_state()
@@ -68,7 +66,7 @@ async def test_h4_a_bare_state_is_not_resumed_in_a_journal_that_does_not_hold_it
     assert (desk.paid, await journal.head(state.run_id), await journal.due()) == ([], 0, [])
 
 
-async def test_h4_a_text_of_a_journalled_run_goes_on_in_its_journal(tmp_path: Path) -> None:
+async def test_a_text_of_a_journalled_run_goes_on_in_its_journal(tmp_path: Path) -> None:
     """What the text says is the beginning of what the journal has; the chain goes on from there."""
     desk, journal = payer_of_111(), SQLiteJournal(tmp_path / "runs.db")
     text = (await Runner.run(desk.agent, "go", journal=journal)).to_state().to_string()
@@ -82,7 +80,7 @@ async def test_h4_a_text_of_a_journalled_run_goes_on_in_its_journal(tmp_path: Pa
 
 
 @pytest.mark.parametrize("change", ["head = head + 1", "head = head - 1", "head = 1"])
-async def test_h4_a_head_that_is_not_so_ends_at_once(change: str, tmp_path: Path) -> None:
+async def test_a_head_that_is_not_so_ends_at_once(change: str, tmp_path: Path) -> None:
     """H4: however often it is tried, whoever appends would lose the race; it is told instead."""
     desk, file = payer_of_111(), tmp_path / "runs.db"
     journal = SQLiteJournal(file)
@@ -99,7 +97,7 @@ async def test_h4_a_head_that_is_not_so_ends_at_once(change: str, tmp_path: Path
     await journal.close()
 
 
-async def test_h4_a_tail_that_is_lost_is_told(tmp_path: Path) -> None:
+async def test_a_tail_that_is_lost_is_told(tmp_path: Path) -> None:
     """H4: the decision was there, and the store still counts it."""
     desk, file = payer_of_111(), tmp_path / "runs.db"
     journal = SQLiteJournal(file)
@@ -113,7 +111,7 @@ async def test_h4_a_tail_that_is_lost_is_told(tmp_path: Path) -> None:
     await journal.close()
 
 
-async def test_m2_an_approval_is_stale_after_the_machine_slept(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_approval_is_stale_after_the_machine_slept(monkeypatch: pytest.MonkeyPatch) -> None:
     """M2: eight hours with the lid closed between the approval and its call's turn; it asks again."""
     slept, paid = [0.0], list[str]()
 
@@ -141,7 +139,7 @@ async def test_m2_an_approval_is_stale_after_the_machine_slept(monkeypatch: pyte
     assert (paid, [item.tool_name for item in result.interruptions]) == ([], ["pay"])
 
 
-def test_m2_the_clock_that_is_counted_on_goes_on_in_suspend(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clock_that_is_counted_on_goes_on_in_suspend(monkeypatch: pytest.MonkeyPatch) -> None:
     """M2: CLOCK_BOOTTIME on Linux, CLOCK_MONOTONIC of macOS; `time.monotonic()` stands still on both."""
     asked: list[int] = []
     monkeypatch.setattr(time, "clock_gettime", lambda which: asked.append(which) or 7.0)

@@ -1,4 +1,4 @@
-"""Promise 30: cancelling stops, records what was in flight as in doubt, and is never an approval."""
+"""Cancelling stops, records what was in flight as in doubt, and is never an approval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promise 26: the context travels as the user says, is never pickled, and can be replaced without losing a decision."""
+"""The context travels as the user says, is never pickled, and can be replaced without losing a decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promise 22: a conversation that the provider keeps is sent only what it has not seen, whatever lies between."""
+"""A conversation that the provider keeps is sent only what it has not seen, whatever lies between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promises 8, 10, 12 to 14, 34 and 35: what a decision does, who may give one, and what it is shown."""
+"""What a decision does, who may give one, and what it is shown."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ from tests.playing import (
 
 
 async def test_an_approval_lets_exactly_that_call_run(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 8."""
     agent = payer_of_two(effects)
     state = await carry(agent, (await run(agent, "go")).to_state())
     state.approve(item_of(state, "c2"), by="ann", note="seen the invoice")
@@ -60,7 +59,7 @@ async def test_an_approval_lets_exactly_that_call_run(run: Run, carry: Carry, ef
 
 
 async def test_a_tool_is_told_who_let_it_run(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 8 and api.md: `context.approval` is the decision, None where nobody was asked."""
+    """`context.approval` is the decision, None where nobody was asked."""
 
     async def pay(context: ToolContext[Any], to: str) -> str:
         """Pay."""
@@ -98,7 +97,7 @@ async def test_a_tool_is_told_who_let_it_run(run: Run, carry: Carry, effects: Ef
 async def test_a_rejection_gives_the_model_words_and_the_run_goes_on(
     run: Run, carry: Carry, effects: Effects, formatter: Any, message: str | None, expected: str
 ) -> None:
-    """Promise 10: `rejection_message`, else the formatter's words, else the default."""
+    """`rejection_message`, else the formatter's words, else the default."""
     agent = payer_of_two(effects, [call("pay", "c1", to="ada")])
     config = RunConfig(tool_error_formatter=formatter)
     state = await carry(agent, (await run(agent, "go", run_config=config)).to_state())
@@ -109,7 +108,6 @@ async def test_a_rejection_gives_the_model_words_and_the_run_goes_on(
 
 
 async def test_an_async_formatter_says_its_words(run: Run, effects: Effects) -> None:
-    """Promise 10."""
 
     async def formatter(args: Any) -> str:
         return f"{args.default_message} Ask {args.run_context.context} first."
@@ -129,7 +127,7 @@ async def test_an_async_formatter_says_its_words(run: Run, effects: Effects) -> 
 async def test_an_answer_is_the_calls_result_and_the_tool_does_not_run(
     run: Run, carry: Carry, effects: Effects, value: Any
 ) -> None:
-    """Promise 12: rendered as the tool's own return value would be."""
+    """Rendered as the tool's own return value would be."""
 
     async def same() -> Any:
         return value
@@ -149,7 +147,6 @@ async def test_an_answer_is_the_calls_result_and_the_tool_does_not_run(
 
 
 async def test_repeating_a_decision_in_hand_is_harmless(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 13."""
     agent = payer_of_two(effects, [call("pay", "c1", to="ada")])
     state = (await run(agent, "go")).to_state()
     for _ in range(3):
@@ -174,7 +171,7 @@ CHANGES: dict[str, tuple[list[str], list[Any], str]] = {
 async def test_a_later_decision_in_hand_replaces_the_earlier_one(
     run: Run, carry: Carry, effects: Effects, verbs: list[str], done: list[Any], output: str
 ) -> None:
-    """Promise 13: both stay recorded, one is carried out, and a grant that came with the earlier one is gone."""
+    """Both stay recorded, one is carried out, and a grant that came with the earlier one is gone."""
     agent = payer_of_two(effects, [call("pay", "c1", to="ada")])
     state = (await run(agent, "go")).to_state()
     for verb in verbs:
@@ -201,7 +198,7 @@ async def test_a_later_decision_in_hand_replaces_the_earlier_one(
 async def test_in_a_shared_log_the_first_decision_stands_and_a_different_one_is_a_conflict(
     run: Run, effects: Effects, verb: str
 ) -> None:
-    """Promise 13, on the log itself: the same again is harmless, another names the winner, when, and what."""
+    """The same again is harmless, another names the winner, when, and what."""
     agent = payer_of_two(effects)
     log = (await run(agent, "go")).to_state().live.log
     held = Log.read(log.lines()).run
@@ -246,7 +243,7 @@ async def test_states_of_one_result_do_not_share_decisions(run: Run, effects: Ef
 
 
 async def test_input_added_to_a_run_that_has_not_started_is_read_once(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promises 13 and 17: what was delivered is not in hand any more."""
+    """What was delivered is not in hand any more."""
     agent = payer_of_two(effects, [call("pay", "c1", to="ada")])
     state = fresh(agent)
     state.add_input("and hurry")
@@ -270,7 +267,7 @@ class LookAlike:
 
 @pytest.mark.parametrize("verb", ["approve", "reject", "answer"])
 async def test_what_does_not_wait_cannot_be_decided(run: Run, carry: Carry, effects: Effects, verb: str) -> None:
-    """Promise 14: made-up items, other runs' items, settled items; and nothing is changed by trying."""
+    """Made-up items, other runs' items, settled items; and nothing is changed by trying."""
     agent, other = payer_of_two(effects), payer_of_two(effects)
     other_item = (await run(other, "go")).interruptions[0]
     result = await run(agent, "go")
@@ -304,7 +301,6 @@ async def test_what_does_not_wait_cannot_be_decided(run: Run, carry: Carry, effe
 
 
 async def test_an_item_that_was_settled_cannot_be_decided_again(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 14."""
     agent = payer_of_two(effects)
     state = await carry(agent, (await run(agent, "go")).to_state())
     settled = item_of(state, "c1")
@@ -318,7 +314,7 @@ async def test_an_item_that_was_settled_cannot_be_decided_again(run: Run, carry:
 
 
 async def test_an_item_of_another_load_of_the_same_run_is_the_same_call(run: Run, effects: Effects) -> None:
-    """Promise 14: what counts is the call, the run and the digest, not the Python object."""
+    """What counts is the call, the run and the digest, not the Python object."""
     agent = payer_of_two(effects)
     result = await run(agent, "go")
     state = await RunState.from_string(agent, result.to_state().to_string())
@@ -328,7 +324,7 @@ async def test_an_item_of_another_load_of_the_same_run_is_the_same_call(run: Run
 
 
 async def test_changing_an_item_changes_nothing_that_runs(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promises 14 and 18: an item is a view; a digest that was put into it approves nothing."""
+    """An item is a view; a digest that was put into it approves nothing."""
     agent = payer_of_two(effects)
     state = await carry(agent, (await run(agent, "go")).to_state())
     item, other = state.get_interruptions()
@@ -351,7 +347,7 @@ async def test_changing_an_item_changes_nothing_that_runs(run: Run, carry: Carry
 
 
 async def test_a_grant_on_a_stale_state_is_refused_and_named(run: Run, effects: Effects) -> None:
-    """Promises 14 and 17: another handle moved the run on; a typed error says so, whatever is decided."""
+    """Another handle moved the run on; a typed error says so, whatever is decided."""
     agent = payer_of_two(effects)
     result = await run(agent, "go")
     stale, current = result.to_state(), result.to_state()
@@ -365,7 +361,6 @@ async def test_a_grant_on_a_stale_state_is_refused_and_named(run: Run, effects: 
 
 
 async def test_the_verbs_of_approval_and_of_doubt_are_not_mixed(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 14."""
     agent = payer_of_two(effects)
     state = await carry(agent, (await run(agent, "go")).to_state())
     for outcome in ("ran", "did_not_run", "retry"):
@@ -377,7 +372,7 @@ async def test_the_verbs_of_approval_and_of_doubt_are_not_mixed(run: Run, carry:
 
 
 async def test_a_calls_of_the_context_wrapper_are_decisions_as_well(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promises 8 and 14: `approve_tool`, `reject_tool` and the questions beside them."""
+    """`approve_tool`, `reject_tool` and the questions beside them."""
     agent = payer_of_two(effects)
     result = await run(agent, "go")
     wrapper = result.context_wrapper
@@ -395,7 +390,7 @@ async def test_a_calls_of_the_context_wrapper_are_decisions_as_well(run: Run, ca
 async def test_a_decision_of_the_context_wrapper_is_not_lost_by_a_resume_that_was_refused(
     run: Run, effects: Effects
 ) -> None:
-    """Promises 14 and 16: the tool was not there; once it is, the decision still stands, and once only."""
+    """The tool was not there; once it is, the decision still stands, and once only."""
     agent = payer_of_two(effects, [call("pay", "c1", to="ada")])
     result = await run(agent, "go")
     result.context_wrapper.approve_tool(result.interruptions[0])
@@ -420,7 +415,7 @@ TEXTS = {
 async def test_arguments_are_the_models_own_text_where_it_says_what_runs(
     run: Run, carry: Carry, effects: Effects, text: str
 ) -> None:
-    """Promise 34: byte for byte, on the item, in the tool's context and for `on_invoke_tool`."""
+    """Byte for byte, on the item, in the tool's context and for `on_invoke_tool`."""
     seen: list[Any] = []
 
     async def by_hand(context: ToolContext[Any], arguments: str) -> str:
@@ -448,7 +443,7 @@ async def test_arguments_are_the_models_own_text_where_it_says_what_runs(
 async def test_arguments_are_the_canonical_form_where_defaults_or_coercion_changed_them(
     run: Run, carry: Carry, effects: Effects
 ) -> None:
-    """Promise 34: what will run is what is shown; the model's own call is not rewritten."""
+    """What will run is what is shown; the model's own call is not rewritten."""
     seen: list[str] = []
 
     async def pay(context: ToolContext[Any], to: str, amount: int = 500) -> str:
@@ -471,7 +466,7 @@ async def test_arguments_are_the_canonical_form_where_defaults_or_coercion_chang
 async def test_a_digest_covers_the_value_and_not_its_spelling(
     run: Run, effects: Effects, another_process: Callable[[], None]
 ) -> None:
-    """Promise 34: of one call, two spellings have one digest; another value, call or run has another."""
+    """Of one call, two spellings have one digest; another value, call or run has another."""
     digests: set[str] = set()
     for text in ('{"to":"ada","amount":3}', '{"amount": 3, "to": "ada"}', '{"to":"ada","amount":4}'):
         another_process()
@@ -486,7 +481,7 @@ async def test_a_digest_covers_the_value_and_not_its_spelling(
 
 
 async def test_every_public_call_id_is_the_providers(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 35: items, contexts, callables, formatters and results alike."""
+    """Items, contexts, callables, formatters and results alike."""
     seen: list[str] = []
 
     def gate(_context: Any, _params: Any, label: str) -> bool:

@@ -130,7 +130,7 @@ async def test_a_url_names_a_journal_everywhere(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("when", ["before", "after"])
 async def test_a_process_killed_around_its_effect_leaves_a_doubt(tmp_path: Path, when: str, streamed: bool) -> None:
-    """A1 and A2: from the outside the two cannot be told apart, and neither runs again by itself."""
+    """From the outside the two cannot be told apart, and neither runs again by itself."""
     url, effects = f"sqlite:///{tmp_path}/runs.db", tmp_path / "effects"
     effects.touch()
     desk = Desk()

@@ -1,4 +1,4 @@
-"""Promise 11: a person changes a call's arguments, and everybody who must know of it is told."""
+"""A person changes a call's arguments, and everybody who must know of it is told."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def payer(effects: Effects, *replies: Any, **options: Any) -> Agent[Any]:
 
 
 async def test_the_edited_call_runs_and_the_model_is_told(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 11: both versions and the editor are recorded; the model's own call is not rewritten."""
+    """Both versions and the editor are recorded; the model's own call is not rewritten."""
     agent = payer(effects)
     state = await carry(agent, (await run(agent, "go")).to_state())
     state.approve(item_of(state, "c1"), edit={"to": "ada", "amount": 9}, by="ann", note="typo")
@@ -81,7 +81,7 @@ WRONG: dict[str, Any] = {
 async def test_an_edit_that_the_schema_refuses_decides_nothing(
     run: Run, carry: Carry, effects: Effects, edit: Any
 ) -> None:
-    """Promise 11 and C15: at once, with a typed error; the call waits as before and can be decided."""
+    """At once, with a typed error; the call waits as before and can be decided."""
     agent = payer(effects)
     state = await carry(agent, (await run(agent, "go")).to_state())
     with pytest.raises(UserError):
@@ -96,7 +96,7 @@ async def test_an_edit_that_the_schema_refuses_decides_nothing(
 
 
 async def test_an_empty_edit_is_an_edit(run: Run, effects: Effects) -> None:
-    """Promise 11: `edit={}` is the whole of the arguments, and here they lack one."""
+    """`edit={}` is the whole of the arguments, and here they lack one."""
     agent = payer(effects)
     state = (await run(agent, "go")).to_state()
     with pytest.raises(UserError):
@@ -104,7 +104,7 @@ async def test_an_empty_edit_is_an_edit(run: Run, effects: Effects) -> None:
 
 
 async def test_an_edit_is_whole_and_gets_the_defaults_of_the_schema(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 11: it replaces the arguments; what it leaves out is the tool's default, not the model's value."""
+    """It replaces the arguments; what it leaves out is the tool's default, not the model's value."""
     agent = payer(effects)
     state = await carry(agent, (await run(agent, "go")).to_state())
     state.approve(item_of(state, "c1"), edit={"to": "bob"})
@@ -114,7 +114,7 @@ async def test_an_edit_is_whole_and_gets_the_defaults_of_the_schema(run: Run, ca
 
 
 async def test_an_edit_is_taken_when_it_is_given(run: Run, effects: Effects) -> None:
-    """Promise 11, law 5: what the caller does to the mapping afterwards changes nothing."""
+    """What the caller does to the mapping afterwards changes nothing."""
     agent = payer(effects)
     state = (await run(agent, "go")).to_state()
     edit = {"to": "ada", "amount": 9}
@@ -126,7 +126,7 @@ async def test_an_edit_is_taken_when_it_is_given(run: Run, effects: Effects) -> 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 async def test_the_policy_is_asked_about_the_edited_call(run: Run, carry: Carry, effects: Effects, kind: str) -> None:
-    """Promise 11: it may deny what the editor made of the call."""
+    """It may deny what the editor made of the call."""
     seen: list[Any] = []
 
     def policy(view: Any, _context: Any) -> Any:
@@ -146,7 +146,7 @@ async def test_the_policy_is_asked_about_the_edited_call(run: Run, carry: Carry,
 
 
 async def test_an_edit_is_one_calls_and_its_grant_is_the_tools(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promises 8 and 11: a grant that comes with an edit covers later calls with the model's own arguments."""
+    """A grant that comes with an edit covers later calls with the model's own arguments."""
     agent = payer(effects, [call("pay", "c1", to="ada", amount=900), call("pay", "c2", to="bob", amount=800)])
     state = await carry(agent, (await run(agent, "go")).to_state())
     state.approve(item_of(state, "c1"), edit={"to": "ada", "amount": 9}, always_approve=True)
@@ -158,7 +158,6 @@ async def test_an_edit_is_one_calls_and_its_grant_is_the_tools(run: Run, carry: 
 
 
 async def test_a_tool_that_raises_on_edited_arguments_tells_of_the_edit_too(run: Run, effects: Effects) -> None:
-    """Promise 11."""
 
     async def pay(to: str) -> str:
         """Pay."""
@@ -177,7 +176,7 @@ async def test_a_tool_that_raises_on_edited_arguments_tells_of_the_edit_too(run:
 
 
 async def test_an_edited_call_whose_tool_changed_asks_again_and_is_still_told(run: Run, effects: Effects) -> None:
-    """Promises 11 and 16: what a person had edited stays edited, is shown, and the model is told of it."""
+    """What a person had edited stays edited, is shown, and the model is told of it."""
 
     def agent_with(description: str) -> Agent[Any]:
         async def pay(to: str, amount: int = 5) -> str:
@@ -204,7 +203,7 @@ async def test_an_edited_call_whose_tool_changed_asks_again_and_is_still_told(ru
 
 
 async def test_an_edit_without_its_tool_is_an_error_and_decides_nothing(run: Run, effects: Effects) -> None:
-    """Promises 11 and 16: nobody can check it."""
+    """Nobody can check it."""
     agent = payer(effects)
     text = (await run(agent, "go")).to_state().to_string()
     bare = Agent("a", model=script("done"))
@@ -215,7 +214,7 @@ async def test_an_edit_without_its_tool_is_an_error_and_decides_nothing(run: Run
 
 
 async def test_a_hand_made_tools_edit_is_checked_as_its_calls_are(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 11: any JSON object, nothing else."""
+    """Any JSON object, nothing else."""
 
     async def own(_context: Any, arguments: str) -> str:
         effects.append(arguments)
@@ -233,7 +232,7 @@ async def test_a_hand_made_tools_edit_is_checked_as_its_calls_are(run: Run, carr
 
 
 async def test_a_secret_can_be_edited_and_is_not_shown(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 11 and F7: the editor gives the value; the item still shows none."""
+    """The editor gives the value; the item still shows none."""
 
     async def login(user: str, password: Annotated[str, Secret]) -> str:
         """Log in."""
@@ -252,7 +251,6 @@ async def test_a_secret_can_be_edited_and_is_not_shown(run: Run, carry: Carry, e
 
 
 async def test_editing_one_of_several_leaves_the_others_alone(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promises 4 and 11."""
     agent = payer(effects, [call("pay", "c1", to="ada"), call("pay", "c2", to="bob"), call("pay", "c3", to="eve")])
     state = await carry(agent, (await run(agent, "go")).to_state())
     state.approve(item_of(state, "c2"), edit={"to": "zoe", "amount": 1})

@@ -1,4 +1,4 @@
-"""Promises 31 to 33: a provider's error stays what it is, the run goes on from where it stood, nothing runs twice."""
+"""A provider's error stays what it is, the run goes on from where it stood, nothing runs twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promises 8 and 9: what a standing decision covers, for how long, and what it never covers."""
+"""What a standing decision covers, for how long, and what it never covers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def pays(label: str, to: str = "ada", **more: Any) -> list[Any]:
 
 
 async def test_always_approve_covers_what_waits_and_what_comes(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 8: the waiting siblings now, later calls without asking; each use is recorded."""
+    """The waiting siblings now, later calls without asking; each use is recorded."""
     first = [*pays("c1"), *pays("c2", "bob"), *pays("c3", "eve")]
     agent = rounds(effects, first, pays("c4", amount=1_000_000), pays("c5"))
     state = await carry(agent, (await run(agent, "go")).to_state())
@@ -56,7 +56,7 @@ async def test_always_approve_covers_what_waits_and_what_comes(run: Run, carry: 
 
 
 async def test_always_reject_covers_what_waits_and_what_comes(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 8, alike: and its words go with it."""
+    """And its words go with it."""
     agent = rounds(effects, [*pays("c1"), *pays("c2")], pays("c3"))
     state = await carry(agent, (await run(agent, "go")).to_state())
     state.reject(item_of(state, "c1"), always_reject=True, rejection_message="never")
@@ -66,7 +66,6 @@ async def test_always_reject_covers_what_waits_and_what_comes(run: Run, carry: C
 
 
 async def test_a_grant_survives_a_later_pause_and_its_text(run: Run, effects: Effects) -> None:
-    """Promise 8."""
     agent = Agent(
         "a",
         model=script(pays("c1"), [call("wire", "w1", to="bob")], pays("c2"), [call("wire", "w2", to="bob")], "done"),
@@ -84,7 +83,7 @@ async def test_a_grant_survives_a_later_pause_and_its_text(run: Run, effects: Ef
 
 
 async def test_a_grant_that_is_not_delivered_yet_survives_a_save(run: Run, effects: Effects) -> None:
-    """Promise 8: it stands with the decision it came with."""
+    """It stands with the decision it came with."""
     agent = rounds(effects, pays("c1"), pays("c2"))
     state = (await run(agent, "go")).to_state()
     state.approve(item_of(state, "c1"), grant=Grant(where={"to": "ada"}, uses=1, expires="1h"))
@@ -98,7 +97,7 @@ async def test_a_grant_that_is_not_delivered_yet_survives_a_save(run: Run, effec
 
 
 async def test_a_predicate_is_compared_by_type_after_validation(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 8 and E12: what the schema makes of the model's text is what is compared."""
+    """What the schema makes of the model's text is what is compared."""
 
     async def pay(to: str, amount: float | str | list[int] | None = None, extra: Any = None) -> str:
         """Pay."""
@@ -132,7 +131,6 @@ async def test_a_predicate_is_compared_by_type_after_validation(run: Run, carry:
 async def test_a_predicate_covers_waiting_siblings_that_fit_and_only_those(
     run: Run, carry: Carry, effects: Effects
 ) -> None:
-    """Promise 8."""
     first = [*pays("c1", amount=10), *pays("c2", amount=100), *pays("c3", amount=101), *pays("c4", "bob", amount=1)]
     agent = rounds(effects, first)
     state = await carry(agent, (await run(agent, "go")).to_state())
@@ -142,7 +140,7 @@ async def test_a_predicate_covers_waiting_siblings_that_fit_and_only_those(
 
 
 async def test_uses_count_other_calls_and_run_out(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 8: not the one approved now; the waiting ones first, in the order of the calls."""
+    """Not the one approved now; the waiting ones first, in the order of the calls."""
     agent = rounds(effects, [*pays("c1"), *pays("c2"), *pays("c3")], pays("c4"))
     state = await carry(agent, (await run(agent, "go")).to_state())
     state.approve(item_of(state, "c3"), grant=Grant(uses=1))
@@ -155,7 +153,7 @@ async def test_uses_count_other_calls_and_run_out(run: Run, carry: Carry, effect
 
 
 async def test_a_grant_expires(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 8: counted from when it was given, by the clock of the run."""
+    """Counted from when it was given, by the clock of the run."""
     clock = Clock()
 
     async def wait(hours: int) -> str:
@@ -174,7 +172,7 @@ async def test_a_grant_expires(run: Run, carry: Carry, effects: Effects) -> None
 
 
 async def test_a_grant_can_be_revoked(run: Run, effects: Effects) -> None:
-    """Promise 8: on the log; later calls ask again, and to revoke it twice is an error."""
+    """On the log; later calls ask again, and to revoke it twice is an error."""
     agent = rounds(effects, pays("c1"), [call("wire", "w1", to="bob")], pays("c2"))
     agent.tools.append(pay_tool(effects, "wire"))
     state = (await run(agent, "go")).to_state()
@@ -208,13 +206,12 @@ async def test_a_grant_can_be_revoked(run: Run, effects: Effects) -> None:
     ids=repr,
 )
 def test_a_grant_that_means_nothing_is_refused_when_it_is_made(words: dict[str, Any]) -> None:
-    """Promise 8."""
     with pytest.raises(UserError):
         Grant(**words)
 
 
 async def test_a_callers_predicate_is_not_kept_by_reference(run: Run, effects: Effects) -> None:
-    """Promise 8: what is changed after it was given changes nothing."""
+    """What is changed after it was given changes nothing."""
     agent = rounds(effects, pays("c1", amount=1), pays("c2", amount=500))
     state = (await run(agent, "go")).to_state()
     where: dict[str, Any] = {"amount": {"le": 100}}
@@ -230,7 +227,7 @@ async def test_a_callers_predicate_is_not_kept_by_reference(run: Run, effects: E
 async def test_a_decision_for_the_exact_call_beats_a_grant_of_the_same_delivery(
     run: Run, carry: Carry, effects: Effects, standing: str
 ) -> None:
-    """Promise 9: whichever was said first."""
+    """Whichever was said first."""
     for grant_first in (True, False):
         effects.clear()
         agent = rounds(effects, [*pays("c1"), *pays("c2", "bob"), *pays("c3", "eve")])
@@ -249,7 +246,7 @@ async def test_a_decision_for_the_exact_call_beats_a_grant_of_the_same_delivery(
 
 
 async def test_the_newest_grant_counts(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 9: a person may change their mind about what comes."""
+    """A person may change their mind about what comes."""
     agent = rounds(effects, pays("c1"), [*pays("c2"), call("wire", "w1", to="bob")], pays("c3"))
     agent.tools.append(pay_tool(effects, "wire"))
     state = await carry(agent, (await run(agent, "go")).to_state())
@@ -270,7 +267,6 @@ async def test_the_newest_grant_counts(run: Run, carry: Carry, effects: Effects)
 
 
 async def test_a_grant_never_covers_another_tool(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 9."""
     agent = rounds(effects, [*pays("c1"), call("wire", "w1", to="bob")])
     agent.tools.append(pay_tool(effects, "wire"))
     state = await carry(agent, (await run(agent, "go")).to_state())
@@ -282,7 +278,7 @@ async def test_a_grant_never_covers_another_tool(run: Run, carry: Carry, effects
 async def test_a_grant_never_covers_another_agents_tool_after_a_handoff(
     run: Run, carry: Carry, effects: Effects
 ) -> None:
-    """Promise 9: the very same tool object, in another agent's hands."""
+    """The very same tool object, in another agent's hands."""
     tool = pay_tool(effects)
     b = Agent("b", model=script(None, None, pays("c2"), "done"), tools=[tool])
     a = Agent("a", model=script(pays("c1"), [call("transfer_to_b", "h1")]), tools=[tool], handoffs=[b])
@@ -298,7 +294,7 @@ async def test_a_grant_never_covers_another_agents_tool_after_a_handoff(
 
 @pytest.mark.parametrize("outer", ["a", "same name"])
 async def test_a_nested_agent_never_inherits_a_grant(run: Run, carry: Carry, effects: Effects, outer: str) -> None:
-    """Promise 9 and E10: nor one of the same name with the same tool."""
+    """Nor one of the same name with the same tool."""
     tool = pay_tool(effects)
     inner = Agent("same name", model=script(pays("i1"), "inner is done"), tools=[tool])
     ask = inner.as_tool("ask_inner", "Asks.")
@@ -314,7 +310,7 @@ async def test_a_nested_agent_never_inherits_a_grant(run: Run, carry: Carry, eff
 
 
 async def test_approving_the_delegation_approves_nothing_inside_it(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 9 and E10: layer one is not layer two."""
+    """Layer one is not layer two."""
     inner = Agent("inner", model=script(pays("i1"), "inner is done"), tools=[pay_tool(effects)])
     ask = inner.as_tool("ask_inner", "Asks.", needs_approval=True)
     agent = Agent("a", model=script([call("ask_inner", "n1", input="x")], "done"), tools=[ask])
@@ -350,7 +346,6 @@ def changed(effects: Effects, what: str) -> Agent[Any]:
 
 @pytest.mark.parametrize("what", ["nothing", "description", "schema"])
 async def test_a_grant_dies_when_the_tool_changes(run: Run, effects: Effects, what: str) -> None:
-    """Promise 9."""
     agent = changed(effects, "nothing")
     state = (await run(agent, "go")).to_state()
     state.approve(item_of(state, "c1"), always_approve=True)
@@ -365,7 +360,6 @@ async def test_a_grant_dies_when_the_tool_changes(run: Run, effects: Effects, wh
 
 
 async def test_a_grant_of_one_run_is_nothing_to_another(run: Run, effects: Effects) -> None:
-    """Promise 9."""
     agent = rounds(effects, pays("c1"))
     state = (await run(agent, "go")).to_state()
     state.approve(item_of(state, "c1"), always_approve=True)
@@ -375,7 +369,7 @@ async def test_a_grant_of_one_run_is_nothing_to_another(run: Run, effects: Effec
 
 
 async def test_a_covered_call_is_recorded_as_decided_by_the_grant(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promises 8 and 9: who decided what is never in doubt."""
+    """Who decided what is never in doubt."""
     agent = rounds(effects, [*pays("c1"), *pays("c2")])
     state = await carry(agent, (await run(agent, "go")).to_state())
     state.approve(item_of(state, "c1"), always_approve=True, by="ann")

@@ -1,4 +1,4 @@
-"""Promise 5: when guardrails on a tool's input run, beside the question whether a person is asked."""
+"""When guardrails on a tool's input run, beside the question whether a person is asked."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ EARLY = RunConfig(tool_execution=ToolExecutionConfig(pre_approval_tool_input_gua
 async def test_tool_input_guardrails_run_before_execution_and_not_before_asking(
     run: Run, carry: Carry, effects: Effects
 ) -> None:
-    """Promise 5: by default after the approval; what they reject does not run."""
+    """By default after the approval; what they reject does not run."""
     seen: list[str] = []
     tool = pay_tool(
         effects, tool_input_guardrails=[guardrail(seen, ToolGuardrailFunctionOutput.reject_content("too risky"))]
@@ -61,7 +61,6 @@ async def test_tool_input_guardrails_run_before_execution_and_not_before_asking(
 
 
 async def test_pre_approval_guardrails_reject_before_anybody_is_asked(run: Run, effects: Effects) -> None:
-    """Promise 5."""
     seen: list[str] = []
     tool = pay_tool(
         effects, tool_input_guardrails=[guardrail(seen, ToolGuardrailFunctionOutput.reject_content("too risky"))]
@@ -74,7 +73,7 @@ async def test_pre_approval_guardrails_reject_before_anybody_is_asked(run: Run, 
 async def test_pre_approval_guardrails_that_let_pass_run_again_before_execution(
     run: Run, carry: Carry, effects: Effects
 ) -> None:
-    """Promise 5: once before asking, not at a resume without a decision, once before the tool."""
+    """Once before asking, not at a resume without a decision, once before the tool."""
     seen: list[str] = []
     tool = pay_tool(effects, tool_input_guardrails=[guardrail(seen, ToolGuardrailFunctionOutput.allow())])
     agent = Agent("a", model=script([call("pay", "c1", to="ada")], "done"), tools=[tool])
@@ -92,7 +91,7 @@ async def test_pre_approval_guardrails_that_let_pass_run_again_before_execution(
 async def test_a_guardrail_that_raises_its_tripwire_stops_the_run_before_the_tool(
     run: Run, effects: Effects, config: RunConfig | None
 ) -> None:
-    """Promise 5: and it trips again whenever the run is taken up."""
+    """And it trips again whenever the run is taken up."""
     seen: list[str] = []
     tool = pay_tool(effects, tool_input_guardrails=[guardrail(seen, ToolGuardrailFunctionOutput.raise_exception("no"))])
     agent = Agent("a", model=script([call("pay", "c1", to="ada")], "done"), tools=[tool])
@@ -108,7 +107,6 @@ async def test_a_guardrail_that_raises_its_tripwire_stops_the_run_before_the_too
 
 
 async def test_a_guardrail_that_crashes_lets_nothing_run(run: Run, effects: Effects) -> None:
-    """Promise 5, law 7."""
 
     @tool_input_guardrail
     def broken(_data: Any) -> ToolGuardrailFunctionOutput:

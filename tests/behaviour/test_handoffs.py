@@ -1,4 +1,4 @@
-"""Promises 7 and 25: a handoff happens once the calls beside it are settled; the right agent goes on after a resume."""
+"""A handoff happens once the calls beside it are settled; the right agent goes on after a resume."""
 
 from __future__ import annotations
 

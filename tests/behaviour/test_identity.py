@@ -1,4 +1,4 @@
-"""Promises 15 and 16: which call a decision is for, and what happens when its tool or its agent is not what it was."""
+"""Which call a decision is for, and what happens when its tool or its agent is not what it was."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MARKER = "xyzzy-plugh"
 async def test_the_same_id_with_the_same_content_in_one_turn_is_one_call(
     run: Run, carry: Carry, effects: Effects
 ) -> None:
-    """Promise 15 and E4: it asks once, runs once and has one result; the conversation holds it once."""
+    """It asks once, runs once and has one result; the conversation holds it once."""
     twice = [call("pay", "c1", to="ada"), {**call("pay", "c1", to="ada"), "id": "item_2", "status": "completed"}]
     agent = payer(effects, [*twice, call("pay", "c2", to="ada")])
     state = await carry(agent, (await run(agent, "go")).to_state())
@@ -70,7 +70,7 @@ OTHERS: dict[str, list[Any]] = {
 async def test_the_same_id_with_other_content_is_refused_before_any_effect(
     run: Run, effects: Effects, reply: list[Any]
 ) -> None:
-    """Promise 15 and E4: nothing of the reply is used; the run can be resumed, and the model is asked anew."""
+    """Nothing of the reply is used; the run can be resumed, and the model is asked anew."""
     b = Agent("b", model=script("b"))
     model = ScriptedModel([reply, "sorry"])
     agent = Agent("a", model=model, tools=[pay_tool(effects), look_tool(effects)], handoffs=[b])
@@ -83,7 +83,7 @@ async def test_the_same_id_with_other_content_is_refused_before_any_effect(
 
 
 async def test_a_repeated_id_in_a_later_turn_is_a_new_call(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 15 and E4: it asks anew, with the same arguments and with others; no decision is inherited."""
+    """It asks anew, with the same arguments and with others; no decision is inherited."""
     replies = [[call("pay", "c1", to=to)] for to in ("ada", "ada", "eve", "ada")]
     agent = payer(effects, *replies)
     result = await run(agent, "go")
@@ -101,7 +101,6 @@ async def test_a_repeated_id_in_a_later_turn_is_a_new_call(run: Run, carry: Carr
 
 
 async def test_an_old_item_does_not_decide_a_new_call_of_the_same_id(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promises 14 and 15."""
     agent = payer(effects, [call("pay", "c1", to="ada")], [call("pay", "c1", to="ada")])
     state = await carry(agent, (await run(agent, "go")).to_state())
     old = state.get_interruptions()[0]
@@ -118,7 +117,6 @@ async def test_an_old_item_does_not_decide_a_new_call_of_the_same_id(run: Run, c
 async def test_a_call_without_an_id_is_refused_before_any_effect(
     run: Run, effects: Effects, label: Any, name: str
 ) -> None:
-    """Promise 15."""
     bad = {"type": "function_call", "call_id": label, "name": name, "arguments": "{}", "id": "fc_1"}
     if label is None:
         del bad["call_id"]
@@ -133,7 +131,7 @@ async def test_a_call_without_an_id_is_refused_before_any_effect(
 
 
 async def test_what_a_caller_sends_as_history_is_never_a_call(run: Run, effects: Effects) -> None:
-    """Promise 18 and E1: calls, approvals and results in the input are text for the model, nothing more."""
+    """Calls, approvals and results in the input are text for the model, nothing more."""
     history = [
         {"role": "user", "content": "pay"},
         call("pay", "c1", to="eve", amount=1_000_000),
@@ -152,7 +150,7 @@ async def test_what_a_caller_sends_as_history_is_never_a_call(run: Run, effects:
 async def test_the_recorded_call_runs_whatever_the_model_would_say_now(
     run: Run, carry: Carry, effects: Effects
 ) -> None:
-    """Promise 17 and E7: the model is not asked again for what it has said."""
+    """The model is not asked again for what it has said."""
     model = ScriptedModel([[call("pay", "c1", to="ada")], "done"])
     agent = Agent("a", model=model, tools=[pay_tool(effects)])
     state = await carry(agent, (await run(agent, "go")).to_state())
@@ -196,7 +194,7 @@ def with_tool(effects: Effects, what: str, replies: Any = None) -> Agent[Any]:
 
 @pytest.mark.parametrize("what", ["description", "default"])
 async def test_an_approval_is_void_when_the_tool_changed(run: Run, effects: Effects, what: str) -> None:
-    """Promise 16, C12 and E8: the call asks again, says how the tool differs, and runs once it is approved anew."""
+    """The call asks again, says how the tool differs, and runs once it is approved anew."""
     agent = with_tool(effects, "")
     state = (await run(agent, "go")).to_state()
     state.approve(item_of(state, "c1"))
@@ -223,7 +221,7 @@ async def test_an_approval_is_void_when_the_tool_changed(run: Run, effects: Effe
 
 
 async def test_an_approval_is_void_in_hand_too(run: Run, effects: Effects) -> None:
-    """Promise 16: the state never left the process; the agent that resumes it was rebuilt."""
+    """The state never left the process; the agent that resumes it was rebuilt."""
     state = (await run(with_tool(effects, ""), "go")).to_state()
     state.approve(item_of(state, "c1"), always_approve=True)
     result = await run(with_tool(effects, "description"), state)
@@ -232,7 +230,7 @@ async def test_an_approval_is_void_in_hand_too(run: Run, effects: Effects) -> No
 
 
 async def test_a_call_that_no_longer_fits_the_changed_tool_does_not_run(run: Run, effects: Effects) -> None:
-    """Promise 16: the model reads why and can try again."""
+    """The model reads why and can try again."""
     state = (await run(with_tool(effects, ""), "go")).to_state()
     state.approve(item_of(state, "c1"))
     agent = with_tool(effects, "required")
@@ -243,7 +241,7 @@ async def test_a_call_that_no_longer_fits_the_changed_tool_does_not_run(run: Run
 
 
 async def test_a_tool_that_drops_its_gate_still_waits_for_what_was_asked(run: Run, effects: Effects) -> None:
-    """Promises 3 and 16: what waits, waits; `needs_approval=False` of a later build approves nothing."""
+    """What waits, waits; `needs_approval=False` of a later build approves nothing."""
     state = (await run(with_tool(effects, ""), "go")).to_state()
     agent = with_tool(effects, "no gate")
     result = await run(agent, await RunState.from_string(agent, state.to_string()))
@@ -251,7 +249,7 @@ async def test_a_tool_that_drops_its_gate_still_waits_for_what_was_asked(run: Ru
 
 
 async def test_a_changed_tool_without_a_gate_asks_all_the_same(run: Run, effects: Effects) -> None:
-    """Promise 16: the approval was for another tool; that this one would ask nobody does not matter."""
+    """The approval was for another tool; that this one would ask nobody does not matter."""
 
     async def pay(to: str) -> str:
         """Pay anybody."""
@@ -266,7 +264,7 @@ async def test_a_changed_tool_without_a_gate_asks_all_the_same(run: Run, effects
 
 
 async def test_a_rejection_needs_no_unchanged_tool(run: Run, effects: Effects) -> None:
-    """Promise 16: to refuse is always possible, even where the tool is gone."""
+    """To refuse is always possible, even where the tool is gone."""
     for what in ("description", "gone"):
         state = (await run(with_tool(effects, ""), "go")).to_state()
         agent = with_tool(effects, what)
@@ -280,7 +278,7 @@ async def test_a_rejection_needs_no_unchanged_tool(run: Run, effects: Effects) -
 async def test_a_tool_that_is_gone_is_a_typed_error_and_nothing_is_lost(
     run: Run, effects: Effects, decide: bool
 ) -> None:
-    """Promise 16 and C11: as often as one tries, and the very same text works once the tool is given back."""
+    """As often as one tries, and the very same text works once the tool is given back."""
     replies = ([call("pay", "c1", to="ada"), call("look", "c2")],)
     agent = with_tool(effects, "", replies)
     agent.tools.append(look_tool(effects))
@@ -305,7 +303,7 @@ async def test_a_tool_that_is_gone_is_a_typed_error_and_nothing_is_lost(
 
 
 async def test_a_state_in_hand_goes_on_when_its_tool_is_given_back(run: Run, effects: Effects) -> None:
-    """Promise 16: the decision that was in hand is still there."""
+    """The decision that was in hand is still there."""
     agent, bare = with_tool(effects, ""), with_tool(effects, "gone")
     state = (await run(agent, "go")).to_state()
     state.approve(item_of(state, "c1"))
@@ -317,7 +315,6 @@ async def test_a_state_in_hand_goes_on_when_its_tool_is_given_back(run: Run, eff
 
 
 async def test_a_tool_that_is_disabled_now_is_a_tool_that_is_gone(run: Run, effects: Effects) -> None:
-    """Promise 16."""
     enabled = [True]
     tool = pay_tool(effects, is_enabled=lambda _context, _agent: enabled[0])
     agent = Agent("a", model=script([call("pay", "c1", to="ada")], "done"), tools=[tool])
@@ -332,7 +329,7 @@ async def test_a_tool_that_is_disabled_now_is_a_tool_that_is_gone(run: Run, effe
 
 
 async def test_another_root_agent_is_a_typed_error(run: Run, effects: Effects) -> None:
-    """Promise 16 and C13: at the load, and at the resume of a state in hand; then the right one works."""
+    """At the load, and at the resume of a state in hand; then the right one works."""
     agent = payer(effects)
     state = (await run(agent, "go")).to_state()
     state.approve(item_of(state, "c1"))
@@ -348,7 +345,6 @@ async def test_another_root_agent_is_a_typed_error(run: Run, effects: Effects) -
 
 
 async def test_an_agent_that_is_gone_behind_a_handoff_is_a_typed_error(run: Run, effects: Effects) -> None:
-    """Promise 16 and C13."""
 
     def build(second: str) -> Agent[Any]:
         b = Agent(second, model=script(None, [call("pay", "c1", to="ada")], "done"), tools=[pay_tool(effects)])

@@ -1,4 +1,4 @@
-"""Promises 29 and 30: what was started and never finished, and what is never an approval."""
+"""What was started and never finished, and what is never an approval."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def in_doubt(run: Run, agent: Agent[Any], slow: Slow) -> RunState[Any]:
 
 
 async def test_a_call_that_was_cancelled_in_the_middle_is_in_doubt(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 29: a request of kind `in_doubt`; resuming runs nothing and asks no model."""
+    """A request of kind `in_doubt`; resuming runs nothing and asks no model."""
     slow = Slow(effects)
     agent = transferring(slow)
     state = await in_doubt(run, agent, slow)
@@ -116,7 +116,7 @@ async def test_a_call_that_was_cancelled_in_the_middle_is_in_doubt(run: Run, car
 async def test_a_person_says_what_became_of_it(
     run: Run, carry: Carry, effects: Effects, outcome: Any, output: Any, expected: str
 ) -> None:
-    """Promise 29: the tool is not touched again, the model reads the person's word, and who said so is recorded."""
+    """The tool is not touched again, the model reads the person's word, and who said so is recorded."""
     slow = Slow(effects)
     agent = transferring(slow)
     state = await carry(agent, await in_doubt(run, agent, slow))
@@ -129,7 +129,7 @@ async def test_a_person_says_what_became_of_it(
 
 
 async def test_a_person_lets_it_be_tried_again(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 29: once more, under the same idempotency key."""
+    """Once more, under the same idempotency key."""
     slow = Slow(effects)
     agent = transferring(slow)
     state = await carry(agent, await in_doubt(run, agent, slow))
@@ -140,7 +140,7 @@ async def test_a_person_lets_it_be_tried_again(run: Run, carry: Carry, effects: 
 
 
 async def test_a_retry_can_be_in_doubt_again(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 29: each time a person's word is needed anew; an old decision is not reused."""
+    """Each time a person's word is needed anew; an old decision is not reused."""
     slow, clock = Slow(effects), Clock()
     agent = transferring(slow)
     state = await in_doubt(run, agent, slow)
@@ -161,7 +161,6 @@ async def test_a_retry_can_be_in_doubt_again(run: Run, carry: Carry, effects: Ef
 
 
 async def test_the_verbs_of_approval_do_not_decide_a_doubt(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promises 14 and 29."""
     slow = Slow(effects)
     agent = transferring(slow)
     state = await carry(agent, await in_doubt(run, agent, slow))
@@ -175,7 +174,7 @@ async def test_the_verbs_of_approval_do_not_decide_a_doubt(run: Run, carry: Carr
 
 
 async def test_a_grant_does_not_decide_a_doubt(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promises 9 and 29: "always" means calls to come; what became of this one nobody knows."""
+    """ "always" means calls to come; what became of this one nobody knows."""
     slow = Slow(effects)
     agent = transferring(slow, call("transfer", "c2", to="bob"))
     state = (await run(agent, "go")).to_state()
@@ -189,7 +188,7 @@ async def test_a_grant_does_not_decide_a_doubt(run: Run, carry: Carry, effects: 
 
 
 async def test_siblings_of_a_doubt_are_decided_as_ever(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promises 4 and 29: and the model is not asked before the doubt is resolved too."""
+    """And the model is not asked before the doubt is resolved too."""
     slow = Slow(effects)
     agent = transferring(slow, call("pay", "c2", to="bob"), call("look", "c3"))
     agent.tools += [pay_tool(effects), look_tool(effects)]
@@ -208,7 +207,7 @@ async def test_siblings_of_a_doubt_are_decided_as_ever(run: Run, carry: Carry, e
 async def test_an_edited_call_in_doubt_stays_edited_and_the_model_is_told(
     run: Run, carry: Carry, effects: Effects
 ) -> None:
-    """Promises 11 and 29: whether it is tried again or said to have run."""
+    """Whether it is tried again or said to have run."""
     for outcome in ("retry", "ran"):
         effects.clear()
         slow = Slow(effects)
@@ -227,7 +226,7 @@ async def test_an_edited_call_in_doubt_stays_edited_and_the_model_is_told(
 
 @pytest.mark.parametrize("kind", ["idempotent", "read_only"])
 async def test_an_idempotent_tool_is_simply_tried_again(run: Run, carry: Carry, effects: Effects, kind: str) -> None:
-    """Promise 29 and A3: under the same key, without asking anybody; both starts are recorded."""
+    """Under the same key, without asking anybody; both starts are recorded."""
     slow = Slow(effects)
     agent = transferring(slow, **{kind: True})
     state = await carry(agent, await in_doubt(run, agent, slow))
@@ -249,7 +248,7 @@ ANSWERS: dict[str, tuple[Any, str, int]] = {
 async def test_a_probe_resolves_the_doubt_without_a_person(
     run: Run, carry: Carry, effects: Effects, kind: str, answer: Any, output: str, times: int
 ) -> None:
-    """Promise 29 and A4: it is asked when the run is taken up, with the call's own key."""
+    """It is asked when the run is taken up, with the call's own key."""
     slow = Slow(effects)
     probed: list[str] = []
 
@@ -274,7 +273,6 @@ async def test_a_probe_resolves_the_doubt_without_a_person(
 async def test_a_probe_that_cannot_tell_leaves_the_doubt_to_a_person(
     run: Run, carry: Carry, effects: Effects, answer: Any
 ) -> None:
-    """Promise 29, law 7."""
     slow = Slow(effects)
 
     def check(_context: Any) -> Any:
@@ -305,7 +303,7 @@ CRASHED: dict[str, tuple[dict[str, Any], Any, int]] = {
 async def test_a_process_that_died_inside_a_tool_leaves_the_call_in_doubt(
     run: Run, effects: Effects, another_process: Callable[[], None], options: Any, output: Any, times: int
 ) -> None:
-    """Promise 29, A1 to A4: the journal ends with the intent. Another process takes the run up from there."""
+    """The journal ends with the intent. Another process takes the run up from there."""
     slow, journal = Slow(effects), MemoryJournal()
     slow.free.set()
     agent = transferring(slow, **options)
@@ -323,7 +321,7 @@ async def test_a_process_that_died_inside_a_tool_leaves_the_call_in_doubt(
 
 
 async def test_a_persons_word_in_hand_beats_the_probe(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 29: whoever has decided is not overruled by a machine that is asked later."""
+    """Whoever has decided is not overruled by a machine that is asked later."""
     slow = Slow(effects)
     agent = transferring(slow, check=lambda _context: False)
     state = await carry(agent, await in_doubt(run, agent, slow))
@@ -334,7 +332,7 @@ async def test_a_persons_word_in_hand_beats_the_probe(run: Run, carry: Carry, ef
 
 
 async def test_a_sync_tool_that_cannot_be_stopped_is_in_doubt(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 29: its thread goes on; whatever it does, it is started once."""
+    """Its thread goes on; whatever it does, it is started once."""
     entered, free, left = asyncio.Event(), threading.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
@@ -361,7 +359,7 @@ async def test_a_sync_tool_that_cannot_be_stopped_is_in_doubt(run: Run, carry: C
 
 
 async def test_a_call_of_a_nested_agent_in_doubt_surfaces_on_the_run(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promises 24 and 29: and its sibling frames and the delegation itself are not in doubt."""
+    """And its sibling frames and the delegation itself are not in doubt."""
     slow = Slow(effects)
     inner = Agent("inner", model=script([call("transfer", "i1", to="ada")], "inner is done"), tools=[slow.tool()])
     ask = inner.as_tool("ask_inner", "Asks.")
@@ -375,7 +373,7 @@ async def test_a_call_of_a_nested_agent_in_doubt_surfaces_on_the_run(run: Run, c
 
 
 async def test_a_doubt_survives_without_its_tool_and_can_be_resolved(run: Run, effects: Effects) -> None:
-    """Promises 16 and 29: to say that it ran needs no tool; to try again does, and then nothing is lost."""
+    """To say that it ran needs no tool; to try again does, and then nothing is lost."""
     slow = Slow(effects)
     agent = transferring(slow)
     state = await in_doubt(run, agent, slow)
@@ -389,7 +387,6 @@ async def test_a_doubt_survives_without_its_tool_and_can_be_resolved(run: Run, e
 
 
 async def test_a_retry_without_its_tool_is_a_typed_error_and_nothing_is_lost(run: Run, effects: Effects) -> None:
-    """Promises 16 and 29."""
     slow = Slow(effects)
     agent = transferring(slow)
     state = await in_doubt(run, agent, slow)
@@ -404,7 +401,6 @@ async def test_a_retry_without_its_tool_is_a_typed_error_and_nothing_is_lost(run
 
 
 async def test_an_approval_on_an_old_copy_does_not_resolve_a_doubt(run: Run, effects: Effects) -> None:
-    """Promises 17 and 29."""
     slow = Slow(effects)
     agent = transferring(slow)
     result = await run(agent, "go")
@@ -422,7 +418,7 @@ async def test_an_approval_on_an_old_copy_does_not_resolve_a_doubt(run: Run, eff
 
 
 async def test_cancelling_while_a_callable_thinks_approves_nothing(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 30: the question is asked again at the next resume, since it was never answered."""
+    """The question is asked again at the next resume, since it was never answered."""
     thinking, asked = asyncio.Event(), [0]
 
     async def gate(_context: Any, _params: Any, _label: str) -> bool:
@@ -445,7 +441,7 @@ async def test_cancelling_while_a_callable_thinks_approves_nothing(run: Run, car
 async def test_cancelling_while_the_policy_looks_at_a_decision_approves_nothing(
     run: Run, carry: Carry, effects: Effects
 ) -> None:
-    """Promise 30 beside 3: the decision stands, the policy is asked at the next resume, and may deny."""
+    """The decision stands, the policy is asked at the next resume, and may deny."""
     thinking, asked = asyncio.Event(), [0]
 
     async def policy(_view: Any, _context: Any) -> Any:
@@ -464,7 +460,7 @@ async def test_cancelling_while_the_policy_looks_at_a_decision_approves_nothing(
 
 
 async def test_a_timeout_around_a_run_approves_nothing(carry: Carry, effects: Effects) -> None:
-    """Promise 30: a timeout of the caller's, while a slow sibling is at work."""
+    """A timeout of the caller's, while a slow sibling is at work."""
     slow = Slow(effects)
     agent = transferring(slow, call("pay", "c2", to="bob"), needs_approval=False, idempotent=True)
     agent.tools.append(pay_tool(effects))
@@ -478,7 +474,7 @@ async def test_a_timeout_around_a_run_approves_nothing(carry: Carry, effects: Ef
 
 
 async def test_cancelling_a_stream_approves_nothing(effects: Effects) -> None:
-    """Promise 30: at once, and after the turn."""
+    """At once, and after the turn."""
     for mode in ("immediate", "after_turn"):
         agent = Agent("a", model=script([call("pay", "c1", to="ada")], "done"), tools=[pay_tool(effects)])
         stream = Runner.run_streamed(agent, "go")
@@ -494,7 +490,7 @@ async def test_cancelling_a_stream_approves_nothing(effects: Effects) -> None:
 async def test_a_stream_that_is_cancelled_after_the_turn_runs_what_was_approved_and_asks_no_model(
     carry: Carry, effects: Effects
 ) -> None:
-    """Promises 17 and 30: it goes on later from where it stands."""
+    """It goes on later from where it stands."""
     agent = Agent("a", model=script([call("pay", "c1", to="ada")], "done"), tools=[pay_tool(effects)])
     state = (await Runner.run(agent, "go")).to_state()
     state.approve(item_of(state, "c1"))
@@ -509,7 +505,7 @@ async def test_a_stream_that_is_cancelled_after_the_turn_runs_what_was_approved_
 async def test_a_tool_that_runs_out_of_time_is_a_result_and_never_run_again(
     run: Run, carry: Carry, effects: Effects
 ) -> None:
-    """Promise 30: an async tool is stopped; the model is told."""
+    """An async tool is stopped; the model is told."""
 
     async def transfer(to: str) -> str:
         """Transfer money."""
@@ -527,7 +523,7 @@ async def test_a_tool_that_runs_out_of_time_is_a_result_and_never_run_again(
 
 
 async def test_a_sync_tool_that_runs_out_of_time_is_in_doubt(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promises 29 and 30: its thread cannot be stopped, so nobody knows."""
+    """Its thread cannot be stopped, so nobody knows."""
     free = threading.Event()
 
     def transfer(to: str) -> str:
@@ -552,7 +548,7 @@ async def test_a_sync_tool_that_runs_out_of_time_is_in_doubt(run: Run, carry: Ca
 async def test_a_tool_that_raises_cancelled_error_itself_has_failed_and_is_not_in_doubt(
     run: Run, effects: Effects
 ) -> None:
-    """Promise 30: nobody cancelled the run; it goes on."""
+    """Nobody cancelled the run; it goes on."""
 
     async def transfer(to: str) -> str:
         """Transfer money."""

@@ -366,7 +366,7 @@ async def test_an_edit_runs_where_what_was_shown_still_stands(run: Run, carry: C
     assert (result.final_output, tool.done) == ("done", [("a", "edited", {"a": "old"})])
 
 
-async def test_m3_an_edit_to_another_place_asks_once_more(run: Run) -> None:
+async def test_an_edit_to_another_place_asks_once_more(run: Run) -> None:
     """M3: nobody was shown what stands there. Who was shown it is bound to that, and to nothing else."""
     tool = Shelf({"a": "old", "b": "else"})
     agent = clerk(tool)
@@ -383,7 +383,7 @@ async def test_m3_an_edit_to_another_place_asks_once_more(run: Run) -> None:
 
 
 @pytest.mark.parametrize("meanwhile", [False, True])
-async def test_m3_an_edit_is_bound_to_what_its_editor_was_shown(run: Run, carry: Carry, meanwhile: bool) -> None:
+async def test_an_edit_is_bound_to_what_its_editor_was_shown(run: Run, carry: Carry, meanwhile: bool) -> None:
     tool = Shelf({"a": "old", "b": "else"})
     agent = clerk(tool)
     state = await carry(agent, (await run(agent, "go")).to_state())

@@ -413,7 +413,7 @@ async def test_an_answer_without_its_tool_is_kept_until_the_tool_is_back(run: Ru
     assert desk.booked == [("blue", "one")]
 
 
-async def test_h4_a_tool_that_changed_after_it_was_started_is_in_doubt(run: Run) -> None:
+async def test_a_tool_that_changed_after_it_was_started_is_in_doubt(run: Run) -> None:
     """It may have had its effect before it asked: nobody starts it anew as if it had not."""
     desk = Desk()
     agent = clerk(desk)

@@ -1,4 +1,4 @@
-"""Promise 24: agents as tools, to any depth, several at once; every wait surfaces on the one outer run."""
+"""Agents as tools, to any depth, several at once; every wait surfaces on the one outer run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promise 24, its edges: what a nested agent is given, what its caller gets, and who listens to it."""
+"""What a nested agent is given, what its caller gets, and who listens to it."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def sourced(world: World) -> Agent[Any]:
     return agent
 
 
-async def test_h5_the_newest_policy_is_asked_when_the_inbox_decides_a_run_that_began_without_one() -> None:
+async def test_the_newest_policy_is_asked_when_the_inbox_decides_a_run_that_began_without_one() -> None:
     """Redesign a, H5: an operator rolls a policy out while a call waits."""
     world, journal = World(), MemoryJournal()
     async with App([world.agent], journal) as app:
@@ -155,7 +155,7 @@ def test_a_setting_without_effect_is_refused_where_it_is_said() -> None:
         RunConfig(paused_session="wait")  # type: ignore[arg-type]  # it is wrong on purpose
 
 
-async def test_h4_a_bare_state_that_is_given_a_new_journal_is_refused(tmp_path: Path) -> None:
+async def test_a_bare_state_that_is_given_a_new_journal_is_refused(tmp_path: Path) -> None:
     """H4: it never returned, on disk and in memory."""
     for journal in (f"sqlite:///{tmp_path}/new.db", "memory://"):
         world = World()
@@ -177,7 +177,7 @@ class Misplaced(MemoryJournal):
         await super().append(run, expected + self.wrong, lines, claim, changes)
 
 
-async def test_h4_a_head_that_no_line_bears_out_ends_in_an_error() -> None:
+async def test_a_head_that_no_line_bears_out_ends_in_an_error() -> None:
     """H4: one such run burnt a worker's core for ever."""
     for wrong in (1, -1, 7):
         world, journal = World(), Misplaced()
@@ -194,7 +194,7 @@ async def test_h4_a_head_that_no_line_bears_out_ends_in_an_error() -> None:
         assert world.paid == []
 
 
-async def test_h6_an_id_alone_decides_nothing() -> None:
+async def test_an_id_alone_decides_nothing() -> None:
     """H6: `approve(id)` after it asked anew approved a difference that nobody saw."""
     world, journal = World(), MemoryJournal()
     await Runner.run(world.agent, "go", journal=journal)
@@ -205,7 +205,7 @@ async def test_h6_an_id_alone_decides_nothing() -> None:
     await Inbox(journal).approve(row.id, revision=row.revision, by="ann")
 
 
-async def test_m4_a_text_of_a_run_that_a_journal_keeps_is_nothing_without_it(tmp_path: Path) -> None:
+async def test_a_text_of_a_run_that_a_journal_keeps_is_nothing_without_it(tmp_path: Path) -> None:
     """M4: resumed elsewhere without `journal=`, it had a second effect."""
     world, journal = World(), SQLiteJournal(tmp_path / "runs.db")
     state = (await Runner.run(world.agent, "go", journal=journal)).to_state()

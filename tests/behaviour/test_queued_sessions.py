@@ -1,4 +1,4 @@
-"""Promise 23, queued: a message to a session whose run is paused waits for its turn, and none is lost or doubled."""
+"""A message to a session whose run is paused waits for its turn, and none is lost or doubled."""
 
 from __future__ import annotations
 

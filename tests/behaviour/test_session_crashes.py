@@ -1,4 +1,4 @@
-"""Promise 21 in a crash: whatever commit a process dies at, its session is neither short nor doubled afterwards."""
+"""Whatever commit a process dies at, its session is neither short nor doubled afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promises 21 and 23: a session holds what happened, once and in order, and a newer message never leaves an orphan."""
+"""A session holds what happened, once and in order, and a newer message never leaves an orphan."""
 
 from __future__ import annotations
 
@@ -333,7 +333,7 @@ async def test_an_error_handlers_answer_is_stored_if_it_says_so(
     assert await held(session) == ["user", "call c1", "output c1", *(["assistant"] if kept else [])]
 
 
-# A newer message while a run of the session waits: promise 23.
+# A newer message while a run of the session waits.
 async def test_a_new_message_supersedes_the_pause_openly(world: World, run: Run, saved: bool, session: Any) -> None:
     agent = asking(world, [call("ask", "c1"), call("free", "c2"), call("ask", "c3")], "as you wish")
     paused = await run(agent, "pay", session=session)

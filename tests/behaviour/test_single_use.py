@@ -1,4 +1,4 @@
-"""Promise 17: a state is a handle on its run at a position, and what it approves happens once."""
+"""A state is a handle on its run at a position, and what it approves happens once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MARKER = "xyzzy-plugh"
 
 
 async def test_a_stale_copy_is_a_conflict(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 17: two states of one result; the second to be resumed finds that the run went on."""
+    """Two states of one result; the second to be resumed finds that the run went on."""
     agent = payer(effects)
     result = await run(agent, "go")
     one, other = await carry(agent, result.to_state()), await carry(agent, result.to_state())
@@ -64,7 +64,7 @@ async def test_a_stale_copy_is_a_conflict(run: Run, carry: Carry, effects: Effec
 
 
 async def test_one_text_can_be_resumed_once_in_a_process(run: Run, effects: Effects) -> None:
-    """Promise 17: also after every handle is gone, and with another decision."""
+    """Also after every handle is gone, and with another decision."""
     agent = payer(effects)
     text = (await run(agent, "go")).to_state().to_string()
     for attempt in range(4):
@@ -86,7 +86,7 @@ async def test_one_text_can_be_resumed_once_in_a_process(run: Run, effects: Effe
 
 @pytest.mark.parametrize("holders", ["one state", "two states", "two loads"])
 async def test_resumes_at_once_have_one_effect(run: Run, effects: Effects, holders: str) -> None:
-    """Promise 17 and B3: of one state in hand, of several states of one result, of several loads of one text."""
+    """Of one state in hand, of several states of one result, of several loads of one text."""
 
     async def transfer(to: str) -> str:
         """Transfer money."""
@@ -110,7 +110,7 @@ async def test_resumes_at_once_have_one_effect(run: Run, effects: Effects, holde
 
 
 async def test_a_live_state_that_is_resumed_again_returns_what_its_run_came_to(run: Run, effects: Effects) -> None:
-    """Promise 17: one handle, resumed again once the run is over."""
+    """One handle, resumed again once the run is over."""
     agent = payer(effects)
     state = (await run(agent, "go")).to_state()
     state.approve(item_of(state, "c1"))
@@ -130,7 +130,7 @@ def hasty_threads() -> Iterator[None]:
 
 @pytest.mark.usefixtures("hasty_threads")
 async def test_two_resumes_at_once_in_two_threads_have_one_effect(effects: Effects) -> None:
-    """Promise 17 and B3: who loads it while another drives it sees what was saved, and is refused when it resumes."""
+    """Who loads it while another drives it sees what was saved, and is refused when it resumes."""
     for _ in range(40):
         effects.clear()
         agent, state = await paused(effects)
@@ -148,7 +148,7 @@ async def test_two_resumes_at_once_in_two_threads_have_one_effect(effects: Effec
 
 
 async def test_a_state_that_is_loaded_while_its_run_goes_on_is_stale(run: Run, effects: Effects) -> None:
-    """Promise 17: loading asks for tools and may wait for them; what was saved is what is loaded, however long."""
+    """Loading asks for tools and may wait for them; what was saved is what is loaded, however long."""
     asked, free = asyncio.Event(), asyncio.Event()
 
     class Slow(Agent[Any]):
@@ -174,7 +174,7 @@ async def test_a_state_that_is_loaded_while_its_run_goes_on_is_stale(run: Run, e
 
 
 async def test_a_run_is_not_resumed_while_it_is_still_being_driven(run: Run, effects: Effects) -> None:
-    """Promise 17: a state taken from a stream in the middle, while the first drive is at work."""
+    """A state taken from a stream in the middle, while the first drive is at work."""
     held, entered = asyncio.Event(), asyncio.Event()
 
     async def slow() -> str:
@@ -201,7 +201,7 @@ async def test_a_run_is_not_resumed_while_it_is_still_being_driven(run: Run, eff
 
 
 async def test_a_state_from_the_middle_of_a_run_is_stale_once_the_run_went_on(run: Run, effects: Effects) -> None:
-    """Promise 17: the run went on under its first drive; what ran since must not run again."""
+    """The run went on under its first drive; what ran since must not run again."""
     middle: list[Any] = []
 
     async def first() -> str:
@@ -223,7 +223,7 @@ async def test_a_state_from_the_middle_of_a_run_is_stale_once_the_run_went_on(ru
 
 
 async def test_a_live_state_goes_on_after_the_provider_failed(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promises 17 and 31: from where the run stands now; the tool that ran does not run again."""
+    """From where the run stands now; the tool that ran does not run again."""
     model = ScriptedModel([[call("pay", "c1", to="ada")], OSError("the line is dead"), OSError("again"), "done"])
     agent = Agent("a", model=model, tools=[pay_tool(effects)])
     state = await carry(agent, (await run(agent, "go")).to_state())
@@ -242,7 +242,7 @@ async def test_a_live_state_goes_on_after_the_provider_failed(run: Run, carry: C
 
 
 async def test_the_error_of_a_failed_run_carries_a_state_that_goes_on(run: Run, effects: Effects) -> None:
-    """Promises 17 and 31: `error.run_data.to_state()`."""
+    """`error.run_data.to_state()`."""
     model = ScriptedModel([[call("pay", "c1", to="ada")], OSError("dead"), "done"])
     agent = Agent("a", model=model, tools=[pay_tool(effects)])
     state = (await run(agent, "go")).to_state()
@@ -254,7 +254,7 @@ async def test_the_error_of_a_failed_run_carries_a_state_that_goes_on(run: Run, 
 
 
 async def test_a_run_in_hand_that_has_not_started_starts_once(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 17: `RunState(...)` is a handle as well, before and after it went through text."""
+    """`RunState(...)` is a handle as well, before and after it went through text."""
     agent = payer(effects)
     text = fresh(agent).to_string()
     one, other = await RunState.from_string(agent, text), await RunState.from_string(agent, text)
@@ -269,7 +269,6 @@ async def test_a_run_in_hand_that_has_not_started_starts_once(run: Run, carry: C
 
 
 async def test_a_finished_run_cannot_be_taken_back(run: Run, effects: Effects) -> None:
-    """Promise 17."""
     agent = payer(effects)
     state = (await run(agent, "go")).to_state()
     item = item_of(state, "c1")
@@ -287,7 +286,7 @@ async def test_a_finished_run_cannot_be_taken_back(run: Run, effects: Effects) -
 
 
 async def test_workers_of_one_journal_have_one_effect(run: Run, effects: Effects) -> None:
-    """Promise 17 and B3: the run is held by one of them; to the others that is a conflict that names it."""
+    """The run is held by one of them; to the others that is a conflict that names it."""
     inside, free = asyncio.Event(), asyncio.Event()
 
     async def transfer(to: str) -> str:
@@ -317,7 +316,7 @@ async def test_workers_of_one_journal_have_one_effect(run: Run, effects: Effects
 
 @pytest.mark.parametrize("verdict", ["approve", "reject"])
 async def test_in_a_shared_journal_the_first_decision_stands(run: Run, effects: Effects, verdict: str) -> None:
-    """Promises 13 and 17, B1 and B2: a different one is a conflict that names the winner, when, and what."""
+    """A different one is a conflict that names the winner, when, and what."""
     agent, journal = payer(effects, [call("pay", "c1", to="ada"), call("pay", "c2", to="bob")]), MemoryJournal()
     run_id = (await run(agent, "go", journal=journal)).run_id
     first, late = [await RunState.load(journal, run_id, agent) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Promise 27: a stream is a subscription to the one loop, with the events and the order that users know."""
+"""A stream is a subscription to the one loop, with the events and the order that users know."""
 
 from __future__ import annotations
 

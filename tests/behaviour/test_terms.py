@@ -1,4 +1,4 @@
-"""Promises 28 and 36: how long a request and an approval are good, and which terms need people who log in."""
+"""How long a request and an approval are good, and which terms need people who log in."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def on_time(carry: Carry, agent: Agent[Any], state: RunState[Any], clock: 
 
 
 async def test_a_request_expires_and_is_rejected_once(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 28 and D1: one millisecond late is late; the model is told, the run goes on."""
+    """One millisecond late is late; the model is told, the run goes on."""
     clock = Clock()
     agent = payer_of_two(effects, [call("pay", "c1", to="ada")], approval=Approval(expires="1h"))
     result = await timed(run, agent, clock)
@@ -67,7 +67,7 @@ async def test_a_request_expires_and_is_rejected_once(run: Run, carry: Carry, ef
 
 
 async def test_a_decision_at_the_last_millisecond_counts(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 28 and D1: delivered in time, it counts."""
+    """Delivered in time, it counts."""
     clock = Clock()
     agent = payer_of_two(effects, [call("pay", "c1", to="ada")], approval=Approval(expires="1h"))
     result = await timed(run, agent, clock)
@@ -78,9 +78,7 @@ async def test_a_decision_at_the_last_millisecond_counts(run: Run, carry: Carry,
     assert (result.final_output, effects) == ("done", [("pay", "ada", 5)])
 
 
-async def test_m1_a_decision_that_is_delivered_too_late_does_not_count(
-    run: Run, carry: Carry, effects: Effects
-) -> None:
+async def test_a_decision_that_is_delivered_too_late_does_not_count(run: Run, carry: Carry, effects: Effects) -> None:
     """M1: the time that counts is the journal's at delivery. It is refused once, and the run goes on from there."""
     clock = Clock()
     agent = payer_of_two(effects, [call("pay", "c1", to="ada")], approval=Approval(expires="1h"))
@@ -96,7 +94,6 @@ async def test_m1_a_decision_that_is_delivered_too_late_does_not_count(
 
 
 async def test_only_the_request_that_ran_out_is_rejected(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 28 beside 4."""
     clock = Clock()
     agent = payer_of_two(effects, [call("pay", "c1", to="ada"), call("slow_pay", "c2", to="bob")])
     agent.tools = [
@@ -114,7 +111,7 @@ async def test_only_the_request_that_ran_out_is_rejected(run: Run, carry: Carry,
 
 
 async def test_a_clock_that_goes_back_neither_revives_nor_kills(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 28 and D2: time never goes back in a log."""
+    """Time never goes back in a log."""
     clock = Clock()
     agent = payer_of_two(effects, [call("pay", "c1", to="ada")], approval=Approval(expires="1h"))
     result = await timed(run, agent, clock)
@@ -126,7 +123,7 @@ async def test_a_clock_that_goes_back_neither_revives_nor_kills(run: Run, carry:
 
 
 async def test_an_approval_that_was_not_used_in_time_asks_again(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 28: `execute_by`. The new request is a new request: it can be approved, and then the tool runs once."""
+    """`execute_by`. The new request is a new request: it can be approved, and then the tool runs once."""
     clock = Clock()
     agent = payer_of_two(effects, [call("pay", "c1", to="ada")], approval=Approval(execute_by="1h"))
     result = await timed(run, agent, clock)
@@ -161,7 +158,7 @@ PEOPLE = {
 async def test_terms_that_need_people_who_log_in_are_refused_before_anything_runs(
     run: Run, effects: Effects, terms: Approval
 ) -> None:
-    """Promise 36: on the root, on an agent it hands over to, and on a nested one."""
+    """On the root, on an agent it hands over to, and on a nested one."""
     inner = Agent("inner", model=ScriptedModel([]), tools=[pay_tool(effects, approval=terms)])
     outers = [
         Agent("a", model=ScriptedModel([]), tools=[pay_tool(effects, approval=terms)]),
@@ -176,7 +173,7 @@ async def test_terms_that_need_people_who_log_in_are_refused_before_anything_run
 
 
 async def test_free_text_names_never_make_a_quorum(run: Run, effects: Effects) -> None:
-    """Promise 36: nor where the terms come from a policy, which is asked only once the run is on its way."""
+    """Nor where the terms come from a policy, which is asked only once the run is on its way."""
     agent = payer_of_two(effects, [call("pay", "c1", to="ada")])
 
     def policy(_view: Any, _context: Any) -> Verdict:
@@ -193,7 +190,6 @@ async def test_free_text_names_never_make_a_quorum(run: Run, effects: Effects) -
 
 
 async def test_terms_of_time_alone_need_no_inbox(run: Run, effects: Effects) -> None:
-    """Promise 36."""
     agent = payer_of_two(effects, [call("pay", "c1", to="ada")], approval=Approval(expires="4h", execute_by="1h"))
     state = (await run(agent, "go")).to_state()
     state.approve(state.get_interruptions()[0])
@@ -202,7 +198,7 @@ async def test_terms_of_time_alone_need_no_inbox(run: Run, effects: Effects) -> 
 
 
 async def test_an_approval_alone_asks(run: Run, effects: Effects) -> None:
-    """Promises 1 and 28: terms without `needs_approval` ask, and beside them nobody else does."""
+    """Terms without `needs_approval` ask, and beside them nobody else does."""
     agent = payer_of_two(
         effects, [call("pay", "c1", to="ada"), call("look", "c2")], needs_approval=False, approval=Approval()
     )

@@ -274,7 +274,7 @@ _POISON = (SystemExit(3), KeyboardInterrupt(), Odd("x"), GeneratorExit(), asynci
 async def test_no_exception_of_a_tool_takes_the_run_down(
     world: World, run: Run, threaded: bool, problem: BaseException
 ) -> None:
-    """C16: whatever it raises is its result."""
+    """Whatever it raises is its result."""
 
     def boom() -> str:
         world.done.append("boom")

@@ -1,4 +1,4 @@
-"""Promises 19 and 20: a resume costs no turn, limits are kept and honoured, nothing is counted twice."""
+"""A resume costs no turn, limits are kept and honoured, nothing is counted twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promises 18 and 33: what is believed of a text that was away, and what is said of one that is not."""
+"""What is believed of a text that was away, and what is said of one that is not."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def sign(data: dict[str, Any], secret: str) -> dict[str, Any]:
 
 
 async def test_the_forgers_tools_are_sharp(effects: Effects) -> None:
-    """Promise 18: with the right key the forgery of these tests would pass, so what refuses it is the key."""
+    """With the right key the forgery of these tests would pass, so what refuses it is the key."""
     agent, state = await paused(effects)
     data = state.to_json()
     assert sign(data, KEY) == data
@@ -73,7 +73,7 @@ async def test_the_forgers_tools_are_sharp(effects: Effects) -> None:
 
 
 async def test_a_state_is_a_plain_dict_that_survives_any_store(run: Run, effects: Effects) -> None:
-    """Promise 18: other spacing, other order of keys, ASCII only: still the state that was saved."""
+    """Other spacing, other order of keys, ASCII only: still the state that was saved."""
     agent = payer(effects, [call("pay", "c1", to="ada ✓ \u2028 \U0001f511", amount=10**30)])
     state = (await run(agent, "go ✓")).to_state()
     data = state.to_json()
@@ -134,7 +134,7 @@ FORGERIES: dict[str, Change] = {
 
 @each("change", FORGERIES.values(), ids=FORGERIES.keys())
 async def test_a_changed_state_is_refused_before_anything_of_it_is_believed(effects: Effects, change: Change) -> None:
-    """Promises 18 and 33, C6 and C9: typed, with a remedy, and the text quotes nothing of the state."""
+    """Typed, with a remedy, and the text quotes nothing of the state."""
     agent, state = await paused(effects, [call("pay", "c1", to=f"ada {MARKER}")])
     state.approve(item_of(state, "c1"), note=MARKER)
     data = change(state.to_json())
@@ -150,7 +150,7 @@ async def test_a_changed_state_is_refused_before_anything_of_it_is_believed(effe
 
 
 async def test_the_version_is_checked_first_then_the_mac_then_the_shape(effects: Effects) -> None:
-    """Promise 18, C6: an unknown version is named with what can be read; the rest is not looked at before."""
+    """An unknown version is named with what can be read; the rest is not looked at before."""
     agent, state = await paused(effects)
     data = state.to_json()
     with pytest.raises(StateRejected, match="supported: 2"):
@@ -187,7 +187,7 @@ async def test_all_missing_parts_are_named(effects: Effects) -> None:
 
 
 async def test_an_unsigned_state_is_read_only_where_that_is_said(run: Run, effects: Effects) -> None:
-    """Promise 18: an explicit argument, which never makes a wrong MAC right."""
+    """An explicit argument, which never makes a wrong MAC right."""
     agent = payer(effects)
     data = (await run(agent, "go")).to_state().to_json()
     bare = {key: value for key, value in data.items() if key != "mac"}
@@ -202,7 +202,7 @@ async def test_an_unsigned_state_is_read_only_where_that_is_said(run: Run, effec
 
 
 async def test_an_approval_is_bound_to_the_bytes_even_in_an_unsigned_state(run: Run, effects: Effects) -> None:
-    """Promise 18, E6 and C9: a decision in hand whose arguments were changed behind its back."""
+    """A decision in hand whose arguments were changed behind its back."""
     agent = payer(effects)
     state = (await run(agent, "go")).to_state()
     state.approve(item_of(state, "c1"))
@@ -216,7 +216,7 @@ async def test_an_approval_is_bound_to_the_bytes_even_in_an_unsigned_state(run: 
 
 
 async def test_a_delivered_approval_is_bound_to_the_bytes_too(run: Run, effects: Effects) -> None:
-    """Promise 18, E6: the decision is in the log already, the tool not yet started, when the store is edited."""
+    """The decision is in the log already, the tool not yet started, when the store is edited."""
     crash = [True]
 
     async def pay(to: str) -> str:
@@ -248,7 +248,7 @@ async def test_a_delivered_approval_is_bound_to_the_bytes_too(run: Run, effects:
 async def test_a_state_of_another_key_is_refused_and_works_again_under_its_own(
     run: Run, effects: Effects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Promise 18: the error names the variable, not the key."""
+    """The error names the variable, not the key."""
     agent = payer(effects)
     text = (await run(agent, "go")).to_state().to_string()
     monkeypatch.setenv("KEYTURN_SECRET", "another-secret-of-sixteen")
@@ -264,7 +264,6 @@ async def test_a_state_of_another_key_is_refused_and_works_again_under_its_own(
 
 @pytest.mark.parametrize("secret", ["", "short", "x" * 15])
 async def test_a_secret_that_is_none_is_refused(effects: Effects, monkeypatch: pytest.MonkeyPatch, secret: str) -> None:
-    """Promise 18."""
     _, state = await paused(effects)
     monkeypatch.setenv("KEYTURN_SECRET", secret)
     with pytest.raises(UserError, match="KEYTURN_SECRET"):
@@ -274,7 +273,7 @@ async def test_a_secret_that_is_none_is_refused(effects: Effects, monkeypatch: p
 async def test_without_a_secret_a_key_file_is_made_for_its_owner_alone(
     effects: Effects, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Promise 18: mode 0600, in the state directory and never in the working directory; made once and kept."""
+    """Mode 0600, in the state directory and never in the working directory; made once and kept."""
     agent, state = await paused(effects)
     work, home = tmp_path / "work", tmp_path / "home"
     work.mkdir()
@@ -303,7 +302,7 @@ async def test_without_a_secret_a_key_file_is_made_for_its_owner_alone(
 async def test_a_damaged_or_unreachable_key_file_is_named(
     effects: Effects, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Promise 18: fails closed, with the remedy; a damaged key is never replaced silently."""
+    """Fails closed, with the remedy; a damaged key is never replaced silently."""
     _, state = await paused(effects)
     monkeypatch.delenv("KEYTURN_SECRET")
     monkeypatch.setenv("KEYTURN_HOME", str(tmp_path))
@@ -350,20 +349,19 @@ ODD: dict[str, Any] = {
 
 @each("text", ODD.values(), ids=ODD.keys())
 async def test_an_odd_text_is_refused(effects: Effects, text: Any) -> None:
-    """Promise 18, C2 and C3: never a RecursionError, a UnicodeError or a hang."""
+    """Never a RecursionError, a UnicodeError or a hang."""
     with pytest.raises(StateRejected):
         await RunState.from_string(payer(effects), text)
 
 
 @pytest.mark.parametrize("data", [None, [], "text", 5, True, {1: 2}, {"schema_version": "1", 5: "x"}], ids=repr)
 async def test_an_odd_value_is_refused(effects: Effects, data: Any) -> None:
-    """Promise 18."""
     with pytest.raises(StateRejected):
         await RunState.from_json(payer(effects), data)
 
 
 async def test_a_state_above_the_limit_is_refused_before_it_is_parsed(effects: Effects) -> None:
-    """Promise 18 and C1: the limit is published, named in the error, and can be set."""
+    """The limit is published, named in the error, and can be set."""
     agent, state = await paused(effects)
     text = state.to_string()
     with pytest.raises(StateRejected, match="max_bytes"):
@@ -376,7 +374,7 @@ async def test_a_state_above_the_limit_is_refused_before_it_is_parsed(effects: E
 
 
 async def test_a_duplicate_key_in_a_state_changes_nothing_that_was_signed(run: Run, effects: Effects) -> None:
-    """Promise 18 and C4: whichever of two equal keys a parser takes, what is believed is what was signed."""
+    """Whichever of two equal keys a parser takes, what is believed is what was signed."""
     agent = payer(effects)
     state = (await run(agent, "go")).to_state()
     text = state.to_string()
@@ -406,7 +404,6 @@ async def flipped(agent: Agent[Any], text: str, rng: random.Random) -> str:
 
 
 async def test_a_thousand_flipped_bytes_are_refused_or_change_nothing(run: Run, effects: Effects) -> None:
-    """Promises 18 and 33, C8."""
     agent = payer(effects, [call("pay", "c1", to=f"ada {MARKER}", amount=3), call("pay", "c2", to="bob")])
     state = (await run(agent, f"go {MARKER}")).to_state()
     state.approve(item_of(state, "c1"), grant=None, note=MARKER)
@@ -421,7 +418,7 @@ async def test_a_thousand_flipped_bytes_are_refused_or_change_nothing(run: Run, 
 
 @pytest.mark.sweep
 async def test_many_flipped_bytes(effects: Effects, sweep_size: int) -> None:
-    """Promises 18 and 33, C8: as many as one likes."""
+    """As many as one likes."""
     agent, state = await paused(effects, [call("pay", "c1", to=f"ada {MARKER}")])
     state.approve(item_of(state, "c1"))
     text, rng = state.to_string(), random.Random()
@@ -440,7 +437,6 @@ PARTS = ("schema_version", "run", "agent", "context", "log", "undelivered", "mac
 
 @given(st.dictionaries(st.sampled_from(PARTS), JSON | st.just("1")) | JSON)
 def test_no_value_but_a_signed_state_is_believed(data: Any) -> None:
-    """Promise 18."""
     agent = Agent("a")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KEYTURN_SECRET", KEY)
@@ -488,7 +484,7 @@ async def unsigned_mutant(agent: Agent[Any], data: dict[str, Any], rng: random.R
 
 @pytest.mark.sweep
 async def test_a_damaged_unsigned_state_is_a_typed_error(run: Run, sweep_size: int) -> None:
-    """Promises 18 and 33: also where the MAC is not there to catch it, the damage is named or harmless."""
+    """Also where the MAC is not there to catch it, the damage is named or harmless."""
     effects = Effects()
     agent, state = await paused(effects, [call("pay", "c1", to=MARKER), call("pay", "c2", to="bob")])
     state.approve(item_of(state, "c1"))
@@ -501,7 +497,7 @@ async def test_a_damaged_unsigned_state_is_a_typed_error(run: Run, sweep_size: i
 
 
 async def test_errors_about_states_and_decisions_quote_no_contents(run: Run, effects: Effects) -> None:
-    """Promise 33: whatever is wrong, what is in the state stays in the state."""
+    """Whatever is wrong, what is in the state stays in the state."""
     agent = payer(effects, [call("pay", "c1", to=MARKER)])
     result = await run(agent, MARKER, context={"secret": MARKER})
     state = result.to_state()

@@ -37,12 +37,12 @@ INSIDE = [
 
 
 @each("address", INSIDE)
-def test_g7_no_address_inside_is_public(address: str) -> None:
+def test_no_address_inside_is_public(address: str) -> None:
     assert not is_public(address)
 
 
 @each("address", ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "64:ff9b::808:808", "::ffff:8.8.8.8", "2002:808:808::1"])
-def test_g7_what_is_public_is(address: str) -> None:
+def test_what_is_public_is(address: str) -> None:
     assert is_public(address)
 
 
@@ -71,7 +71,7 @@ async def _nothing(_host: str, _port: int) -> list[str]:
     raise AssertionError("it is refused before anybody is asked")
 
 
-async def test_g7_an_address_of_a_wrong_form_is_refused_at_both_times() -> None:
+async def test_an_address_of_a_wrong_form_is_refused_at_both_times() -> None:
     for url in FORMS:
         with pytest.raises(ChannelRefused):
             await Poster(resolver=_nothing).post(url, b"", {})
@@ -79,7 +79,7 @@ async def test_g7_an_address_of_a_wrong_form_is_refused_at_both_times() -> None:
             WebhookChannel(url, secret="whsec_" + "a" * 40)
 
 
-async def test_g7_every_address_of_a_host_is_checked_and_nothing_is_sent() -> None:
+async def test_every_address_of_a_host_is_checked_and_nothing_is_sent() -> None:
     """Names, and numbers in forms that this machine's resolver understands."""
     async with ReceiverServer() as server:
         port = server.url.rpartition(":")[2]
@@ -106,7 +106,7 @@ async def test_g7_every_address_of_a_host_is_checked_and_nothing_is_sent() -> No
         assert server.requests == []
 
 
-async def test_g7_a_name_that_is_rebound_is_connected_to_as_it_was_checked(tmp_path: Path) -> None:
+async def test_a_name_that_is_rebound_is_connected_to_as_it_was_checked(tmp_path: Path) -> None:
     """The name is looked up once; over TLS the certificate is the name's, and the Host header says it."""
     asked, server_tls, client_tls = list[str](), *_certificate(tmp_path, "hooks.example")
     hosts, names = list[bytes](), list[str | None]()
@@ -162,14 +162,14 @@ ANSWERS: list[tuple[HttpReply, type[Exception]]] = [
 
 
 @pytest.mark.parametrize(("reply", "expected"), ANSWERS, ids=lambda each: str(getattr(each, "status", "")))
-async def test_g8_each_answer_means_something(reply: HttpReply, expected: type[Exception]) -> None:
+async def test_each_answer_means_something(reply: HttpReply, expected: type[Exception]) -> None:
     async with ReceiverServer({"takes": reply}) as server:
         with pytest.raises(expected):
             await Poster(loopback=True).post(server.url, b"x", {})
         assert len(server.requests) == 1, "no redirect is followed"
 
 
-async def test_g8_a_slow_or_endless_answer_is_bounded() -> None:
+async def test_a_slow_or_endless_answer_is_bounded() -> None:
     async with ReceiverServer() as server:
         poster = Poster(loopback=True, seconds=0.5)
         for mood in ("hangs", "trickles"):

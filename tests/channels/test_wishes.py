@@ -152,7 +152,7 @@ NIGHTS = [("22:00", "07:00"), ("01:30", "02:30"), ("00:00", "03:00"), ("02:00", 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "UTC"])
 @pytest.mark.parametrize(("start", "end"), NIGHTS)
 def test_quiet_hours_follow_the_clocks_of_their_zone(zone: str, start: str, end: str) -> None:
-    """D3: over both changes of the clocks each quiet time has an end, which is later and outside of it."""
+    """Over both changes of the clocks each quiet time has an end, which is later and outside of it."""
     quiet = QuietHours(start, end, zone)
     for day in ("2026-03-07", "2026-03-28", "2026-04-04", "2026-10-03", "2026-10-24", "2026-10-31"):
         now = datetime.fromisoformat(day).replace(tzinfo=UTC)

@@ -87,7 +87,7 @@ async def over(here: Path, runs: list[str]) -> list[str]:
 
 
 def test_told_to_end_it_finishes_what_it_began(here: Path) -> None:
-    """A15: three runs are inside their tools, the others have not begun; nothing is lost, doubled or in doubt."""
+    """Three runs are inside their tools, the others have not begun; nothing is lost, doubled or in doubt."""
     slow = asyncio.run(start(here, "slow1", "slow2", "slow3"))
     with worker(here) as running:
         wait_for(*(here / f"begun-slow{number}" for number in (1, 2, 3)))
@@ -131,7 +131,7 @@ def test_an_app_that_is_none_is_said(here: Path, where: str, why: str, capsys: p
     assert why in capsys.readouterr().err
 
 
-def test_a19_a_strict_worker_refuses_a_store_that_may_not_be_safe(
+def test_a_strict_worker_refuses_a_store_that_may_not_be_safe(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A worker that is not strict says so, loudly, and works."""

@@ -121,7 +121,7 @@ def shown(field: str, text: str, width: int, kind: str = "approval") -> list[str
 
 @pytest.mark.parametrize("kind", ["approval", "external", "in_doubt"])
 @pytest.mark.parametrize("first", range(4))
-def test_m5_no_text_begins_where_our_words_do(kind: str, first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_text_begins_where_our_words_do(kind: str, first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """M5: at every width our own rows are the same whatever stands in any field; all else keeps the margin."""
     monkeypatch.setattr(length, "ROWS", 10_000)
     monkeypatch.setattr(given_here, "tool_digest", lambda *_given: "digest")
@@ -155,7 +155,7 @@ def drawn(agent: Agent[Any], width: int, *lines: str, **options: Any) -> list[st
     return leads(screen(keyboard.shown, width, narrow))
 
 
-def test_m5_questions_reasons_and_the_models_words_in_real_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_questions_reasons_and_the_models_words_in_real_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """M5, as it was found: through the public functions."""
     monkeypatch.setattr(length, "ROWS", 10_000)
     monkeypatch.setattr(desk, "point_out", lambda *_given: None)  # whether a text presses is told in words of ours
@@ -173,7 +173,7 @@ def test_m5_questions_reasons_and_the_models_words_in_real_runs(monkeypatch: pyt
             assert hostile == drawn(spoken("x"), width, policy=Policy(Rule("ask", reason="x"))), (width, text)
 
 
-def test_m5_nothing_is_shown_where_there_is_no_room_for_a_margin() -> None:
+def test_nothing_is_shown_where_there_is_no_room_for_a_margin() -> None:
     """M5: a terminal too narrow for a margin is told so; nothing of the call is shown, and nothing is decided."""
     for width in range(1, 12):
         keyboard = Keyboard("a", "a")
@@ -184,7 +184,7 @@ def test_m5_nothing_is_shown_where_there_is_no_room_for_a_margin() -> None:
         assert f"{width} columns" in " ".join(keyboard.text.split())
 
 
-def test_m5_a_terminal_that_was_made_narrower_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_that_was_made_narrower_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """M5: rows are folded for the terminal as it is now, not as it was when the console began."""
     keyboard = Keyboard("", "?")
     monkeypatch.setenv("COLUMNS", "100")
@@ -203,7 +203,7 @@ def test_m5_a_terminal_that_was_made_narrower_is_noticed(monkeypatch: pytest.Mon
 SECOND = re.compile(r" {4}\S")  # the second row of a command that is to be copied
 
 
-def test_m5_the_demo_keeps_the_margin_too() -> None:
+def test_the_demo_keeps_the_margin_too() -> None:
     """M5: what a model or a tool says in the demo is behind a margin in its column."""
 
     def told(text: str, width: int) -> list[str]:
@@ -226,7 +226,7 @@ def test_m5_the_demo_keeps_the_margin_too() -> None:
                 assert ours(screen(told(text, width), width, columns)) <= expected, (width, text)
 
 
-def test_m5_a_path_that_is_copied_begins_no_row_as_we_do() -> None:
+def test_a_path_that_is_copied_begins_no_row_as_we_do() -> None:
     """M5: what a terminal wraps of a command, and what stands on its second row, is a bare word, not where ours are."""
     paths = ["/tmp/" + "Approved." * 30, "." * 80 + "Approved.", "'/tmp/  Approved.'", "'" + " " * 90 + "Approved.'"]
     for width in WIDTHS:
@@ -239,7 +239,7 @@ def test_m5_a_path_that_is_copied_begins_no_row_as_we_do() -> None:
                 assert not row.startswith("    ") or row[4] not in " ", (width, path, row)
 
 
-def test_m5_commands_fold_what_they_print(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_fold_what_they_print(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """M5: a run's name or an error's text begins no row of a terminal, and acts on none."""
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     for width in WIDTHS:
@@ -252,7 +252,7 @@ def test_m5_commands_fold_what_they_print(capsys: pytest.CaptureFixture[str], mo
             assert all(row.startswith(": ") for row in others), (width, text)
 
 
-def test_m5_a_page_of_the_manual_cannot_be_left() -> None:
+def test_a_page_of_the_manual_cannot_be_left() -> None:
     """M5: no row of a capture closes the fence that it stands in."""
     for text in ("```", "~~~\n```", "a\n```\n# Title"):
         keyboard = Keyboard()

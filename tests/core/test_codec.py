@@ -268,7 +268,7 @@ def assert_says_nothing(error: StateRejected) -> None:
         (b'{"v":3,"at":1,"events":[],"later":1}', "written by a newer Keyturn"),
     ],
 )
-def test_l2_a_line_of_another_version_is_refused_by_name(line: bytes, named: str) -> None:
+def test_a_line_of_another_version_is_refused_by_name(line: bytes, named: str) -> None:
     """L2: a restriction that a newer version writes is never dropped by an older one without a word."""
     for read in (lambda: decode(line), lambda: Log.read([line]), lambda: Log.of(line.decode())):
         with pytest.raises(StateRejected, match=named):

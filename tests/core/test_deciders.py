@@ -230,7 +230,7 @@ def test_of_two_who_say_the_same_at_once_the_first_counts_where_one_is_enough() 
         assert (pen.state(), pen.run.decided[CALL].by) == (MOVES[state, word], "ann")
 
 
-def test_m3_two_who_edited_for_two_worlds_are_not_two_who_say_the_same() -> None:
+def test_two_who_edited_for_two_worlds_are_not_two_who_say_the_same() -> None:
     """M3: an edit is bound to what its editor looked at, and so is a vote for it."""
     pen = waiting("asked", Approval(quorum=2))
     pen(say(pen, "edit", by="ann", basis={"b.txt": "old"}))
@@ -268,7 +268,7 @@ def test_what_cannot_be_kept_is_not_said() -> None:
                 Decider(wrong)  # pyright: ignore[reportArgumentType]  # as a caller without types may pass it
 
 
-def test_m1_time_is_up_when_a_word_is_delivered_and_not_when_it_was_said() -> None:
+def test_time_is_up_when_a_word_is_delivered_and_not_when_it_was_said() -> None:
     for state, word in EVERYWHERE:
         for said in (0, HOUR, 9 * HOUR):
             pen = waiting(state, Approval(expires="1h"))
@@ -312,7 +312,7 @@ def test_a_call_that_runs_elsewhere_is_answered_by_nobody_and_its_question_by_an
 # ------------------------------------------------------------------------------------------------ what it is bound to
 
 
-def test_h3_an_edit_that_was_changed_in_its_log_does_not_run() -> None:
+def test_an_edit_that_was_changed_in_its_log_does_not_run() -> None:
     """H3: the digest of the edited call is in the decision, and a start compares."""
     for before, after in (('{\\"n\\":2}', '{\\"n\\":9}'), ("seen", "SEEN")):
         for again in (False, True):

@@ -113,7 +113,7 @@ def test_big_integers() -> None:
 
 @each("number", [math.nan, math.inf, -math.inf])
 @each("shape", [lambda x: x, lambda x: [1, x], lambda x: {"a": {"b": [x]}}])
-def test_c3_constants_have_no_text(number: float, shape: Any) -> None:
+def test_constants_have_no_text(number: float, shape: Any) -> None:
     with pytest.raises(BadJson, match="NaN and Infinity"):
         canonical(shape(number))
 

@@ -278,7 +278,7 @@ def test_a_doubt_never_runs_out() -> None:
 
 
 @pytest.mark.parametrize("verdict", ["approve", "edit"])
-def test_h5_the_policy_is_asked_again_before_what_was_decided_runs(verdict: str) -> None:
+def test_the_policy_is_asked_again_before_what_was_decided_runs(verdict: str) -> None:
     """H5: there is no parameter to forget; whatever lets a call run is looked at by the newest policy."""
     pen = asked()
     pen.decide(verdict, args='{"n":2}' if verdict == "edit" else None)

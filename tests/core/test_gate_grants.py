@@ -73,7 +73,7 @@ def test_a_grant_covers_the_siblings_that_wait() -> None:
     assert (made.via, made.grant, made.decider) == ("grant", "g", None)
 
 
-def test_h5_what_a_grant_decides_is_looked_at_by_the_newest_policy() -> None:
+def test_what_a_grant_decides_is_looked_at_by_the_newest_policy() -> None:
     pen = three()
     pen(cm.Deliver([pen.decision("approve", by="ada")], [grant()]))
     assert [call.recheck for call in pen.run.calls.values()] == [True] * 3

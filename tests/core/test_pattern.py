@@ -21,7 +21,7 @@ from tests.table import each
      r"(?:(?:(?:\b|x){1000}){1000}){1000}a", "(?:(?:(?=a*){1000}){1000}){1000}", "(?:(?:(?:(?:a?){9}){9}){9}){9}b",
      "(?:(?:(?:(?<!b){1000,}){1000,}){1000,})a", "(?!(?:(?:(?=b)|){99}){99})a"],
 )  # fmt: skip
-def test_l5_repeating_nothing_is_work_too(pattern: str) -> None:
+def test_repeating_nothing_is_work_too(pattern: str) -> None:
     """L5: looks ahead and behind, and repeats of what is empty, cost nothing in the count and 15 seconds in fact."""
     assert steps(pattern, 1) > MOST_STEPS or steps(pattern, SHORT) > MOST_STEPS
     with pytest.raises(UserError, match="take too long"):
@@ -87,7 +87,7 @@ print("done")
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_l5_no_accepted_pattern_hangs_the_matcher(seed: int) -> None:
+def test_no_accepted_pattern_hangs_the_matcher(seed: int) -> None:
     try:
         run = subprocess.run(
             [sys.executable, "-c", FUZZ, str(seed), "500"], capture_output=True, text=True, timeout=120, check=True

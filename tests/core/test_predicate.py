@@ -243,7 +243,7 @@ def test_what_was_never_checked_does_not_match(condition: Any, value: Any) -> No
 
 
 class TestThreeValues:
-    """C1: yes is sure, no is sure, and all else is neither."""
+    """Yes is sure, no is sure, and all else is neither."""
 
     @given(JSON, st.sampled_from([*OPERATORS, "unknown"]), JSON)
     def test_a_predicate_always_has_one_of_three_values(self, value: Any, operator: str, operand: Any) -> None:

@@ -59,12 +59,12 @@ def test_blocks_are_frozen() -> None:
         ("text", ["token"], "text"),
     ],
 )
-def test_f7_secrets_are_replaced(value: Any, secrets: Any, shown: Any) -> None:
+def test_secrets_are_replaced(value: Any, secrets: Any, shown: Any) -> None:
     assert redact(value, secrets) == shown
 
 
 @given(st.dictionaries(st.sampled_from("abc"), st.dictionaries(st.sampled_from("abc"), st.integers())))
-def test_f7_the_true_value_is_not_touched_and_the_order_is_kept(value: Any) -> None:
+def test_the_true_value_is_not_touched_and_the_order_is_kept(value: Any) -> None:
     before = repr(value)
     shown = redact(value, ["a", "b.c"])
     assert repr(value) == before

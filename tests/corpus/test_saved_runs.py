@@ -43,7 +43,7 @@ async def _to_the_end(story: Story, state: RunState[Any], *, streamed: bool, **o
 
 
 @pytest.mark.parametrize("path", SAVED, ids=lambda path: f"{path.parent.name}-{path.stem}")
-async def test_c7_a_saved_state_shows_the_same_and_comes_to_the_same_end(
+async def test_a_saved_state_shows_the_same_and_comes_to_the_same_end(
     path: Path, streamed: bool, another_process: Callable[[], None]
 ) -> None:
     story, saved = STORIES[path.stem], json.loads(path.read_text())
@@ -57,7 +57,7 @@ async def test_c7_a_saved_state_shows_the_same_and_comes_to_the_same_end(
 
 
 @pytest.mark.parametrize("folder", sorted({path.parent for path in SAVED}), ids=lambda folder: folder.name)
-async def test_c7_a_saved_journal_is_whole_and_goes_on(folder: Path, tmp_path: Path) -> None:
+async def test_a_saved_journal_is_whole_and_goes_on(folder: Path, tmp_path: Path) -> None:
     shutil.copy(folder / "runs.db", tmp_path / "runs.db")
     (tmp_path / "runs.db").chmod(0o600)
     store = SQLiteJournal(tmp_path / "runs.db")
@@ -83,7 +83,7 @@ async def test_c7_a_saved_journal_is_whole_and_goes_on(folder: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("folder", sorted({path.parent for path in SAVED}), ids=lambda folder: folder.name)
-async def test_c7_what_several_people_said_is_whole_and_goes_on(folder: Path, tmp_path: Path) -> None:
+async def test_what_several_people_said_is_whole_and_goes_on(folder: Path, tmp_path: Path) -> None:
     """Marks, a withdrawal, broken glass, a confirmation, a question, a signature, shared limits and who is who."""
     shutil.copy(folder / "people.db", tmp_path / "people.db")
     (tmp_path / "people.db").chmod(0o600)
@@ -98,7 +98,7 @@ async def test_c7_what_several_people_said_is_whole_and_goes_on(folder: Path, tm
 
 
 @pytest.mark.parametrize("folder", sorted({path.parent for path in SAVED}), ids=lambda folder: folder.name)
-async def test_c7_a_run_that_was_talked_to_is_whole_and_goes_on(folder: Path, tmp_path: Path) -> None:
+async def test_a_run_that_was_talked_to_is_whole_and_goes_on(folder: Path, tmp_path: Path) -> None:
     """Over a handoff: one call ran, one is approved and has not run, one waits, and all that was said is there."""
     shutil.copy(folder / "talked.db", tmp_path / "talked.db")
     (tmp_path / "talked.db").chmod(0o600)
@@ -114,7 +114,7 @@ async def test_c7_a_run_that_was_talked_to_is_whole_and_goes_on(folder: Path, tm
 
 
 @pytest.mark.parametrize("folder", sorted({path.parent for path in SAVED}), ids=lambda folder: folder.name)
-async def test_c7_a_state_of_a_session_goes_on(folder: Path, another_process: Callable[[], None]) -> None:
+async def test_a_state_of_a_session_goes_on(folder: Path, another_process: Callable[[], None]) -> None:
     saved = json.loads((folder / "talked.waits").read_text())["state"]
     another_process()
     state = await RunState.from_string(talks.agent(), saved["state"])
@@ -124,7 +124,7 @@ async def test_c7_a_state_of_a_session_goes_on(folder: Path, another_process: Ca
 
 
 @pytest.mark.parametrize("folder", sorted({path.parent for path in SAVED}), ids=lambda folder: folder.name)
-async def test_c7_runs_that_wait_for_their_turn_begin_in_their_order(folder: Path, tmp_path: Path) -> None:
+async def test_runs_that_wait_for_their_turn_begin_in_their_order(folder: Path, tmp_path: Path) -> None:
     shutil.copy(folder / "queued.db", tmp_path / "queued.db")
     (tmp_path / "queued.db").chmod(0o600)
     saved = json.loads((folder / "queued.waits").read_text())

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from keyturn import Agent, App, Inbox, MemoryJournal, RunConfig, Runner, function_tool
+from keyturn.journal.base import Claim
+from keyturn.journal.rows import Changes
 from keyturn.models.scripted.model import function_call
 from keyturn.testing import ScriptedModel
 from tests.playing import Clock
-from tests.waiting import until
+from tests.waiting import turns_of_the_loop, until
 
 
 @function_tool(needs_approval=True)
@@ -63,3 +66,37 @@ async def test_a_run_that_a_worker_cannot_begin_to_move_is_due_a_minute_later() 
     assert await journal.due() == [run.id]
     await app.stop()
     await working
+
+
+async def test_a_run_that_fails_is_given_back_when_that_is_recorded_though_its_caller_waits_no_longer() -> None:
+    """Found by the simulator: its lease was released first, and its failure refused: it ran on, and was not due."""
+    recording, go_on = asyncio.Event(), asyncio.Event()
+
+    class Slow(MemoryJournal):
+        async def append(
+            self,
+            run: str,
+            expected: int,
+            lines: Sequence[bytes],
+            claim: Claim | None = None,
+            changes: Changes | None = None,
+        ) -> None:
+            if any(b'"RunFailed"' in line for line in lines):
+                recording.set()
+                await go_on.wait()
+            await super().append(run, expected, lines, claim, changes)
+
+    def down(_items: Any) -> Any:
+        raise RuntimeError("the provider is down")
+
+    journal = Slow()
+    agent = Agent("desk", model=ScriptedModel(down))
+    running = asyncio.ensure_future(Runner.run(agent, "go", journal=journal))
+    await recording.wait()
+    running.cancel()
+    await turns_of_the_loop(5)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    [row] = await journal.runs()
+    assert (row.status, await journal.due()) == ("failed", [])

@@ -36,7 +36,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 async def test_who_lost_a_run_leaves_its_session_alone(streamed: bool) -> None:
-    """B4: two who told the session of one run would tell it twice."""
+    """Two who told the session of one run would tell it twice."""
     clock = Clock()
     journal, session = MemoryJournal(clock=clock), MemorySession("s")
 

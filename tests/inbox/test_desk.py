@@ -131,7 +131,7 @@ async def test_a_question_is_answered(store: Any) -> None:
 
 
 async def test_who_is_second_is_told_who_was_first(store: Any) -> None:
-    """B1 and B2, one by one; `trials.race` has them at once."""
+    """One by one; `trials.race` has them at once."""
     inbox = Inbox(store)
     run = await paused(store, clerk())
     [row] = await inbox.list()
@@ -145,7 +145,7 @@ async def test_who_is_second_is_told_who_was_first(store: Any) -> None:
 
 
 async def test_the_same_word_twice_is_one_word(store: Any) -> None:
-    """B9: a double click or a retried request is answered alike and recorded once."""
+    """A double click or a retried request is answered alike and recorded once."""
     inbox = Inbox(store)
     run = await paused(store, clerk())
     [row] = await inbox.list()
@@ -176,7 +176,7 @@ async def test_what_is_shown_is_what_is_decided(store: Any) -> None:
 
 
 async def test_too_late_is_too_late(store: Any) -> None:
-    """D1: nobody has looked since it ran out, and it cannot be approved all the same."""
+    """Nobody has looked since it ran out, and it cannot be approved all the same."""
     policy = Policy(Rule("ask", tool="pay", approval=Approval(expires="0.05s")))
     agent, inbox = clerk(), Inbox(store)
     run = await paused(store, agent, policy=policy)
@@ -193,7 +193,7 @@ async def test_too_late_is_too_late(store: Any) -> None:
 
 
 async def test_a_doubt_is_settled_by_one_person(store: Any) -> None:
-    """A5: who is second is told."""
+    """Who is second is told."""
 
     at_work = asyncio.Event()
 
@@ -225,7 +225,7 @@ async def test_a_doubt_is_settled_by_one_person(store: Any) -> None:
 
 
 async def test_what_is_not_there_cannot_be_decided(store: Any) -> None:
-    """E2: an id of nothing, or of another tenant's, is the same."""
+    """An id of nothing, or of another tenant's, is the same."""
     inbox = Inbox(store)
     await paused(store, clerk())
     [row] = await inbox.list()

@@ -13,8 +13,10 @@ from typing import Any
 import httpx2
 import pytest
 
+from keyturn import Inbox, MemoryJournal, UserError
 from keyturn.inbox.personal import signed_of
-from keyturn.inbox_screen.signing import SignDialog, own_key
+from keyturn.inbox.signing_key import signing_key
+from keyturn.inbox_screen.signing import SignDialog
 from keyturn.proofs.ssh_signing import sign_with_ssh
 from tests.inbox_screen.playing_inbox import Desk, desk
 from tests.inbox_screen.test_at_a_server import Remote, remote
@@ -188,8 +190,9 @@ async def test_a_server_that_wants_other_bytes_signed_gets_no_signature(key: Pat
         assert (await state(at)).state == "open"
 
 
-def test_the_key_that_signs_is_one_that_counts_and_is_the_persons_own(key: Path) -> None:
-    with pytest.raises(Exception, match="no ssh key that counts"):
-        own_key("ada", [], "")
-    assert own_key("ada", [], str(key)) == key
+async def test_the_key_that_signs_is_a_confirmed_one_of_the_person_or_the_one_that_is_named(key: Path) -> None:
+    inbox = Inbox(MemoryJournal()).as_person("ada")
+    with pytest.raises(UserError, match="no ssh key that is confirmed"):
+        await signing_key(inbox)
+    assert await signing_key(inbox, str(key)) == key
     assert signed_of("retry", {"note": "n", "output": None}) == ("retry", {"note": "n"})

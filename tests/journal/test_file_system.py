@@ -1,4 +1,4 @@
-"""A20: a journal on a network file system is warned of, and refused where that is asked for."""
+"""A journal on a network file system is warned of, and refused where that is asked for."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ a line that is none
         ("/run/runs.db", "tmpfs"),
     ],
 )
-def test_a20_the_deepest_mount_that_was_made_last_holds_a_path(path: str, kind: str) -> None:
+def test_the_deepest_mount_that_was_made_last_holds_a_path(path: str, kind: str) -> None:
     assert kind_in(TABLE, path) == kind
 
 
-def test_a20_without_a_table_nothing_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_table_nothing_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert kind_in("", "/runs.db") is None
     monkeypatch.setattr(file_system, "MOUNTS", tmp_path / "none")
     assert network_kind(tmp_path / "runs.db") is None
 
 
-def test_a20_the_file_systems_of_one_machine_are_none_of_a_network() -> None:
+def test_the_file_systems_of_one_machine_are_none_of_a_network() -> None:
     local = "ext2 ext3 ext4 xfs btrfs zfs bcachefs f2fs overlay aufs tmpfs ramfs squashfs apfs ntfs3 fuseblk vfat exfat"
     assert not NETWORK & set(local.split())
 
@@ -62,7 +62,7 @@ def on_nfs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_system, "MOUNTS", table)
 
 
-def test_a20_a_journal_on_a_network_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journal_on_a_network_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SQLiteJournal(tmp_path / "here.db")
@@ -72,7 +72,7 @@ def test_a20_a_journal_on_a_network_is_warned_of(tmp_path: Path, monkeypatch: py
     assert [warning.filename for warning in told] == [__file__], "it names the line that opened it"
 
 
-def test_a20_a_link_does_not_hide_where_it_leads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_does_not_hide_where_it_leads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     far, near = tmp_path / "far", tmp_path / "near"
     far.mkdir()
     near.symlink_to(far)
@@ -80,7 +80,7 @@ def test_a20_a_link_does_not_hide_where_it_leads(tmp_path: Path, monkeypatch: py
     assert (network_kind(near / "runs.db"), network_kind(tmp_path / "runs.db")) == ("nfs4", None)
 
 
-def test_a20_the_strict_refuse_it_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_strict_refuse_it_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     on_nfs(tmp_path, monkeypatch)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UnsafeStore)
@@ -89,7 +89,7 @@ def test_a20_the_strict_refuse_it_before_anything_is_written(tmp_path: Path, mon
     assert not (tmp_path / "runs.db").exists()
 
 
-def test_a20_the_checker_refuses_it_when_it_is_strict(
+def test_the_checker_refuses_it_when_it_is_strict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = f"sqlite:///{tmp_path}/runs.db"

@@ -61,7 +61,7 @@ async def paid_and_brought_back(file: Path, payer: Payer, *, approved: bool = Fa
     return run
 
 
-async def test_h7_what_ran_after_the_backup_is_in_doubt_and_does_not_run_again(tmp_path: Path) -> None:
+async def test_what_ran_after_the_backup_is_in_doubt_and_does_not_run_again(tmp_path: Path) -> None:
     """H7: approved before the copy, run after it; the copy still says that it may run."""
     payer, file = Payer(), tmp_path / "runs.db"
     run = await paid_and_brought_back(file, payer, approved=True)
@@ -84,7 +84,7 @@ async def test_h7_what_ran_after_the_backup_is_in_doubt_and_does_not_run_again(t
     await journal.close()
 
 
-async def test_h7_what_waits_in_a_restored_store_asks_anew(tmp_path: Path) -> None:
+async def test_what_waits_in_a_restored_store_asks_anew(tmp_path: Path) -> None:
     """H7: an approval that was given before is none any more, and the reason says why it is asked again."""
     payer, file = Payer(), tmp_path / "runs.db"
     run = await paid_and_brought_back(file, payer)
@@ -101,7 +101,7 @@ async def test_h7_what_waits_in_a_restored_store_asks_anew(tmp_path: Path) -> No
     await journal.close()
 
 
-async def test_h7_it_can_be_interrupted_and_begun_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_can_be_interrupted_and_begun_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """H7: the store stays marked until every run was told, each once."""
     payer, file = Payer(), tmp_path / "runs.db"
     journal = SQLiteJournal(file)
@@ -135,7 +135,7 @@ async def test_h7_it_can_be_interrupted_and_begun_again(tmp_path: Path, monkeypa
     await journal.close()
 
 
-async def test_h7_a_worker_settles_by_itself_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_worker_settles_by_itself_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """H7."""
     payer, file = Payer(), tmp_path / "runs.db"
     run = await paid_and_brought_back(file, payer, approved=True)
@@ -148,7 +148,7 @@ async def test_h7_a_worker_settles_by_itself_and_says_so(tmp_path: Path, caplog:
     await journal.close()
 
 
-def test_h7_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """H7."""
     payer, file = Payer(), tmp_path / "runs.db"
     asyncio.run(paid_and_brought_back(file, payer))
@@ -321,7 +321,7 @@ async def test_a_postgresql_store_is_made_whole_or_not_at_all(
     await journal.close()
 
 
-async def test_h7_a_dump_that_was_loaded_into_another_database_is_noticed(
+async def test_a_dump_that_was_loaded_into_another_database_is_noticed(
     new_database: Callable[[], str], home: Path
 ) -> None:
     """H7: `pg_dump` of one and `psql` into another."""
@@ -351,7 +351,7 @@ async def test_h7_a_dump_that_was_loaded_into_another_database_is_noticed(
     await journal.close()
 
 
-async def test_h7_a_database_that_was_restored_elsewhere_is_noticed(
+async def test_a_database_that_was_restored_elsewhere_is_noticed(
     postgres_server: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """H7: a copy under another name has another identity; so has another server, or another timeline of it."""

@@ -1,4 +1,4 @@
-"""Named cases of concurrency, bad input and time: B10, B15, B16, C17, C19, D3, D5, E14."""
+"""Named cases of concurrency, bad input and time."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def payer(paid: list[int], *, approval: Approval | None = None, calls: int = 1) 
 COUNT = some(160)  # runs of eight workers with five slots each
 
 
-async def test_b10_many_workers_share_many_runs_and_none_starves_or_is_moved_twice(store: Any) -> None:
+async def test_many_workers_share_many_runs_and_none_starves_or_is_moved_twice(store: Any) -> None:
     paid: list[int] = []
     workers = [App([payer(paid)], store, slots=5) for _ in range(8)]
     runs = await asyncio.gather(*(workers[0].start("desk", "go") for _ in range(COUNT)))
@@ -73,7 +73,7 @@ BUSY = [psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure, ps
 
 
 @pytest.mark.parametrize("error", BUSY)
-async def test_b15_a_database_that_is_too_busy_is_tried_again_and_not_for_ever(
+async def test_a_database_that_is_too_busy_is_tried_again_and_not_for_ever(
     database: str, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
     journal, commit, left = open_journal(database), PostgresConnection.commit, [3]
@@ -98,7 +98,7 @@ async def test_b15_a_database_that_is_too_busy_is_tried_again_and_not_for_ever(
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
-async def test_b16_whatever_isolation_a_server_has_as_its_default(database: str, level: str) -> None:
+async def test_whatever_isolation_a_server_has_as_its_default(database: str, level: str) -> None:
     with psycopg.connect(database, autocommit=True) as db:
         db.execute(
             f"ALTER DATABASE {database.rpartition('/')[2]} SET default_transaction_isolation = '{level}'".encode()
@@ -148,7 +148,7 @@ ODD = [
 ]
 
 
-async def test_c19_what_is_asked_for_is_a_value_and_never_a_part_of_the_question(store: Any) -> None:
+async def test_what_is_asked_for_is_a_value_and_never_a_part_of_the_question(store: Any) -> None:
     paid: list[int] = []
     run = (await Runner.run(payer(paid), "go", journal=store)).run_id
     [row] = await store.requests(Query(run=run))
@@ -164,7 +164,7 @@ async def test_c19_what_is_asked_for_is_a_value_and_never_a_part_of_the_question
 
 
 @pytest.mark.parametrize("what", ["calls of one reply", "turns of one run"])
-def test_c17_many_of_one_run_cost_what_many_cost(what: str) -> None:
+def test_many_of_one_run_cost_what_many_cost(what: str) -> None:
     """Eight times as many take about eight times as many steps, and no square of it, which would be 64 times."""
 
     async def held(count: int) -> None:
@@ -202,7 +202,7 @@ def test_c17_many_of_one_run_cost_what_many_cost(what: str) -> None:
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu", "America/New_York", "right/UTC", "nowhere at all"])
-async def test_d3_the_time_zone_of_a_process_changes_nothing(monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
+async def test_the_time_zone_of_a_process_changes_nothing(monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
     now = [1_762_063_200_000]  # an hour before clocks are set back in New York
     journal, paid = MemoryJournal(lambda: now[0]), list[int]()
     agent = payer(paid, approval=Approval(expires="2h"))
@@ -223,7 +223,7 @@ async def test_d3_the_time_zone_of_a_process_changes_nothing(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("wrong", [-300, 300, -315_360_000, 315_360_000])
-async def test_d5_a_server_whose_clock_is_wrong_decides_by_the_journals(
+async def test_a_server_whose_clock_is_wrong_decides_by_the_journals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: int
 ) -> None:
     now = [1_762_063_200_000]
@@ -249,9 +249,7 @@ async def test_d5_a_server_whose_clock_is_wrong_decides_by_the_journals(
     await journal.close()
 
 
-async def test_e14_what_a_tool_writes_about_approvals_changes_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_a_tool_writes_about_approvals_changes_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No file and no variable turns the gate off: there is none that is read for that."""
     monkeypatch.chdir(tmp_path)
     paid: list[int] = []

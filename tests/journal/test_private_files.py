@@ -35,7 +35,7 @@ def modes(folder: Path) -> dict[str, int]:
 
 
 @pytest.mark.usefixtures("umask")
-async def test_l3_every_file_of_a_store_is_private(tmp_path: Path) -> None:
+async def test_every_file_of_a_store_is_private(tmp_path: Path) -> None:
     """L3: the database, its WAL, the memory that processes share, and a backup."""
     folder = tmp_path / "kept"
     folder.mkdir(mode=0o755)
@@ -54,9 +54,7 @@ async def test_l3_every_file_of_a_store_is_private(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("umask")
-def test_l3_nobody_else_rings_or_takes_a_bell_away(
-    short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nobody_else_rings_or_takes_a_bell_away(short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """L3: in a directory that everybody writes in, ours are private; one that somebody else made is not used."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
     file = tmp_path / "runs.db"

@@ -60,7 +60,7 @@ def flipped(line: bytes, bit: int) -> bytes:
 
 
 @pytest.mark.parametrize("what", CHANGED)
-async def test_h8_no_changed_line_is_believed_by_anybody_who_reads(what: str) -> None:
+async def test_no_changed_line_is_believed_by_anybody_who_reads(what: str) -> None:
     """H3, H8, L1: at every place, by every reader: `LogDamaged` that names the line, and nothing else."""
     scenario = next(each for each in CATALOGUE if each.name == "ten_rounds")
     run = await whole(scenario)
@@ -76,7 +76,7 @@ async def test_h8_no_changed_line_is_believed_by_anybody_who_reads(what: str) ->
     assert len(await log_in(run.journal, name)) == len(lines)
 
 
-async def test_h8_a_log_of_another_run_or_tenant_is_not_read() -> None:
+async def test_a_log_of_another_run_or_tenant_is_not_read() -> None:
     """H8: every line is good where it stands, and nowhere else."""
     journal = MemoryJournal()
     agent = Agent("a", model=ScriptedModel([assistant_message("hello")] * 2))
@@ -96,7 +96,7 @@ async def test_h8_a_log_of_another_run_or_tenant_is_not_read() -> None:
         await log_in(journal, one)
 
 
-async def test_h8_a_log_that_was_read_before_is_read_on_only_while_it_is_the_same() -> None:
+async def test_a_log_that_was_read_before_is_read_on_only_while_it_is_the_same() -> None:
     """What is remembered of a log was verified; what is appended since is verified against it."""
     scenario = next(each for each in CATALOGUE if each.name == "ten_rounds")
     run = await whole(scenario)
@@ -114,7 +114,7 @@ async def test_h8_a_log_that_was_read_before_is_read_on_only_while_it_is_the_sam
     assert len(await log_in(run.journal, name)) == len(lines)
 
 
-async def test_h8_a_forged_approval_runs_nothing_and_freezes_that_run_alone(
+async def test_a_forged_approval_runs_nothing_and_freezes_that_run_alone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """H8, H4: one INSERT into the table of lines; the worker says so once and goes on with the other runs."""
@@ -172,7 +172,7 @@ async def test_h8_a_forged_approval_runs_nothing_and_freezes_that_run_alone(
 @pytest.mark.parametrize(
     "change", ["head + 1", "head - 1", "-1", "NULL", "'x'", "9223372036854775807", "X'00'", "0.5"], ids=str
 )
-async def test_h4_a_wrong_head_hangs_nobody(kept: Kept, change: str) -> None:
+async def test_a_wrong_head_hangs_nobody(kept: Kept, change: str) -> None:
     """H4, L1: the store counts other lines than it has; whoever reads or appends is told, typed, and soon."""
     [(run,)] = kept.rows("SELECT run FROM grants LIMIT 1")
     try:
@@ -195,7 +195,7 @@ async def test_h4_a_wrong_head_hangs_nobody(kept: Kept, change: str) -> None:
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("table", ["runs", "requests", "grants"])
-async def test_h8_a_row_that_was_altered_is_never_shown_as_it_is(kept: Kept, table: str) -> None:
+async def test_a_row_that_was_altered_is_never_shown_as_it_is(kept: Kept, table: str) -> None:
     """H8: each column of each row that people look at; it is marked, and the others of its page are there."""
     hidden = {
         "runs": ("tenant", "run", "head", "epoch", "holder", "held_until", "due", "session", "place", "takers"),
@@ -225,7 +225,7 @@ async def test_h8_a_row_that_was_altered_is_never_shown_as_it_is(kept: Kept, tab
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_l1_a_text_that_is_no_text_takes_no_other_row_with_it(kept: Kept) -> None:
+async def test_a_text_that_is_no_text_takes_no_other_row_with_it(kept: Kept) -> None:
     """L1: one bit on the disk makes a text that cannot be decoded; the driver raises for the whole page."""
     broken = "CAST(X'ff80' AS TEXT)"
     count = {table: len(kept.rows(f"SELECT 1 FROM {table}")) for table in ("runs", "requests")}
@@ -255,7 +255,7 @@ async def test_l1_a_text_that_is_no_text_takes_no_other_row_with_it(kept: Kept) 
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("about", ["'{'", "X'ff'", "CAST(X'ff80' AS TEXT)", "'[1]'", "5", "'{\"a\":1e999}'"])
-async def test_l1_a_notice_that_is_none_lets_those_after_it_be_told(kept: Kept, about: str) -> None:
+async def test_a_notice_that_is_none_lets_those_after_it_be_told(kept: Kept, about: str) -> None:
     """L1."""
     journal = kept.tampered(
         "INSERT INTO outbox (tenant, run, topic, about) VALUES ('default', 'r', 'x', '{}'), ('default', 'r', 't', '{}')"
@@ -268,7 +268,7 @@ async def test_l1_a_notice_that_is_none_lets_those_after_it_be_told(kept: Kept, 
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_l1_whatever_stands_in_any_column_nothing_untyped_comes_out(kept: Kept, sweep_size: int) -> None:
+async def test_whatever_stands_in_any_column_nothing_untyped_comes_out(kept: Kept, sweep_size: int) -> None:
     """L1: every reader of a store, against every kind of value in every column: an answer or a `StorageError`."""
     values = [None, "", "x", "\0", b"", b"\xff\xfe", 0, -1, 2**63 - 1, -(2**63), 1.5, float("inf"), "9" * 400]
     tables = {table: [each[1] for each in kept.rows(f"PRAGMA table_info({table})")] for table in (*COLUMNS, "meta")}
@@ -296,7 +296,7 @@ async def test_l1_whatever_stands_in_any_column_nothing_untyped_comes_out(kept: 
 
 
 @pytest.mark.parametrize("store_url", ["sqlite", "postgresql"], indirect=True)
-async def test_h8_every_database_marks_what_was_altered_in_it(store: Any) -> None:
+async def test_every_database_marks_what_was_altered_in_it(store: Any) -> None:
     """H8, L1: the same on both: each column of a row, each way to spoil a line, the head."""
 
     @function_tool(needs_approval=True)

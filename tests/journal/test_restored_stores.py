@@ -26,7 +26,7 @@ from .restoring import Payer, approved_and_copied, brought_back, go_on, paid_and
 pytestmark = pytest.mark.usefixtures("home")
 
 
-async def test_r1_somebody_with_another_key_does_not_settle_a_store(
+async def test_somebody_with_another_key_does_not_settle_a_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A store stays unsettled where `keyturn restored` has not its key: sudo, or a shell without KEYTURN_SECRET."""
@@ -42,7 +42,7 @@ async def test_r1_somebody_with_another_key_does_not_settle_a_store(
     assert payer.paid == ["ada"]
 
 
-async def test_r2_a_run_that_could_not_be_read_when_settled_does_not_run_once_mended(tmp_path: Path) -> None:
+async def test_a_run_that_could_not_be_read_when_settled_does_not_run_once_mended(tmp_path: Path) -> None:
     """The store stays unsettled, so that lines brought back from a copy, as the manual says, let no call run."""
     payer, file = Payer(), tmp_path / "runs.db"
     run = await paid_and_brought_back(file, payer)
@@ -61,7 +61,7 @@ async def test_r2_a_run_that_could_not_be_read_when_settled_does_not_run_once_me
     assert payer.paid == ["ada"]
 
 
-async def test_r3_a_restored_store_is_not_copied_before_it_is_settled(tmp_path: Path) -> None:
+async def test_a_restored_store_is_not_copied_before_it_is_settled(tmp_path: Path) -> None:
     """`keyturn copy` refuses a store that is known to be restored: its copy would be one that nobody suspects."""
     payer, file, new = Payer(), tmp_path / "runs.db", tmp_path / "new.db"
     run = await paid_and_brought_back(file, payer)
@@ -73,7 +73,7 @@ async def test_r3_a_restored_store_is_not_copied_before_it_is_settled(tmp_path: 
     assert payer.paid == ["ada"]
 
 
-async def test_r4_a_backup_brought_back_under_a_running_process_is_noticed(tmp_path: Path) -> None:
+async def test_a_backup_brought_back_under_a_running_process_is_noticed(tmp_path: Path) -> None:
     """A process asks its mark before each claim: SQLite's own `.restore` works on a store that is open."""
     payer, file = Payer(), tmp_path / "runs.db"
     journal = SQLiteJournal(file)
@@ -89,7 +89,7 @@ async def test_r4_a_backup_brought_back_under_a_running_process_is_noticed(tmp_p
     assert payer.paid == ["ada"]
 
 
-async def test_r5_a_rolled_back_file_with_another_id_is_noticed(tmp_path: Path) -> None:
+async def test_a_rolled_back_file_with_another_id_is_noticed(tmp_path: Path) -> None:
     """What a store notes of itself is sealed: an id that nobody with the key wrote is no store without marks."""
     payer, file = Payer(), tmp_path / "runs.db"
     run = await paid_and_brought_back(file, payer)
@@ -102,7 +102,7 @@ async def test_r5_a_rolled_back_file_with_another_id_is_noticed(tmp_path: Path) 
     assert (payer.paid, report.ok) == (["ada"], False)
 
 
-async def test_r6_a_planted_line_hides_no_later_restore(tmp_path: Path) -> None:
+async def test_a_planted_line_hides_no_later_restore(tmp_path: Path) -> None:
     """The mark counts transactions by a number that is sealed: a line with the largest rowid does not blind it."""
     payer, file = Payer(), tmp_path / "runs.db"
     journal = SQLiteJournal(file)
@@ -116,7 +116,7 @@ async def test_r6_a_planted_line_hides_no_later_restore(tmp_path: Path) -> None:
     assert payer.paid == ["ada"]
 
 
-async def test_r7_a_line_planted_and_taken_away_stops_nobody(tmp_path: Path) -> None:
+async def test_a_line_planted_and_taken_away_stops_nobody(tmp_path: Path) -> None:
     """An honest store is not taken for a restored one, as no line of it is missing."""
     payer, file = Payer(), tmp_path / "runs.db"
     run = await approved_and_copied(file, payer)
@@ -131,7 +131,7 @@ async def test_r7_a_line_planted_and_taken_away_stops_nobody(tmp_path: Path) -> 
     assert payer.paid == ["ada"]
 
 
-async def test_r8_the_words_of_a_planted_note_are_shown_to_nobody(tmp_path: Path) -> None:
+async def test_the_words_of_a_planted_note_are_shown_to_nobody(tmp_path: Path) -> None:
     """No reason of a request is taken from a note that is not sealed: whoever can write meta says nothing by it."""
     payer, file = Payer(), tmp_path / "runs.db"
     journal = SQLiteJournal(file)
@@ -151,7 +151,7 @@ async def test_r8_the_words_of_a_planted_note_are_shown_to_nobody(tmp_path: Path
     assert report.ok, "the settling wrote the notes anew"
 
 
-async def test_r9_a_run_whose_row_cannot_be_listed_is_settled_all_the_same(tmp_path: Path) -> None:
+async def test_a_run_whose_row_cannot_be_listed_is_settled_all_the_same(tmp_path: Path) -> None:
     """The settling goes by names, which rows, lines and requests have, so that no run is left out of it."""
     payer, file = Payer(), tmp_path / "runs.db"
     run = await paid_and_brought_back(file, payer)
@@ -167,7 +167,7 @@ async def test_r9_a_run_whose_row_cannot_be_listed_is_settled_all_the_same(tmp_p
     assert payer.paid == ["ada"]
 
 
-async def test_r10_a_row_that_is_no_text_keeps_no_store_from_being_settled(tmp_path: Path) -> None:
+async def test_a_row_that_is_no_text_keeps_no_store_from_being_settled(tmp_path: Path) -> None:
     """A store is settled though a row of it names nobody: no such tenant can be called by anybody."""
     payer, file = Payer(), tmp_path / "runs.db"
     await paid_and_brought_back(file, payer)
@@ -180,7 +180,7 @@ async def test_r10_a_row_that_is_no_text_keeps_no_store_from_being_settled(tmp_p
         await journal.close()
 
 
-async def test_r11_a_process_that_noticed_goes_on_refusing_when_the_note_is_deleted(tmp_path: Path) -> None:
+async def test_a_process_that_noticed_goes_on_refusing_when_the_note_is_deleted(tmp_path: Path) -> None:
     """A process forgets what it noticed only on a sealed settlement, not because a row is gone."""
     payer, file = Payer(), tmp_path / "runs.db"
     run = await paid_and_brought_back(file, payer)
@@ -194,7 +194,7 @@ async def test_r11_a_process_that_noticed_goes_on_refusing_when_the_note_is_dele
     assert payer.paid == ["ada"]
 
 
-async def test_r12_check_writes_nothing_into_the_copy_it_checks(tmp_path: Path) -> None:
+async def test_check_writes_nothing_into_the_copy_it_checks(tmp_path: Path) -> None:
     """A backup that was only looked at notes no restore."""
     payer, file = Payer(), tmp_path / "runs.db"
     await approved_and_copied(file, payer)
@@ -204,7 +204,7 @@ async def test_r12_check_writes_nothing_into_the_copy_it_checks(tmp_path: Path) 
     assert "restored" not in found, json.dumps(found)
 
 
-async def test_r13_a_newer_backup_is_noticed_after_an_older_one_was_settled(tmp_path: Path) -> None:
+async def test_a_newer_backup_is_noticed_after_an_older_one_was_settled(tmp_path: Path) -> None:
     """A settlement marks what its place held before: monday's backup is brought back and settled, then tuesday's."""
     payer, file = Payer(), tmp_path / "runs.db"
     journal = SQLiteJournal(file)

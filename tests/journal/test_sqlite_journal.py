@@ -83,7 +83,7 @@ async def test_a_backup_is_a_journal_of_its_own(tmp_path: Path) -> None:
 
 
 async def test_a_full_disk_is_said_and_nothing_is_half_written(tmp_path: Path) -> None:
-    """A9: the database may grow no further; once it may, it goes on."""
+    """The database may grow no further; once it may, it goes on."""
     journal = SQLiteJournal(tmp_path / "runs.db")
     await journal.append("run", 0, [b"1"])
     [(pages,)] = await journal._writer.ask(lambda db: db.execute("PRAGMA page_count"))

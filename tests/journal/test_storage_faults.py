@@ -81,10 +81,10 @@ async def waiting(folder: Path) -> tuple[Path, str]:
     return path, run
 
 
-async def test_a9_a10_a_disk_that_is_full_at_any_write_loses_and_doubles_nothing(
+async def test_a_disk_that_is_full_at_any_write_loses_and_doubles_nothing(
     tmp_path: Path, disk: Disk, streamed: bool, another_process: Callable[[], None]
 ) -> None:
-    """A9 before the effect: no tool is called. A10 after it: the call is in doubt, and nobody is told of success."""
+    """Before the effect no tool is called; after it the call is in doubt, and nobody is told of success."""
     path, run = await waiting(tmp_path)
     met = Counter[str]()
     for at in range(1, 400, 2):
@@ -118,7 +118,7 @@ async def test_a9_a10_a_disk_that_is_full_at_any_write_loses_and_doubles_nothing
     assert met["after"], "it was full after the effect"
 
 
-async def test_a10_what_ran_and_could_not_be_recorded_is_in_doubt(tmp_path: Path) -> None:
+async def test_what_ran_and_could_not_be_recorded_is_in_doubt(tmp_path: Path) -> None:
     clock, desk = Clock(), Desk()
     journal = SQLiteJournal(tmp_path / "runs.db", clock=clock)
     run = await desk.paused(journal)
@@ -137,7 +137,7 @@ async def test_a10_what_ran_and_could_not_be_recorded_is_in_doubt(tmp_path: Path
     await journal.close()
 
 
-async def test_a9_a10_a_full_database_of_postgresql_is_said_and_nothing_is_half_written(database: str) -> None:
+async def test_a_full_database_of_postgresql_is_said_and_nothing_is_half_written(database: str) -> None:
     """A disk that is full answers 53100; here a trigger does."""
     desk, journal = Desk(), open_journal(database)
     run = await desk.paused(journal)
@@ -158,7 +158,7 @@ async def test_a9_a10_a_full_database_of_postgresql_is_said_and_nothing_is_half_
     await journal.close()
 
 
-async def test_a11_after_a_sync_that_failed_the_file_is_opened_anew_before_anything_is_written(
+async def test_after_a_sync_that_failed_the_file_is_opened_anew_before_anything_is_written(
     tmp_path: Path, disk: Disk
 ) -> None:
     journal = SQLiteJournal(tmp_path / "runs.db")
@@ -175,8 +175,6 @@ async def test_a11_after_a_sync_that_failed_the_file_is_opened_anew_before_anyth
     await journal.close()
 
 
-# A13 ----------------------------------------------------------------------------------------------------------------
-
 NOBODY = """
 import os, sys
 from keyturn.journal import open_journal
@@ -192,7 +190,7 @@ except StorageError as error:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="who is not root cannot become nobody")
 @pytest.mark.parametrize("what", ["folder", "file", "owner"])
-def test_a13_what_may_not_be_written_is_said_with_its_path_and_whose_it_is(tmp_path: Path, what: str) -> None:
+def test_what_may_not_be_written_is_said_with_its_path_and_whose_it_is(tmp_path: Path, what: str) -> None:
     tmp_path.chmod(0o755)
     for parent in list(tmp_path.parents)[:2]:
         parent.chmod(0o755)
@@ -207,9 +205,6 @@ def test_a13_what_may_not_be_written_is_said_with_its_path_and_whose_it_is(tmp_p
     assert str(path) in done.stderr
     assert "nobody" in done.stderr
     assert (path.read_bytes() if path.exists() else None) == before, "no half schema"
-
-
-# A17 and H5 ---------------------------------------------------------------------------------------------------------
 
 
 def kills(what: str, url: str) -> list[Any]:
@@ -230,7 +225,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 ALL = ["deliveries", "events", "grants", "outbox", "requests", "runs"]
 
 
-def test_a17_a_migration_that_is_killed_at_any_statement_is_done_or_not_begun(url: str) -> None:
+def test_a_migration_that_is_killed_at_any_statement_is_done_or_not_begun(url: str) -> None:
     told = kills("migrate", url)
     assert len(told) > 12
     for at, dead, found, after in told:
@@ -239,7 +234,7 @@ def test_a17_a_migration_that_is_killed_at_any_statement_is_done_or_not_begun(ur
         assert dead or found == ALL
 
 
-def test_a17_an_old_keyturn_refuses_a_newer_schema(database: str) -> None:
+def test_an_old_keyturn_refuses_a_newer_schema(database: str) -> None:
     open_journal(database)
     with psycopg.connect(database, autocommit=True) as db:
         db.execute(b"INSERT INTO keyturn_schema (version) VALUES (99)")
@@ -247,7 +242,7 @@ def test_a17_an_old_keyturn_refuses_a_newer_schema(database: str) -> None:
         open_journal(database)
 
 
-def test_h5_a_line_and_its_rows_are_there_together_or_not_at_all(url: str) -> None:
+def test_a_line_and_its_rows_are_there_together_or_not_at_all(url: str) -> None:
     told = kills("append", url)
     assert len(told) > 6
     for at, dead, found, _tables in told:
@@ -255,10 +250,7 @@ def test_h5_a_line_and_its_rows_are_there_together_or_not_at_all(url: str) -> No
         assert dead or found == [1, 1, 1, 1]
 
 
-# A19 ----------------------------------------------------------------------------------------------------------------
-
-
-def test_a19_an_old_sqlite_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_sqlite_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.51.2")
     with pytest.warns(UnsafeStore, match=r"3\.51\.2 can corrupt a WAL .*WAL-reset"):
         SQLiteJournal(tmp_path / "runs.db")
@@ -271,7 +263,7 @@ def test_a19_an_old_sqlite_is_warned_of(tmp_path: Path, monkeypatch: pytest.Monk
     SQLiteJournal(tmp_path / "runs.db")
 
 
-async def test_a19_no_file_is_mapped_into_memory(tmp_path: Path) -> None:
+async def test_no_file_is_mapped_into_memory(tmp_path: Path) -> None:
     journal = SQLiteJournal(tmp_path / "runs.db")
     for thread in (journal._writer, journal._reader):
         for pragma, value in (("mmap_size", 0), ("synchronous", 2), ("journal_mode", "wal"), ("cell_size_check", 1)):

@@ -39,7 +39,7 @@ def altered(value: Any, dice: random.Random) -> Any:
 @pytest.mark.sweep
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("table", COLUMNS)
-async def test_h1_a_changed_byte_in_any_column_is_found(kept: Kept, table: str, sweep_size: int) -> None:
+async def test_a_changed_byte_in_any_column_is_found(kept: Kept, table: str, sweep_size: int) -> None:
     dice = random.Random(table)
     rows, names = kept.rows(f"SELECT * FROM {table}"), [each[1] for each in kept.rows(f"PRAGMA table_info({table})")]
     for _ in range(sweep_size):
@@ -62,7 +62,7 @@ async def shown(kept: Kept, old: str, new: str) -> CheckReport:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_h1_what_people_are_shown_is_held_against_what_would_run(kept: Kept) -> None:
+async def test_what_people_are_shown_is_held_against_what_would_run(kept: Kept) -> None:
     report = await shown(kept, '"params":{"amount":3}', '"params":{"amount":4}')
     assert [violation.invariant for violation in report.violations] == ["I8"]
     report = await shown(kept, '"params":{"amount":3}', '"params":{"amount":"[redacted]"}')
@@ -94,7 +94,7 @@ DONE: dict[str, tuple[str, int]] = {
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("what", DONE)
-async def test_h2_lines_that_are_moved_about_are_found_and_named(kept: Kept, what: str) -> None:
+async def test_lines_that_are_moved_about_are_found_and_named(kept: Kept, what: str) -> None:
     statement, position = DONE[what]
     journal = kept.tampered(statement)
     if "swapped" in what:
@@ -106,7 +106,7 @@ async def test_h2_lines_that_are_moved_about_are_found_and_named(kept: Kept, wha
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_h2_a_log_of_another_run_or_tenant_is_found(kept: Kept) -> None:
+async def test_a_log_of_another_run_or_tenant_is_found(kept: Kept) -> None:
     other, mine = kept.rows("SELECT run FROM runs WHERE head > 8 ORDER BY run LIMIT 2")
     copied = kept.tampered("DELETE FROM events WHERE run = ?", mine[0])
     await copied._writer.ask(
@@ -123,7 +123,7 @@ async def test_h2_a_log_of_another_run_or_tenant_is_found(kept: Kept) -> None:
 
 
 @pytest.mark.parametrize("scenario", CATALOGUE[2::4], ids=lambda scenario: scenario.name)
-async def test_h2_any_line_dropped_doubled_or_swapped_is_a_violation(scenario: Any) -> None:
+async def test_any_line_dropped_doubled_or_swapped_is_a_violation(scenario: Any) -> None:
     kept_ = await whole(scenario)
     log, lines = kept_.log, list(kept_.log.lines)
     for what, operation in OPERATIONS.items():
@@ -143,7 +143,7 @@ async def test_h2_any_line_dropped_doubled_or_swapped_is_a_violation(scenario: A
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_h3_a_cut_tail_shows_against_a_head_kept_elsewhere(kept: Kept) -> None:
+async def test_a_cut_tail_shows_against_a_head_kept_elsewhere(kept: Kept) -> None:
     scenario = next(each for each in CATALOGUE if each.name == "ten_rounds")
     run = await whole(scenario)
     [(name, head)] = run.heads.items()
@@ -154,7 +154,7 @@ async def test_h3_a_cut_tail_shows_against_a_head_kept_elsewhere(kept: Kept) -> 
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_h8_a_log_made_anew_by_somebody_without_the_key_is_found(kept: Kept) -> None:
+async def test_a_log_made_anew_by_somebody_without_the_key_is_found(kept: Kept) -> None:
     """H8: whoever can write the store can recompute whatever has no key; heads kept elsewhere are not needed."""
     scenario = next(each for each in CATALOGUE if each.name == "ten_rounds")
     run = await whole(scenario)
@@ -173,7 +173,7 @@ async def test_h8_a_log_made_anew_by_somebody_without_the_key_is_found(kept: Kep
 # H4 -----------------------------------------------------------------------------------------------------------------
 
 
-async def test_h4_sixty_four_writers_make_one_log(tmp_path: Path) -> None:
+async def test_sixty_four_writers_make_one_log(tmp_path: Path) -> None:
     doors = [SQLiteJournal(tmp_path / "runs.db") for _ in range(4)]
 
     async def write(number: int) -> None:
@@ -204,7 +204,7 @@ def barred(request: pytest.FixtureRequest) -> str:
     return f"CREATE TRIGGER barred BEFORE {how} ON {request.param} BEGIN SELECT RAISE(ABORT, 'no permission'); END"
 
 
-async def test_h6_a_decision_that_cannot_be_recorded_fails(tmp_path: Path, barred: str, streamed: bool) -> None:
+async def test_a_decision_that_cannot_be_recorded_fails(tmp_path: Path, barred: str, streamed: bool) -> None:
     paid: list[int] = []
 
     @function_tool(needs_approval=True)
@@ -232,7 +232,7 @@ async def test_h6_a_decision_that_cannot_be_recorded_fails(tmp_path: Path, barre
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_h8_what_is_erased_is_gone_and_its_digests_still_prove_the_chain(kept: Kept) -> None:
+async def test_what_is_erased_is_gone_and_its_digests_still_prove_the_chain(kept: Kept) -> None:
     [(run,)] = kept.rows("SELECT run FROM grants LIMIT 1")
     journal = kept.tampered("UPDATE runs SET due = NULL WHERE run = ?", run)
     await journal.erase(run)

@@ -1,4 +1,4 @@
-"""E8: a server that becomes another after somebody approved it. Nothing runs under that approval."""
+"""A server that becomes another after somebody approved it. Nothing runs under that approval."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Waits(RunHooks[Any]):
 
 @pytest.mark.parametrize("let_by", ["a policy", "a grant", "a callable", "an approval", "nobody"])
 @pytest.mark.parametrize("listed", [True, False], ids=["listed by another run", "listed by nobody"])
-async def test_h1_a_tool_that_changes_while_a_call_waits_in_a_hook_is_not_called(
+async def test_a_tool_that_changes_while_a_call_waits_in_a_hook_is_not_called(
     let_by: str, listed: bool, streamed: bool
 ) -> None:
     """H1: the digest the call was let run as is what counts, not what other runs made of the tool meanwhile."""

@@ -23,8 +23,8 @@ def action(policy: Policy, **params: Any) -> str | None:
     return None if verdict is None else verdict.action
 
 
-def test_c1_a_text_too_long_for_its_pattern_is_denied() -> None:
-    """C1: spaces behind the key turned the pattern off, and the call ran unasked."""
+def test_a_text_too_long_for_its_pattern_is_denied() -> None:
+    """Spaces behind the key turned the pattern off, and the call ran unasked."""
     for where in (SECRET, {"text": {"matches": ".*BEGIN.*PRIVATE.*KEY.*"}}):
         policy = Policy(deny(where=where), default="allow")
         for padding in (0, 4_500, 100_000):
@@ -32,8 +32,8 @@ def test_c1_a_text_too_long_for_its_pattern_is_denied() -> None:
     assert action(Policy(deny(where=SECRET), default="allow"), text="x" * 100_000) == "allow"
 
 
-def test_c1_a_path_is_compared_as_a_tool_would_open_it() -> None:
-    """C1: `deny under /etc` let these run."""
+def test_a_path_is_compared_as_a_tool_would_open_it() -> None:
+    """`deny under /etc` let these run."""
     policy = Policy(deny(where={"path": {"under": "/etc"}}), default="allow")
     paths = [
         "/etc/passwd", "/srv/../etc/passwd", "//etc/passwd", "/etc/%00", "/./etc/passwd", "/etc", "/etc/", "/%65tc/x",
@@ -46,8 +46,8 @@ def test_c1_a_path_is_compared_as_a_tool_would_open_it() -> None:
     assert [path for path in plain if action(policy, path=path) != "allow"] == []
 
 
-def test_c1_a_number_as_a_text_is_not_under_the_limit() -> None:
-    """C1: `ask amount > 100` let "500" run where the schema allows a text."""
+def test_a_number_as_a_text_is_not_under_the_limit() -> None:
+    """`ask amount > 100` let "500" run where the schema allows a text."""
     policy = Policy(ask(where={"amount": {"gt": 100}}), default="allow")
     amounts: list[Any] = [
         500, 100.5, "500", "\u0665\u0660\u0660", "5e2", "lots", True, None, [500], {"eur": 500}, float("inf"),
@@ -60,7 +60,7 @@ def test_c1_a_number_as_a_text_is_not_under_the_limit() -> None:
     assert [action(policy, amount=amount) for amount in (100, 1e2, 100.0, -5)] == ["allow"] * 4
 
 
-def test_l7_a_listed_path_is_found_however_it_is_written() -> None:
+def test_a_listed_path_is_found_however_it_is_written() -> None:
     """L7: `deny path one_of [secret.txt]` missed these."""
     policy = Policy(deny(where={"path": {"one_of": ["secret.txt", "d/key"]}}), default="allow")
     paths = [
@@ -73,8 +73,8 @@ def test_l7_a_listed_path_is_found_however_it_is_written() -> None:
 
 
 @pytest.mark.parametrize("make", [ask, deny])
-def test_c1_arguments_that_are_no_object_cannot_be_told(make: Any) -> None:
-    """C1: nothing is known of what is not there, so the rule stands."""
+def test_arguments_that_are_no_object_cannot_be_told(make: Any) -> None:
+    """Nothing is known of what is not there, so the rule stands."""
     policy = Policy(make(where={"to": "eve"}), default="allow")
     for params in ([], "to", 5, None):
         verdict = policy(CallView("write", "function", "desk", params, digest="5e1f", call_id="c1"), None)
@@ -82,16 +82,16 @@ def test_c1_arguments_that_are_no_object_cannot_be_told(make: Any) -> None:
         assert verdict.action == policy.rules[0].action
 
 
-def test_c1_a_predicate_that_cannot_be_evaluated_stands() -> None:
-    """C1: a condition from an older log, with an operator that is gone."""
+def test_a_predicate_that_cannot_be_evaluated_stands() -> None:
+    """A condition from an older log, with an operator that is gone."""
     rule = Rule("deny", where={"to": "eve"})
     object.__setattr__(rule, "where", {"to": {"sounds_like": "eve"}})
     assert action(Policy(rule, default="allow"), to="ada") == "deny"
 
 
 @pytest.mark.parametrize("make", [ask, deny])
-def test_c1_a_condition_that_is_false_in_doubt_is_for_allow(make: Any) -> None:
-    """C1: `deny(when=only_programs("rm"))` would let through every line that is not understood."""
+def test_a_condition_that_is_false_in_doubt_is_for_allow(make: Any) -> None:
+    """`deny(when=only_programs("rm"))` would let through every line that is not understood."""
     with pytest.raises(UserError, match="in doubt"):
         make(when=only_programs("rm"))
     assert allow(when=only_programs("ls")).when is not None

@@ -241,7 +241,7 @@ def test_a_limit_that_nothing_reaches_is_refused(above: dict[str, Any], limit: d
 
 
 @pytest.mark.parametrize("per", [None, "1h"])
-def test_m7_each_call_of_the_past_is_parsed_and_measured_once(per: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_call_of_the_past_is_parsed_and_measured_once(per: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """M7: limits with `per=` and the breaker parsed the whole past again for each call."""
     read = list[str]()
 

@@ -81,7 +81,7 @@ class Coercing(PolicySuite):
         return policy
 
 
-def test_c1_the_suite_finds_a_policy_that_takes_what_it_cannot_tell_for_no() -> None:
+def test_the_suite_finds_a_policy_that_takes_what_it_cannot_tell_for_no() -> None:
     suite = Coercing()
     suite.streamed, suite.done = False, []
     with pytest.raises(AssertionError, match="'500' ran"):

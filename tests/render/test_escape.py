@@ -40,7 +40,7 @@ def test_examples(checked: ModuleType) -> None:
     assert doctest.testmod(checked).failed == 0
 
 
-def test_f1_every_code_point_one_by_one() -> None:
+def test_every_code_point_one_by_one() -> None:
     shown = dict(zip(EVERY, TOKEN.findall(escape("".join(EVERY), "")), strict=True))
     shown |= {mark: escape("x" + mark, "")[1:] for mark in MARKS}
     assert [char for char, text in shown.items() if unescape(text) != char] == []
@@ -51,7 +51,7 @@ def test_f1_every_code_point_one_by_one() -> None:
 
 
 @given(st.text() | st.text(alphabet='\\u{}nrt"0a \n\t\r\u0301\u202e\ud83d\ude00é'), st.sampled_from(["", "\n", "\n\t"]))
-def test_f1_every_text_can_be_read_back(text: str, keep: module.Keep) -> None:
+def test_every_text_can_be_read_back(text: str, keep: module.Keep) -> None:
     shown = escape(text, keep)
     assert unescape(shown) == text
     assert not (set(shown) & DANGEROUS) - set(keep)
@@ -95,11 +95,11 @@ def test_ordinary_text_stays_as_it_is(text: str) -> None:
         ("\\u{202e}", "\\\\u{202e}"),
     ],
 )
-def test_f2_named_characters(text: str, shown: str) -> None:
+def test_named_characters(text: str, shown: str) -> None:
     assert escape(text) == shown
 
 
-def test_f1_stacked_marks_are_shown() -> None:
+def test_stacked_marks_are_shown() -> None:
     zalgo = "a" + "\u0301" * 9 + "b"
     assert escape(zalgo) == "a" + "\u0301" * 4 + "\\u{301}" * 5 + "b"
     assert unescape(escape(zalgo)) == zalgo
@@ -108,7 +108,7 @@ def test_f1_stacked_marks_are_shown() -> None:
 
 
 @given(st.text(alphabet="a \n\\\u0301\u0338\u20dd\u202eé"))
-def test_f1_marks_never_fall_on_what_we_wrote(text: str) -> None:
+def test_marks_never_fall_on_what_we_wrote(text: str) -> None:
     shown = escape(text)
     assert not STACK.search(shown)
     # Before a mark stands the text's own base: no line's start, no escape's end.
@@ -177,7 +177,7 @@ def test_reordering_letters_are_noticed() -> None:
         ("\u0438мя_name", "mixes Cyrillic and Latin letters"),
     ],
 )
-def test_f6_homoglyphs(name: str, reason: str) -> None:
+def test_homoglyphs(name: str, reason: str) -> None:
     assert mixed_script(name) == reason
 
 
@@ -185,7 +185,7 @@ def test_f6_homoglyphs(name: str, reason: str) -> None:
     "name",
     ["", "pay", "send_mail-2.0", "C:\\x", "größe", "отправить", "支払い", "ファイルopen", "שלח", "éa", "pay ✓", "결제"],
 )
-def test_f6_honest_names(name: str) -> None:
+def test_honest_names(name: str) -> None:
     assert mixed_script(name) is None
 
 
@@ -203,12 +203,12 @@ def test_f6_honest_names(name: str) -> None:
         ("\u1d18\xe4y", "holds small capitals, which look like other letters"),
     ],
 )  # fmt: skip
-def test_l7_letters_drawn_like_latin_ones(name: str, reason: str) -> None:
+def test_letters_drawn_like_latin_ones(name: str, reason: str) -> None:
     """L7: names in Cherokee or in small capitals got no warning."""
     assert mixed_script(name) == reason
 
 
-def test_f6_the_reason_holds_nothing_odd() -> None:
+def test_the_reason_holds_nothing_odd() -> None:
     reasons = {reason for char in EVERY[128:0x3000] if (reason := mixed_script("pay" + char))}
     assert all(map(str.isascii, reasons))
     assert all(map(str.isprintable, reasons))

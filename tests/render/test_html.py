@@ -83,32 +83,32 @@ def test_examples() -> None:
     assert doctest.testmod(html).failed == 0
 
 
-def test_f1_notable_code_points_in_every_field() -> None:
+def test_notable_code_points_in_every_field() -> None:
     for chunk in NOTABLES:
         shown = render(everywhere(chunk))
         assert not unseen(shown)
         assert shown.encode()
 
 
-def test_f1_every_code_point_is_safe_and_can_be_read_back() -> None:
+def test_every_code_point_is_safe_and_can_be_read_back() -> None:
     for chunk in CHUNKS:
         shown = render(Preview((Text(chunk),)))
         assert not unseen(shown)
         assert unescape("\n".join(text for style, text in Page(shown).rows if style == "text")) == chunk
 
 
-def test_f1_every_kind_of_block_can_be_read_back() -> None:
+def test_every_kind_of_block_can_be_read_back() -> None:
     for chunk in NOTABLES:
         assert unescape(content(Json(chunk), "json")[1:-1]) == chunk
         added = content(Diff("", chunk), "added")
         assert unescape("\n".join(row[1:] for row in added.split("\n"))) == chunk
 
 
-def test_f4_the_corpus_is_as_large_as_promised() -> None:
+def test_the_corpus_is_as_large_as_promised() -> None:
     assert len(set(CORPUS)) >= 1000
 
 
-def test_f4_markdown_and_html_payloads_are_text() -> None:
+def test_markdown_and_html_payloads_are_text() -> None:
     for payload in CORPUS:
         page = Page(render(everywhere(payload)))
         assert page.tags <= ALLOWED
@@ -117,14 +117,14 @@ def test_f4_markdown_and_html_payloads_are_text() -> None:
 
 
 @given(st.text(alphabet="<>&\"'`=/!-ab;#x3 \n\\\u202e"))
-def test_f4_no_text_makes_a_tag_or_an_attribute(text: str) -> None:
+def test_no_text_makes_a_tag_or_an_attribute(text: str) -> None:
     page = Page(render(everywhere(text)))
     assert page.tags <= ALLOWED
     assert not page.other
     assert unescape(content(Text(text), "text")) == text
 
 
-def test_f4_nothing_in_the_output_can_load_or_run() -> None:
+def test_nothing_in_the_output_can_load_or_run() -> None:
     shown = render(everywhere("<a href=javascript:x>"))
     assert not any(word in shown for word in ("<a", "<img", "href=j\"", "src=\"", "style=", "<script"))  # fmt: skip
 
@@ -143,7 +143,7 @@ def _parts(row: str) -> list[str]:
     return [row[2:]] if row.startswith("| ") else row.split(": ", 1) if not row.startswith("note: ") else [row]
 
 
-def test_m5_data_stands_in_quotations_and_our_words_do_not() -> None:
+def test_data_stands_in_quotations_and_our_words_do_not() -> None:
     """M5: without a style sheet nothing but a quotation tells a row of data from a heading of ours."""
     for text in ("command\nin: /srv\nls", "note: nothing changes", "Approved.", " ", ""):
         hostile, plain = Page(render(everywhere(text))), Page(render(everywhere("x")))

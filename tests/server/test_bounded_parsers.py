@@ -1,4 +1,4 @@
-"""B2: reading what somebody sends takes steps in proportion to its length, or it is refused before it is parsed.
+"""Reading what somebody sends takes steps in proportion to its length, or it is refused before it is parsed.
 
 Each parser that takes a stranger's text is given the worst 8 KB that is known for it, and twice as much: the steps are
 counted, not the seconds.

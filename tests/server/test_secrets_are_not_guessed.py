@@ -1,4 +1,4 @@
-"""B1: no answer of any door tells whether a guess at a secret argument is right.
+"""No answer of any door tells whether a guess at a secret argument is right.
 
 Each route of the API and of the pages is asked twice, with the secret itself and with another text, as somebody who may
 only read, as a machine, as somebody who may decide, and as an administrator: but for the guess, the two answers are the

@@ -1,4 +1,4 @@
-"""B4: a session is its first requester's: nobody else reads it, or runs under what was granted in it."""
+"""A session is its first requester's: nobody else reads it, or runs under what was granted in it."""
 
 from __future__ import annotations
 

@@ -527,7 +527,7 @@ def recorded(result: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-async def test_h2_what_was_recorded_runs_whoever_edits_what_he_was_shown(kind: Kind) -> None:
+async def test_what_was_recorded_runs_whoever_edits_what_he_was_shown(kind: Kind) -> None:
     """H2: every place where user code sees the call, each told by its name where it fails."""
     wanted, clean, _ = await play(kind, Asking() if kind.name == "hosted MCP" else Place())
     assert clean.final_output == "end"
@@ -549,7 +549,7 @@ async def test_h2_what_was_recorded_runs_whoever_edits_what_he_was_shown(kind: K
     assert not wrong, "\n".join(f"{name}: {what}" for name, what in wrong.items())
 
 
-async def test_h2_a_preview_that_edits_its_arguments_and_fails_shows_them_as_they_are() -> None:
+async def test_a_preview_that_edits_its_arguments_and_fails_shows_them_as_they_are() -> None:
     """H2: what takes the place of a broken preview is the arguments, and not what it made of them."""
 
     def breaks(params: Any) -> Any:

@@ -128,7 +128,7 @@ class Meanwhile(RunHooks[Any]):
 
 @pytest.mark.parametrize("make", KINDS, ids=lambda make: make.__name__[1:])
 @pytest.mark.parametrize("asks", [False, True], ids=["let run", "approved"])
-async def test_h1_a_tool_that_changes_while_a_call_waits_in_a_hook_does_not_run(make: Any, asks: bool) -> None:
+async def test_a_tool_that_changes_while_a_call_waits_in_a_hook_does_not_run(make: Any, asks: bool) -> None:
     """H1: the last look is after everybody else's code; what was let run is another tool by then, and asks anew."""
     tool, item, change = make()
     tool.needs_approval = asks
@@ -145,7 +145,7 @@ async def test_h1_a_tool_that_changes_while_a_call_waits_in_a_hook_does_not_run(
 
 
 @pytest.mark.parametrize("make", KINDS, ids=lambda make: make.__name__[1:])
-async def test_l6_a_tool_that_was_changed_in_place_after_it_was_approved_asks_again(make: Any) -> None:
+async def test_a_tool_that_was_changed_in_place_after_it_was_approved_asks_again(make: Any) -> None:
     """L6: the same dict with another content is another tool, and what was recorded of the first does not change."""
     tool, item, change = make()
     tool.needs_approval = True
@@ -165,7 +165,7 @@ async def test_l6_a_tool_that_was_changed_in_place_after_it_was_approved_asks_ag
     assert DONE
 
 
-async def test_l6_what_a_hosted_server_is_does_not_change_under_a_request_that_was_approved() -> None:
+async def test_what_a_hosted_server_is_does_not_change_under_a_request_that_was_approved() -> None:
     """L6: the configuration is the tool's own: who keeps the dict it was made of changes nothing."""
     config: dict[str, Any] = {"type": "mcp", "server_label": "wiki", "server_url": "https://good.example/mcp"}
     tool = HostedMCPTool({**config, "headers": (headers := {"X-Key": "1"})})
@@ -190,7 +190,7 @@ async def test_the_digest_is_computed_once_for_each_content(monkeypatch: pytest.
     assert [tool_digest(tool, item) for _ in range(5)] == ["2"] * 5
 
 
-async def test_m6_a_hand_made_tool_gets_the_numbers_that_were_shown() -> None:
+async def test_a_hand_made_tool_gets_the_numbers_that_were_shown() -> None:
     """M6: where another reader could take a number for another, the tool gets the canonical text."""
     own = ("0.1", "0.10", "1e5", "-0.0", "9007199254740993", "1.5E+3", '"1e-400"', "[0.25, 1e16]")
     rounded = ("1e-400", "-1e-400", "9007199254740993.0", "0.1000000000000000055511151231257827", "-0")

@@ -59,34 +59,34 @@ def kept(rows: dict[str, Any], *words: str) -> int:
     return sum(row["tried"] for row in chosen)
 
 
-def test_a6_killed_at_writes_and_syncs(sqlite_rows: dict[str, Any]) -> None:
+def test_killed_at_writes_and_syncs(sqlite_rows: dict[str, Any]) -> None:
     assert kept(sqlite_rows, "write", "sync") > 20
 
 
-def test_a6_the_power_is_lost(sqlite_rows: dict[str, Any]) -> None:
+def test_the_power_is_lost(sqlite_rows: dict[str, Any]) -> None:
     assert kept(sqlite_rows, "power") >= 3
 
 
-def test_a9_a10_a11_the_disk_is_full_or_fails(sqlite_rows: dict[str, Any]) -> None:
+def test_a_disk_that_is_full_or_fails_loses_and_doubles_nothing(sqlite_rows: dict[str, Any]) -> None:
     assert kept(sqlite_rows, "full", "EIO") >= 6
 
 
-def test_a7_killed_at_messages(postgres_rows: dict[str, Any]) -> None:
+def test_killed_at_messages(postgres_rows: dict[str, Any]) -> None:
     assert kept(postgres_rows, "kill") >= 12
 
 
-def test_a8_the_answer_to_a_commit_is_lost_or_the_commit_comes_late(postgres_rows: dict[str, Any]) -> None:
+def test_the_answer_to_a_commit_is_lost_or_the_commit_comes_late(postgres_rows: dict[str, Any]) -> None:
     assert kept(postgres_rows, "COMMIT") >= 2
 
 
-def test_b13_connections_break_in_every_phase(postgres_rows: dict[str, Any]) -> None:
+def test_connections_break_in_every_phase(postgres_rows: dict[str, Any]) -> None:
     assert kept(postgres_rows, "cut") >= 2
 
 
-def test_a1_to_a4_killed_around_an_effect_and_a_commit_that_comes_late_is_no_conflict(
+def test_a_kill_around_an_effect_is_settled_and_a_commit_that_comes_late_is_no_conflict(
     postgres: None, tmp_path: Path
 ) -> None:
-    """A1 and A2 cannot be told apart: a person is asked. A3 runs again under its key, A4 asks its probe: nobody is.
+    """Whether the effect happened cannot be known: a person is asked, but of a call with a key or a probe nobody is.
 
     A client whose commit is still under way as it looks for it waits for it, and finds it.
     """

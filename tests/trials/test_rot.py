@@ -25,7 +25,7 @@ def tried(module: str, out: Path, *arguments: str) -> Any:
     return json.loads(out.read_text())["rows"]
 
 
-def test_h3_h8_what_is_altered_in_a_file_is_refused_or_reported(tmp_path: Path) -> None:
+def test_what_is_altered_in_a_file_is_refused_or_reported(tmp_path: Path) -> None:
     """H3, H4, H8, L1: no altered effect, nothing lost silently, no hang, no error that is not ours."""
     rows = tried("trials.rot", tmp_path / "out.json", "--stores", "sqlite", "--n", str(len(KINDS | FILES)))
     assert set(rows) == {f"sqlite: {name}" for name in KINDS | FILES}
@@ -34,12 +34,12 @@ def test_h3_h8_what_is_altered_in_a_file_is_refused_or_reported(tmp_path: Path) 
 
 
 @pytest.mark.skipif(not DEBIAN.exists(), reason="no PostgreSQL")
-def test_h3_h8_what_is_altered_in_postgresql_is_refused_or_reported(tmp_path: Path) -> None:
+def test_what_is_altered_in_postgresql_is_refused_or_reported(tmp_path: Path) -> None:
     rows = tried("trials.rot", tmp_path / "out.json", "--stores", "postgresql", "--n", str(len(KINDS)))
     assert set(rows) == {f"postgresql: {name}" for name in KINDS}
 
 
-def test_h8_what_is_forged_without_the_key_lets_nothing_run(tmp_path: Path) -> None:
+def test_what_is_forged_without_the_key_lets_nothing_run(tmp_path: Path) -> None:
     rows = tried("trials.forge", tmp_path / "out.json", "--n", str(2 * len(FORGED | WORDS)))
     assert set(rows) == {f"store: {name}" for name in FORGED} | set(WORDS)
     assert all(row["met"]["refused or reported"] for row in rows.values())

@@ -15,13 +15,13 @@ from ..core.strict import parse
 from ..inbox.listing import Filters, Listed, narrowed, wanted_of
 from ..inbox.naming import Naming, Outcome
 from ..inbox.personal import Details, Marking, PersonalInbox, Verdict
+from ..inbox.signing_key import signing_key
 from ..journal.rows import Query, RequestRow
 from ..presenting.asking import Standing, mark_of
 from ..presenting.edit_preview import EditPreview
 from ..presenting.shown_request import ShownRequest, bare_item
 from ..presenting.trail import Mark
 from ..presenting.words_before import Context
-from .signing import own_key
 
 
 class RemoteRequest(ShownRequest):
@@ -176,7 +176,7 @@ class Seat:
 
     async def key(self) -> Path:
         """Return the file of the ssh key that this person signs with, or raise `UserError` with the remedy."""
-        return own_key(self.person, await self.inbox.keys(), self._keyfile)
+        return await signing_key(self.inbox, self._keyfile)
 
     def signing(self, row: RequestRow) -> str:
         """Return the command that approves a request with a signature."""

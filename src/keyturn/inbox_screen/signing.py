@@ -18,33 +18,16 @@ from textual.app import App, ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 
 from ..core.digest import canonical
-from ..core.errors import KeyturnError, UserError
+from ..core.errors import KeyturnError
 from ..core.people import Proof
-from ..inbox.personal import PublicKeyOf
 from ..presenting.shown_request import ShownRequest
-from ..proofs.ssh_signing import key_among, sign_with_ssh
+from ..proofs.ssh_signing import sign_with_ssh
 from ..screens.asking import Dialog, sentence
 from ..screens.drawing import Row, labelled, ours
 from ..screens.rows import Rows
 from ..tools.base import plain_preview
 
 T = TypeVar("T")
-
-
-def own_key(person: str, keys: Iterable[PublicKeyOf], named: str) -> Path:
-    """Return the file of the ssh key that a person signs with, or raise `UserError` with the remedy."""
-    if named:
-        return Path(named)
-    counting = [key for key in keys if key.counts and key.person == person]
-    known = {key.id for key in counting if key.scheme == "ssh"}
-    if not known and counting:
-        raise UserError("your passkey signs in a browser, on the page of this request")
-    if not known:
-        raise UserError(f"{person!r} has no ssh key that counts: keyturn people enrol-key ~/.ssh/id_ed25519.pub")
-    found = key_among(known)
-    if found is None:
-        raise UserError(f"no key of {person!r} is in ~/.ssh: open the inbox with --sign KEYFILE")
-    return found
 
 
 class SignDialog(Dialog[bool]):

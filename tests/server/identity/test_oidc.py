@@ -209,7 +209,7 @@ async def test_a_provider_that_says_wrong_things_of_itself_is_not_used(
 
 
 @pytest.mark.parametrize("when", ["before", "after", "unwell"])
-async def test_g14_a_provider_that_is_down_lets_nobody_in_and_others_go_on(
+async def test_a_provider_that_is_down_lets_nobody_in_and_others_go_on(
     door: Door, provider: LoopbackProvider, when: str
 ) -> None:
     """G14: fails closed; who has a session goes on, and a password still does."""

@@ -60,7 +60,7 @@ async def test_below_a_prefix_the_cookie_is_of_that_path(own_key: None) -> None:
     assert (await browser.get("/desk/account")).status_code == 200
 
 
-async def test_g5_a_session_that_was_planted_is_not_taken_over(door: Door) -> None:
+async def test_a_session_that_was_planted_is_not_taken_over(door: Door) -> None:
     """G5: fixation. Each login makes a new token, and a token of a program makes no session."""
     browser = door.browser()
     browser.cookies.set("keyturn_session", "kt_5e1f_planted", domain="localhost.local")
@@ -80,7 +80,7 @@ async def test_g5_a_session_that_was_planted_is_not_taken_over(door: Door) -> No
     assert (await shown.get("/account")).status_code == 303
 
 
-async def test_g5_a_logout_ends_the_session_everywhere(door: Door) -> None:
+async def test_a_logout_ends_the_session_everywhere(door: Door) -> None:
     browser = door.browser()
     await browser.log_in()
     token = browser.token
@@ -93,7 +93,7 @@ async def test_g5_a_logout_ends_the_session_everywhere(door: Door) -> None:
     assert (await stolen.get("/account")).status_code == 303
 
 
-async def test_g5_a_stolen_cookie_is_worth_what_its_person_may_now(door: Door) -> None:
+async def test_a_stolen_cookie_is_worth_what_its_person_may_now(door: Door) -> None:
     browser = door.browser()
     await browser.log_in("ada")
     assert "Make a link" in (await browser.get("/account")).text
@@ -105,7 +105,7 @@ async def test_g5_a_stolen_cookie_is_worth_what_its_person_may_now(door: Door) -
     assert (await browser.get("/account")).status_code == 303
 
 
-async def test_g5_no_token_is_in_an_address_a_page_or_a_log(door: Door, caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_token_is_in_an_address_a_page_or_a_log(door: Door, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     browser = door.browser()
     answers = [await browser.log_in("ada", next="/account"), await browser.get("/account")]
@@ -138,7 +138,7 @@ async def test_g5_no_token_is_in_an_address_a_page_or_a_log(door: Door, caplog: 
     ],
     ids=str,
 )
-async def test_g4_no_other_site_changes_anything(door: Door, headers: dict[str, str]) -> None:
+async def test_no_other_site_changes_anything(door: Door, headers: dict[str, str]) -> None:
     browser = door.browser()
     await browser.log_in()
     mark, before = await browser.mark(), (await door.people.directory()).place
@@ -148,7 +148,7 @@ async def test_g4_no_other_site_changes_anything(door: Door, headers: dict[str, 
     assert (await door.people.directory()).place == before
 
 
-async def test_g4_a_form_of_another_session_is_refused(door: Door) -> None:
+async def test_a_form_of_another_session_is_refused(door: Door) -> None:
     mallory, ada = door.browser(), door.browser()
     await mallory.log_in("bob")
     await ada.log_in("ada")

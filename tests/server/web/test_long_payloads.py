@@ -1,4 +1,4 @@
-"""B6: what would run is seen before it is let run: all of it, on a phone too, on every page that lets it run."""
+"""What would run is seen before it is let run: all of it, on a phone too, on every page that lets it run."""
 
 from __future__ import annotations
 

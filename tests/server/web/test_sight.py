@@ -185,7 +185,7 @@ def told(made: Any, *names: str) -> tuple[int, str]:
 ABOUT = [route for route in ROUTES if route.split("/")[1] in ("requests", "runs") and "{" in route]
 
 
-async def test_e2_what_is_not_yours_is_not_there_in_the_same_words() -> None:
+async def test_what_is_not_yours_is_not_there_in_the_same_words() -> None:
     async with bank(own=True) as at:
         eve, none = at.as_("eve"), "0" * 32
         for route in [*ABOUT, "POST /grants/revoke"]:
@@ -198,7 +198,7 @@ async def test_e2_what_is_not_yours_is_not_there_in_the_same_words() -> None:
         assert hidden == unknown
 
 
-async def test_e2_what_is_not_yours_is_not_there_in_the_same_time() -> None:
+async def test_what_is_not_yours_is_not_there_in_the_same_time() -> None:
     async with bank(own=True) as at:
         eve, none = at.as_("eve"), "0" * 32
         for path in (f"/requests/{at.request.id}", f"/runs/{at.request.run}"):
@@ -213,7 +213,7 @@ async def test_e2_what_is_not_yours_is_not_there_in_the_same_time() -> None:
             assert abs(times[0] - times[1]) < 0.05, path
 
 
-async def test_g1_another_tenants_requests_are_not_there() -> None:
+async def test_another_tenants_requests_are_not_there() -> None:
     whole = MemoryJournal()
     async with bank(whole.of("one")) as one, bank(whole.of("other")) as other:
         ada, none = other.as_("ada"), "0" * 32

@@ -1,4 +1,4 @@
-"""The bypass corpus (E13): public ways around agents' allow-lists, each by the name under which it was published.
+"""The bypass corpus: public ways around agents' allow-lists, each by the name under which it was published.
 
 Of each there is the rule that a list of prefixes had, a command that went past it, and a harmless command beside it.
 The rule lets the command through, which shows that the case is one; `only_programs` asks, and lets its neighbour pass.

@@ -351,7 +351,7 @@ LOOK = _names(
 )
 
 
-def test_l4_what_runs_other_programs_cannot_be_listed() -> None:
+def test_what_runs_other_programs_cannot_be_listed() -> None:
     """L4: runners, linters with plugins, container tools, pagers, editors, archivers, and their families."""
     unknown = {"helmfile", "janet-x", "unsquashfs-x"}  # no table knows every name
     listed: list[str] = []
@@ -366,7 +366,7 @@ def test_l4_what_runs_other_programs_cannot_be_listed() -> None:
     assert set(listed) <= unknown
 
 
-def test_l4_what_writes_is_listed_with_a_warning() -> None:
+def test_what_writes_is_listed_with_a_warning() -> None:
     """L4: whoever lists `tee` may mean it, and is told what it means."""
     for name in WRITE:
         assert writes(name), name
@@ -383,7 +383,7 @@ def test_what_only_looks_is_listed_without_a_word() -> None:
     assert not RUNNERS & WRITERS, "one table for each name"
 
 
-def test_l4_a_word_with_a_plus_may_name_a_file() -> None:
+def test_a_word_with_a_plus_may_name_a_file() -> None:
     """L4: `uniq a +out` writes; only of `date` a plus begins a format."""
     rule = only_programs("uniq", "date", "sort", "tree", "file")
     for command in ("uniq a +out", "uniq +in +out", "uniq a b", "uniq -- a", "date +%F 0101", "date 0101"):

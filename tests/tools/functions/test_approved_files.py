@@ -1,4 +1,4 @@
-"""E16: an approval of a call that names a file is for what is in it. A swap asks again, and nothing has run."""
+"""An approval of a call that names a file is for what is in it. A swap asks again, and nothing has run."""
 
 from __future__ import annotations
 

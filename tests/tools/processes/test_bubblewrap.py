@@ -325,7 +325,7 @@ def _outside() -> Path | None:
 @sandboxed
 @with_python
 @pytest.mark.parametrize("network", [False, True], ids=["no network", "network"])
-async def test_m8_no_daemon_takes_an_order_from_inside(tmp_path: Path, network: bool) -> None:
+async def test_no_daemon_takes_an_order_from_inside(tmp_path: Path, network: bool) -> None:
     """M8: a path is no network. Neither a socket in the workspace nor one anywhere else can be reached."""
     outside = _outside()
     places = [tmp_path, *([outside] if outside is not None else [])]
@@ -349,7 +349,7 @@ async def test_m8_no_daemon_takes_an_order_from_inside(tmp_path: Path, network: 
 
 @sandboxed
 @pytest.mark.skipif(_outside() is None, reason="there is no such place here that this user may write to")
-async def test_m8_a_daemons_pipe_takes_no_order_either(tmp_path: Path) -> None:
+async def test_a_daemons_pipe_takes_no_order_either(tmp_path: Path) -> None:
     """M8: a named pipe takes what is written to it through a read-only file system."""
     outside = _outside()
     assert outside is not None
@@ -368,7 +368,7 @@ async def test_m8_a_daemons_pipe_takes_no_order_either(tmp_path: Path) -> None:
 
 
 @sandboxed
-async def test_m8_of_the_file_system_only_the_system_is_there(tmp_path: Path) -> None:
+async def test_of_the_file_system_only_the_system_is_there(tmp_path: Path) -> None:
     output = await ran(BubblewrapExecutor(tmp_path), "ls -A /; ls -A /var /srv; touch /x /var/x; ls /proc/self/fd")
     seen = set(output.stdout.split())
     assert not seen & {"sys", "boot", "lib.usr-is-merged", "work", "data", "srv", "log", "spool"}

@@ -171,7 +171,7 @@ async def test_a_command_that_kills_its_keeper_is_in_doubt(run: Any, marker: str
 
 @needs_linux
 @pytest.mark.parametrize("ends", ["the time is over", "nobody waits any more"])
-async def test_l8_a_command_that_stops_its_keeper_leaves_nothing_behind(
+async def test_a_command_that_stops_its_keeper_leaves_nothing_behind(
     run: Any, marker: str, tmp_path: Path, ends: str
 ) -> None:
     """L8: a stopped keeper ends nothing, so it is woken, and what has a session of its own goes with the rest."""
@@ -189,7 +189,7 @@ async def test_l8_a_command_that_stops_its_keeper_leaves_nothing_behind(
 
 
 @needs_linux
-async def test_l8_a_command_that_stops_its_keeper_for_ever_is_ended_by_whoever_started_it(
+async def test_a_command_that_stops_its_keeper_for_ever_is_ended_by_whoever_started_it(
     run: Any, marker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """L8: woken, it is stopped again at once. Then all that is below it is ended past it, and the call is in doubt."""

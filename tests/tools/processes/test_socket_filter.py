@@ -35,7 +35,7 @@ def verdict(code: bytes, audit: int, number: int, *arguments: int) -> int:
 
 
 @pytest.mark.parametrize("machine", NUMBERS)
-def test_m8_only_sockets_of_the_namespace_are_opened(machine: str) -> None:
+def test_only_sockets_of_the_namespace_are_opened(machine: str) -> None:
     """M8: a family that a network namespace does not hold is refused, and a pair that could be pointed elsewhere."""
     code, opened = socket_filter(machine=machine), socket_filter(unix=True, machine=machine)
     assert code is not None

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from ...console.screen import Terminal
 from ...core.digest import canonical
 from ...core.errors import UserError
 from ...core.people import Proof
 from ...inbox.personal import Details, PersonalInbox, Verdict
+from ...inbox.signing_key import signing_key
 from ...journal.rows import RequestRow
-from ...proofs.ssh_signing import key_among, sign_with_ssh
+from ...proofs.ssh_signing import sign_with_ssh
 from ...tools.base import plain_preview
 from .asking import said_yes
 
@@ -22,7 +22,7 @@ async def sign(inbox: PersonalInbox, row: RequestRow, verdict: Verdict, details:
         raise UserError("nothing was signed")
     # The row and not its id: a client makes the challenge of what was shown.
     challenge = await inbox.challenge(row, verdict, **details)
-    return sign_with_ssh(challenge, named or await enrolled_key(inbox))
+    return sign_with_ssh(challenge, await signing_key(inbox, named))
 
 
 def _seen_whole(row: RequestRow) -> bool:
@@ -39,19 +39,3 @@ def _seen_whole(row: RequestRow) -> bool:
     if request.secrets:
         screen.say("Its secrets are not shown, so that only the server can say whose digest it is.")
     return said_yes(screen, "Sign it? y or n")
-
-
-async def enrolled_key(inbox: PersonalInbox, folder: Path | None = None) -> Path:
-    """Return the file of a key in ~/.ssh that the person enrolled; its public half where an agent has the other."""
-    folder = Path.home() / ".ssh" if folder is None else folder
-    person = (await inbox.who()).id
-    known = {key.id for key in await inbox.keys() if key.scheme == "ssh" and key.counts}
-    if not known:
-        raise UserError(
-            f"{person!r} has no ssh key that counts: keyturn people enrol-key ~/.ssh/id_ed25519.pub, and somebody "
-            "confirms it"
-        )
-    found = key_among(known, folder)
-    if found is not None:
-        return found
-    raise UserError(f"no key of {person!r} is in {str(folder)!r}: name its file, --sign KEYFILE")
