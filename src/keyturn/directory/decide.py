@@ -19,7 +19,7 @@ from . import events as ev
 from .bounds import check_pace, check_settings, room_for
 from .fold import fold
 from .settings import check_setting
-from .state import ADMIN, OURS, SCOPES, Directory, Key, Person, Subject
+from .state import ADMIN, OURS, SCOPES, Directory, Key, Person
 
 Events = list[ev.AnyDirectoryEvent]
 _LONGEST = 200
@@ -349,27 +349,6 @@ def begin_session(directory: Directory, issued: ev.TokenIssued, count: ev.KeyCou
     if count is not None and not counted:
         raise NotAllowed("the key counts no more than it did before: it was copied, or the proof is an old one")
     return [*counted, *ended, issued]
-
-
-def bind_subject(directory: Directory, person: str, subject: Subject) -> Events:
-    """Bind the account by which a provider signs a person in, the first time; another one is refused.
-
-    A provider gives an address to another account, and an account another address.
-    """
-    known = directory.subjects.get(person)
-    if known is not None and known.issuer == subject.issuer:
-        if known != subject:
-            raise NotAllowed(f"{person!r} was signed in by another account of the provider: ask an administrator")
-        return []
-    if any(each == subject for each in directory.subjects.values()):
-        raise NotAllowed("this account of the provider signs in somebody else here: ask an administrator")
-    return [ev.SubjectBound(person, *subject)]
-
-
-def forget_subject(directory: Directory, by: str, person: str) -> Events:
-    """Have a person bound to no account of a provider."""
-    admin(directory, by)
-    return [ev.SubjectForgotten(person)] if somebody(directory, person).id in directory.subjects else []
 
 
 def set_password(directory: Directory, by: str, chosen: ev.PasswordSet) -> Events:

@@ -13,7 +13,7 @@ from ..core.errors import NotAllowed, UserError
 from ..core.people import Decider, plain_text
 from ..core.policy import milliseconds
 from ..journal.base import Store
-from . import credentials, decide
+from . import credentials, decide, subjects
 from . import events as ev
 from .book import Book
 from .login import By, Login, digest_of, id_in, id_of, names, new_secret
@@ -139,7 +139,7 @@ class Entering(ABC):
         def made(now: Directory, at: int) -> decide.Events:
             scopes = credentials.SESSION_SCOPES
             issued = ev.TokenIssued(name, person, digest_of(text), scopes, label, at + length, proof)
-            bound = [] if subject is None else decide.bind_subject(now, person, subject)
+            bound = [] if subject is None else subjects.bind_subject(now, person, subject)
             return [*bound, *decide.begin_session(now, issued, count)]
 
         await self._change(Decider(person, (), "authenticated"), made)
@@ -147,7 +147,7 @@ class Entering(ABC):
 
     async def forget_subject(self, person: str, *, by: By) -> None:
         """Have the next account of a provider that says it is a person bound to them, as an administrator."""
-        await self._change(by, lambda now, _at: decide.forget_subject(now, id_of(by), person))
+        await self._change(by, lambda now, _at: subjects.forget_subject(now, id_of(by), person))
 
     async def sessions(self, person: str) -> Sequence[Token]:
         """Return the logins of a person that last, the newest first."""
