@@ -23,7 +23,7 @@ from ..render.one_row import first_arguments
 from ..render.verdicts import STATES as STATES
 from ..render.verdicts import vote_words
 from .clock import in_ms, span, stamp
-from .terms import deciders_of
+from .terms import deciders_of, terms_of
 
 LINE = 96
 
@@ -229,6 +229,9 @@ def _facts(row: RequestRow, shown: Request, now: int) -> Iterator[Fact]:
         yield Fact("beware", name, doubt, "warn")
     terms = shown.terms
     yield Fact("who decides", "", deciders_of(terms, confirmed=shown.waits_for == "others"))
+    for term in () if terms is None else terms_of(terms):
+        if term.about == "emergency":
+            yield Fact("emergency", "", term.text)
     if shown.requester:
         yield Fact("runs for", shown.requester)
     if terms is not None and terms.reason != "optional":

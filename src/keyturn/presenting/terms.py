@@ -11,7 +11,7 @@ from .clock import span
 
 About = Literal["confirm", "people", "deny", "proof", "emergency", "look", "reason", "expiry", "execution"]
 #: What says who may decide, and how many; the rest says when and how.
-DECIDERS: frozenset[About] = frozenset({"confirm", "people", "deny", "proof", "emergency"})
+DECIDERS: frozenset[About] = frozenset({"confirm", "people", "deny", "proof"})
 
 
 class Term(NamedTuple):

@@ -63,7 +63,7 @@ class Trace:
     def __init__(
         self, run: str, shown: Mapping[str, Any] | None = None, executed: Mapping[str, Sequence[Any]] | None = None
     ) -> None:
-        self._book = CallBook(run)
+        self._book = CallBook(run, keeps=True)
         self._run = self._bound_to = run  # another in the lines that a fork copied
         self._shown = dict(shown or {})
         self._executed = {key: list(values) for key, values in (executed or {}).items()}

@@ -2,7 +2,7 @@
 
 The automaton of the checker stops at the first line that breaks a law. This goes on, since a search must show what an
 altered or unlawful log says as well. Of a call that has its result, and that nobody is asked to review, it keeps the
-names alone: a log may be long.
+names alone, unless it `keeps` them: a log may be long.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ class CallBook:
     ('ada', {})
     """
 
-    def __init__(self, run: str) -> None:
+    def __init__(self, run: str, *, keeps: bool = False) -> None:
         self.run = run
+        self._keeps = keeps
         self.salt = ""
         self.requester: str | None = None
         self.calls: dict[str, AuditedCall] = {}
@@ -75,7 +76,7 @@ class CallBook:
         return made | {"request": request_name(self.salt, call.id), "arguments": canonical(self.arguments(call))}
 
     def _settle(self, name: str) -> None:
-        if name in self.calls and name not in self._reviewed:
+        if name in self.calls and name not in self._reviewed and not self._keeps:
             call = self.calls.pop(name)
             self.settled[name] = call.agent, self.tools.get(call.proposal.tool, call.proposal.name)
 

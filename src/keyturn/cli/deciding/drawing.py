@@ -19,7 +19,7 @@ from ...journal.rows import RequestRow
 from ...presenting.asking import Standing
 from ...presenting.facts import RequestFacts
 from ...presenting.shown_request import ShownRequest, bare_item
-from ...presenting.terms import DECIDERS, deciders_of, terms_of
+from ...presenting.terms import DECIDERS, Term, deciders_of, terms_of
 from ...presenting.trail import Mark
 from ...presenting.words_before import NOTHING_SAID, Context
 from ...render.layout import LayoutLine
@@ -86,13 +86,17 @@ def _draw_terms(screen: Terminal, request: Request) -> None:
     screen.label("who decides", deciders_of(terms, confirmed=request.waits_for == "others"))
     for term in terms_of(terms):
         if term.about not in DECIDERS:
-            option = _OPTIONS.get(terms.reason, "") if term.about == "reason" else ""
-            screen.label(term.about, term.text + option)
+            screen.label(term.about, term.text + _option(terms, term))
     if terms.not_requester or terms.confirm:
         screen.label("requester", request.requester or "unknown")
 
 
-_OPTIONS = {"required": " (--note)", "on_reject": " (--note or --message)"}
+def _option(terms: Approval, term: Term) -> str:
+    if term.about == "emergency":
+        return " (--break-glass)"
+    if term.about == "reason":
+        return " (--note)" if terms.reason == "required" else " (--note or --message)"
+    return ""
 
 
 def _vote(vote: Vote) -> str:
