@@ -202,7 +202,8 @@ async def test_an_unsigned_state_is_read_only_where_that_is_said(run: Run, effec
 
 
 @pytest.mark.parametrize(
-    ("name", "odd"), [("type", [None]), ("type", None), ("arguments", {}), ("arguments", None), ("call_id", 5)]
+    ("name", "odd"),
+    [("type", [None]), ("type", None), ("arguments", {}), ("arguments", None), ("call_id", 5), ("tools", 1.5)],
 )
 async def test_an_unsigned_state_whose_reply_could_not_have_been_recorded_is_refused(
     name: str, odd: Any, run: Run, effects: Effects
@@ -211,7 +212,10 @@ async def test_an_unsigned_state_whose_reply_could_not_have_been_recorded_is_ref
     data = (await run(agent, "go")).to_state().to_json()
     lines = [json.loads(line) for line in data["log"].split("\n")]
     reply = next(event for line in lines for event in line["events"] if event["e"] == "ReplyRecorded")
-    reply["output"][0][name] = odd
+    if name == "tools":
+        reply["tools"] = dict.fromkeys(reply["tools"], odd)
+    else:
+        reply["output"][0][name] = odd
     changed = {**data, "mac": None, "log": "\n".join(json.dumps(line) for line in lines)}
     with pytest.raises(StateRejected):
         await RunState.from_json(agent, changed, allow_unsigned=True)

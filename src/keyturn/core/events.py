@@ -124,7 +124,7 @@ class ReplyRecorded(Event, frozen=True):
     usage: Counts = NOTHING
     response_id: str | None = None
     request_id: str | None = None
-    tools: dict[str, dict[str, Any]] = {}
+    tools: dict[str, Any] = {}
     judged: bool = False
     model: str = ""
     heard: int | None = None  # how many items it knew when it began, if that is not all before its reply
@@ -202,7 +202,7 @@ class CallVoided(Event, frozen=True):
     call: str
     proposal: Proposal
     why: str
-    tools: dict[str, dict[str, Any]] = {}
+    tools: dict[str, Any] = {}
     nonce: str = ""
 
 

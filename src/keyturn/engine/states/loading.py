@@ -77,7 +77,8 @@ def _check_recorded(log: Log) -> None:
     """Refuse a log that nobody authenticated if one of its replies could not have been recorded."""
     replies = (event for step in log.steps for event in step.events if isinstance(event, ev.ReplyRecorded))
     for reply in replies:
-        if any(wrong_in_kept(item) is not None for item in reply.output):
+        tools_are_read = all(isinstance(spec, dict) for spec in reply.tools.values())
+        if not tools_are_read or any(wrong_in_kept(item) is not None for item in reply.output):
             raise StateRejected("a reply in the state's log cannot be read; use it as it was saved")
         for proposal in reply.proposals:
             try:
