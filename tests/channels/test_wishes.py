@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from keyturn import MemoryJournal, UserError
+from keyturn import Approval, MemoryJournal, UserError
 from keyturn.channels.base import QuietHours, Recipient
+from keyturn.directory.people import People
+from keyturn.directory.recipients import DirectoryRecipients
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.rows import DeliveryQuery
 from tests.channels.telling import Recorder, asked, clocked, dispatching, settled, to, wake
@@ -62,6 +64,24 @@ async def test_a_digest_gathers_what_comes_within_its_time() -> None:
         await wake(journal)
         await until(lambda: settled(journal))
     assert [message.count for message in mail.told] == [3]
+
+
+async def test_a_digest_names_only_requests_that_its_reader_may_decide_when_it_is_sent() -> None:
+    journal, clock = clocked()
+    people, mail = People(journal), Recorder()
+    await people.start("ada")
+    await people.add("bob", roles=["ops", "finance"], by="ada")
+    await people.set_address("bob", "mail", "bob@example.org", by="ada")
+    await people.set("digest", 300, person="bob", by="bob")
+    async with dispatching(journal, mail, recipients=DirectoryRecipients(people)):
+        [of_ops] = await asked(journal, terms=Approval(role="ops"))
+        await asked(journal, terms=Approval(role="finance"))
+        await until(lambda: _put_off(journal, 2, clock.now))
+        await people.take_role("finance", of="bob", by="ada")
+        clock.now += 5 * MINUTE
+        await wake(journal)
+        await until(lambda: settled(journal))
+    assert [(message.count, message.request) for message in mail.told] == [(1, of_ops.id)]
 
 
 async def test_no_more_than_so_many_an_hour_and_then_together() -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import get_args
+
 import pytest
 
 from keyturn import NotAllowed, UserError
-from keyturn.directory.credentials import FRESH_MS
+from keyturn.directory.credentials import FRESH_MS, HANDS_OUT, HANDS_OUT_NOTHING
+from keyturn.directory.events import AnyDirectoryEvent
 from keyturn.directory.people import Login, People
+from keyturn.directory.recipients import reached_by
 from tests.channels.telling import Clock, clocked
+from trials.signers import SSHSigner
 
 pytestmark = pytest.mark.usefixtures("own_key")
 
@@ -48,6 +54,7 @@ async def test_a_session_hands_out_tokens_and_links_only_minutes_after_its_sign_
     session = await people.login(await people.begin_session("ada", "password", lasts="12h"))
     await people.issue_token("ada", ["read"], by=session)
     await people.make_link("bob", by=session)
+    await people.give_role("ops", to="bob", by=session)
     clock.now += FRESH_MS
     with pytest.raises(NotAllowed, match="sign in again"):
         await people.issue_token("ada", ["read"], by=session)
@@ -56,8 +63,97 @@ async def test_a_session_hands_out_tokens_and_links_only_minutes_after_its_sign_
     with pytest.raises(NotAllowed, match="sign in again"):
         await people.set_address("ada", "slack", "U0STOLEN", by=session)  # a click in Slack would decide as her
     await people.set_address("ada", "slack", "", by=session)
-    await people.give_role("ops", to="bob", by=session)  # which lets nobody in
+    await people.take_role("ops", of="bob", by=session)  # which hands out nothing
     await people.make_link("bob", by=Login("ada"))  # the program vouches for her
+
+
+def test_of_every_change_of_a_directory_it_is_known_whether_it_hands_something_out() -> None:
+    events = {*get_args(AnyDirectoryEvent)}
+    assert events == {*HANDS_OUT, *HANDS_OUT_NOTHING}
+    assert not {*HANDS_OUT} & {*HANDS_OUT_NOTHING}
+
+
+RIGHTS: dict[str, Callable[[People, Login], Awaitable[object]]] = {
+    "a role": lambda people, ada: people.give_role("admin", to="bob", by=ada),
+    "a role of a group": lambda people, ada: people.give_role("finance", group="chiefs", by=ada),
+    "a place in a group": lambda people, ada: people.join("chiefs", "bob", by=ada),
+    "a place in the directory": lambda people, ada: people.add("eve", by=ada),
+    "their own right to decide": lambda people, ada: people.delegate("ada", "bob", lasts="90d", by=ada),
+    "what all people see": lambda people, ada: people.set("visible", "own", by=ada),
+}
+
+
+@pytest.mark.parametrize("right", RIGHTS)
+async def test_a_session_gives_rights_only_minutes_after_its_sign_in(right: str) -> None:
+    people, clock = await directory()
+    session = await people.login(await people.begin_session("ada", "password", lasts="12h"))
+    clock.now += FRESH_MS
+    with pytest.raises(NotAllowed, match="sign in again"):
+        await RIGHTS[right](people, session)
+    again = await people.login(await people.begin_session("ada", "password", lasts="12h"))
+    await RIGHTS[right](people, again)
+
+
+async def test_a_session_that_was_left_open_confirms_no_address_by_which_another_decides() -> None:
+    people, clock = await directory()
+    session = await people.login(await people.begin_session("bob", "password", lasts="12h"))
+    clock.now += FRESH_MS
+    await people.set_address("bob", "slack", "U0STOLEN", by=session)
+    with pytest.raises(NotAllowed, match="sign in again"):
+        await people.confirm_address("bob", "slack", await people.address_code("bob", "slack"), by=session)
+    assert reached_by(await people.directory(), "slack", "U0STOLEN") is None
+
+
+async def test_a_token_that_does_not_decide_hands_out_nothing_by_which_another_decides() -> None:
+    people, _ = await directory()
+    narrow = await people.login(await people.issue_token("bob", ["read", "people"], by="ada"))
+    await people.set_address("bob", "slack", "U0STOLEN", by=narrow)
+    code = await people.address_code("bob", "slack")
+    for refused in (
+        people.confirm_address("bob", "slack", code, by=narrow),
+        people.delegate("bob", "ada", lasts="1h", by=narrow),
+    ):
+        with pytest.raises(NotAllowed, match="not for 'decide'"):
+            await refused
+    wide = await people.login(await people.issue_token("bob", ["decide", "people"], by="ada"))
+    await people.confirm_address("bob", "slack", code, by=wide)
+    await people.delegate("bob", "ada", lasts="1h", by=wide)
+
+
+async def test_what_an_administrator_says_by_a_token_that_does_not_decide_waits_for_its_code() -> None:
+    people, _ = await directory()
+    narrow = await people.login(await people.issue_token("ada", ["read", "people"], by="ada"))
+    await people.set_address("bob", "slack", "U0BOB", by=narrow)
+    with pytest.raises(NotAllowed, match="not for 'decide'"):
+        await people.confirm_address("bob", "slack", by=narrow)
+    assert reached_by(await people.directory(), "slack", "U0BOB") is None
+    await people.confirm_address("bob", "slack", await people.address_code("bob", "slack"), by="bob")
+    assert reached_by(await people.directory(), "slack", "U0BOB") == "bob"
+
+
+async def test_a_token_that_does_not_read_subscribes_to_no_notifications() -> None:
+    people, _ = await directory()
+    narrow = await people.login(await people.issue_token("bob", ["people"], by="ada"))
+    with pytest.raises(NotAllowed, match="not for 'read'"):
+        await people.set_address("bob", "push", '{"endpoint": "https://p.example"}', by=narrow, sure=True)
+
+
+async def test_a_token_with_an_end_delegates_no_longer_than_it_lasts() -> None:
+    people, _ = await directory()
+    short = await people.login(await people.issue_token("bob", ["decide", "people"], by="ada", expires="1h"))
+    with pytest.raises(NotAllowed, match="outlasts it"):
+        await people.delegate("bob", "ada", lasts="2h", by=short)
+    await people.delegate("bob", "ada", lasts="59m", by=short)
+
+
+async def test_a_first_key_is_confirmed_only_by_a_login_that_decides() -> None:
+    people, _ = await directory()
+    narrow = await people.login(await people.issue_token("ada", ["people"], by="ada"))
+    signer = SSHSigner("ssh-ed25519")
+    public = people.read_key("ssh", signer.line)
+    key = await people.enrol_key("ada", public, signer.sign(people.to_sign("ada", public)))
+    with pytest.raises(NotAllowed, match="not for 'decide'"):
+        await people.confirm_key(key.id, by=narrow)
 
 
 async def test_the_last_administrator_who_is_a_person_stays_whatever_machines_there_are() -> None:

@@ -174,8 +174,23 @@ async def test_a_requester_is_whoever_starts_unless_a_machine_says() -> None:
         asked = await at.waiting(requester="cyd")
         for word, body in (("send", {"message": "pay ada"}), ("fork", {}), ("resume", {})):
             steered = await at.ask("POST", f"/runs/{asked['run']}/{word}", "ada runs", json=body)
-            assert steered.status_code == 403, word
+            assert steered.status_code == 404, word
         assert (await at.ask("POST", f"/runs/{asked['run']}/send", "bot", json={"message": "hi"})).status_code == 200
+
+
+async def test_a_persons_token_that_only_runs_sees_the_runs_that_it_may_steer_and_no_others() -> None:
+    async with program() as at:
+        at.tokens["ben runs"] = await at.app.people.issue_token("ben", ["run"], by="ada")
+        of_cyd, of_ben = await at.waiting(requester="cyd"), await at.waiting(requester="ben")
+        for path in ("/runs/{}", "/runs/{}/result"):
+            hidden = await at.ask("GET", path.format(of_cyd["run"]), "ben runs")
+            assert hidden.status_code == 404
+            unknown = await at.ask("GET", path.format("0" * 32), "ben runs")
+            assert (hidden.status_code, hidden.text.replace(of_cyd["run"], "0" * 32)) == told(unknown)
+            await at.get(path.format(of_ben["run"]), "ben runs")
+            await at.get(path.format(of_cyd["run"]), "ben")
+        assert (await at.ask("POST", f"/runs/{of_cyd['run']}/cancel", "ben runs", json={})).status_code == 404
+        await at.post(f"/runs/{of_ben['run']}/cancel", {}, "ben runs")
 
 
 # ------------------------------------------------------------------------------------------------------- who sees what

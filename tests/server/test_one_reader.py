@@ -141,6 +141,32 @@ async def test_what_is_remembered_for_one_is_not_pushed_out_by_another(monkeypat
     assert done.count("eve 0") == 2
 
 
+async def test_the_answers_that_are_remembered_have_a_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keyturn.server.api.once._MOST_BYTES_EACH", 3_000)
+    monkeypatch.setattr("keyturn.server.api.once._MOST_BYTES", 5_000)
+    answers, done = Answers(), list[str]()
+
+    async def ask(whose: str, key: str) -> None:
+        async def doing() -> Any:
+            done.append(f"{whose} {key}")
+            return Response(bytes(1_000))
+
+        await answers.once(whose, key, b"", doing)
+
+    for key in "1234":
+        await ask("eve", key)
+    await ask("eve", "4")
+    await ask("eve", "2")
+    assert done == ["eve 1", "eve 2", "eve 3", "eve 4"], "the last ones are remembered"
+    await ask("eve", "1")
+    assert done[-1] == "eve 1", "the oldest was forgotten"
+    for whose in ("ada", "ben", "cyd", "dan"):
+        await ask(whose, "1")
+    await ask("dan", "1")
+    await ask("eve", "3")
+    assert done[5:] == ["ada 1", "ben 1", "cyd 1", "dan 1", "eve 3"], "one size for all of them"
+
+
 async def test_a_body_is_as_short_as_its_route_needs_and_a_long_one_is_parsed_outside_of_the_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -56,7 +56,7 @@ def test_a_token_that_may_not_do_it_does_nothing(monkeypatch: pytest.MonkeyPatch
             (["insights"], "only people", "'read'"),
             (["runs"], "only people", "'read'"),
             (["runs", run], "only run", ""),
-            (["tail", run], "only run", "'read'"),
+            (["tail", run], "only run", "has no run"),
             (["cancel", run, "--as", "cyd"], "ada", "leave out one"),
             (["people", "add", "eve", "--as", "ada"], "ben", "leave out one"),
         ]

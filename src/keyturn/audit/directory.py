@@ -83,6 +83,9 @@ def _fault(known: _Known, entry: ev.Entry, event: ev.AnyDirectoryEvent) -> str:
             mine = known.owned.get(("token", event.token)) == by
         case ev.KeyCounted():
             return "" if known.owned.get(("key", event.key)) == by else "the key is not theirs"
+        case ev.SubjectBound():
+            mine = event.person == by and by in known.here and known.kinds[by] == "person"
+            return "" if mine else "a person is bound to an account as they sign in"
         case ev.PasswordSet() if event.hash:
             mine = event.person == by and by in known.here and known.kinds[by] == "person"
             return "" if mine else "a password is chosen by its person"

@@ -216,9 +216,8 @@ class Lane:
         noticed = await self._noticed(row)
         if noticed is None:
             return Dispatch(gone=[row.number])
-        request = None if noticed.row is None else noticed.row.request
-        who = (await self._desk.plan.who(request)).get((row.channel, row.person))
-        if who is None or row.topic not in who.topics:
+        who = await self._recipient(row, noticed)
+        if who is None:
             return Dispatch(gone=[row.number])
         until = self._put_off(who, now)
         if until is not None:
@@ -251,8 +250,14 @@ class Lane:
             return []
         query = DeliveryQuery(channel=row.channel, person=row.person, state="waiting", first=True, limit=_TOGETHER)
         due = [each for each in await self._desk.store.deliveries(query) if each.due_at <= now and not each.attempts]
-        found = [await self._noticed(each) for each in due if each.number != row.number]
-        return [each for each in found if each is not None]
+        found = [(each, await self._noticed(each)) for each in due if each.number != row.number]
+        return [noticed for each, noticed in found if noticed and await self._recipient(each, noticed) is not None]
+
+    async def _recipient(self, row: Delivery, noticed: NoticedRequest) -> Recipient | None:
+        """Return the recipient of a delivery as they are now; None where they are not to hear of it any more."""
+        request = None if noticed.row is None else noticed.row.request
+        who = (await self._desk.plan.who(request)).get((row.channel, row.person))
+        return who if who is not None and row.topic in who.topics else None
 
     def _put_off(self, who: Recipient, now: int) -> int | None:
         """Return until when a recipient does not want to be told; None if they do."""

@@ -1,20 +1,91 @@
-"""Check what a login hands out: no token and no link that is good for more, or lasts longer, than the login itself.
+"""Check what a login hands out: nothing that is good for more, or lasts longer, than the login itself.
 
-Pure, as `decide.py` is. A session that was left open, or stolen, is turned into nothing that outlasts it.
+Pure, as `decide.py` is. A session that was left open, or stolen, and a token of few scopes are turned into nothing that
+gives further access. The events of a change say what it hands out: each kind is in one of two tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 from ..core.errors import NotAllowed
-from .login import Login
+from . import events as ev
+from .login import DECIDE, Login
 from .state import Directory
 
-#: How long after its sign-in a session changes how its person signs in, in milliseconds.
+#: How long after its sign-in a session changes how its person signs in, and who may do what, in milliseconds.
 FRESH_MS = 15 * 60_000
 #: What a session is good for, and so a link, which begins one.
 SESSION_SCOPES = ("decide", "read", "people")
+
+
+def _of_address(event: ev.AddressSet) -> Iterable[str] | None:
+    return (DECIDE,) if event.address and event.confirmed else None
+
+
+def _of_setting(event: ev.SettingChanged) -> Iterable[str] | None:
+    return None if event.person else ()
+
+
+def _of_confirmation(event: ev.KeyConfirmed) -> Iterable[str] | None:
+    return (DECIDE,) if event.proof is None else None  # a signature is fresher than any sign-in
+
+
+def _deciding(_event: Any) -> Iterable[str]:
+    return (DECIDE,)
+
+
+def _administering(_event: Any) -> Iterable[str]:
+    return ()
+
+
+#: Which events hand something out, and the scopes that a login needs for it; None where this one hands out nothing.
+#: Keys, delegations and clicks of the user who has a confirmed address decide.
+HANDS_OUT: dict[type[Any], Callable[[Any], Iterable[str] | None]] = {
+    ev.TokenIssued: lambda event: event.scopes,
+    ev.LinkMade: lambda _event: SESSION_SCOPES,
+    ev.KeyEnrolled: _deciding,
+    ev.KeyConfirmed: _of_confirmation,
+    ev.AddressSet: _of_address,
+    ev.AddressConfirmed: _deciding,
+    ev.Delegated: _deciding,
+    ev.PersonAdded: _administering,
+    ev.PersonReturned: _administering,
+    ev.RoleGiven: _administering,
+    ev.GroupJoined: _administering,
+    ev.SettingChanged: _of_setting,
+    ev.SubjectForgotten: _administering,
+}
+#: Those that hand out nothing. The page of a password requires the one before, or a sign-in of the last minutes.
+HANDS_OUT_NOTHING: tuple[type[Any], ...] = (
+    ev.PersonRemoved,
+    ev.RoleTaken,
+    ev.GroupLeft,
+    ev.TokenRevoked,
+    ev.KeyRevoked,
+    ev.KeyCounted,
+    ev.DelegationEnded,
+    ev.LinkUsed,
+    ev.PasswordSet,
+    ev.SubjectBound,
+    ev.Restored,
+)
+
+
+def check(directory: Directory, by: object, events: Iterable[ev.AnyDirectoryEvent], now: int) -> None:
+    """Refuse a login that hands out more than it is good for, or for longer, or whose session began too long ago.
+
+    A program that names a person, in place of their login, vouches for them.
+    """
+    if not isinstance(by, Login):
+        return
+    for event in events:
+        needs = HANDS_OUT[type(event)](event) if type(event) in HANDS_OUT else None
+        if needs is not None:
+            within(needs, by.scopes)
+            fresh(directory, by, now)
+            _lasts(directory, by, event)
 
 
 def within(scopes: Iterable[str], held: Collection[str]) -> None:
@@ -24,27 +95,24 @@ def within(scopes: Iterable[str], held: Collection[str]) -> None:
         raise NotAllowed(f"a login issues nothing that it is not good for itself, and this one is not for {more[0]!r}")
 
 
-def hands_out(directory: Directory, by: object, scopes: Iterable[str], now: int) -> None:
-    """Refuse a login that hands out more than it is good for, or whose session began too long ago.
-
-    A program that names a person, in place of their login, vouches for them.
-    """
-    if isinstance(by, Login):
-        within(scopes, by.scopes)
-        fresh(directory, by, now)
-
-
-def fresh(directory: Directory, by: object, now: int) -> None:
-    """Refuse a session that began too long ago for a change of what lets its person in."""
-    held = directory.tokens.get(by.token) if isinstance(by, Login) else None
+def fresh(directory: Directory, by: Login, now: int) -> None:
+    """Refuse a session that began too long ago for what outlasts it."""
+    held = directory.tokens.get(by.token)
     if held is not None and held.session and now - held.issued_at >= FRESH_MS:
         raise NotAllowed("sign in again for this: this session is more than 15 minutes old")
 
 
-def lasts(directory: Directory, by: object, until: int | None) -> None:
-    """Refuse a token that would outlast the token by which it is issued."""
-    held = directory.tokens.get(by.token) if isinstance(by, Login) else None
+def _lasts(directory: Directory, by: Login, event: ev.AnyDirectoryEvent) -> None:
+    """Refuse what would outlast the token by which it is handed out."""
+    held = directory.tokens.get(by.token)
     if held is None or held.session or held.expires_at is None:
         return
+    match event:
+        case ev.TokenIssued() | ev.LinkMade():
+            until = event.expires_at
+        case ev.Delegated():
+            until = event.until
+        case _:
+            return
     if until is None or until > held.expires_at:
-        raise NotAllowed("a token issues none that outlasts it: say expires=, and no later than its own end")
+        raise NotAllowed("a token hands out nothing that outlasts it: say an end, and no later than its own")

@@ -13,11 +13,11 @@ from ..core.errors import NotAllowed, UserError
 from ..core.people import Decider, plain_text
 from ..core.policy import milliseconds
 from ..journal.base import Store
-from . import credentials, decide
+from . import credentials, decide, subjects
 from . import events as ev
 from .book import Book
 from .login import By, Login, digest_of, id_in, id_of, names, new_secret
-from .state import Directory, Token
+from .state import Directory, Subject, Token
 
 _LINK_MS = 24 * 3_600_000
 _NO_ENTRANCE = "this token or link is not good: it is unknown, used, revoked or out of time"
@@ -49,8 +49,6 @@ class Entering(ABC):
         def made(now: Directory, at: int) -> decide.Events:
             until = None if length is None else at + length
             issued = ev.TokenIssued(name, person, digest_of(text), given, label, until)
-            credentials.hands_out(now, by, given, at)
-            credentials.lasts(now, by, until)
             return decide.issue_token(now, id_of(by), issued, at)
 
         await self._change(by, made)
@@ -91,7 +89,6 @@ class Entering(ABC):
         name, text = new_secret()
 
         def made(now: Directory, at: int) -> decide.Events:
-            credentials.hands_out(now, by, credentials.SESSION_SCOPES, at)
             return decide.make_link(now, id_of(by), ev.LinkMade(name, person, digest_of(text), at + _LINK_MS))
 
         await self._change(by, made)
@@ -126,11 +123,13 @@ class Entering(ABC):
         label: str = "",
         once: str = "",
         counted: tuple[str, int] | None = None,
+        subject: Subject | None = None,
     ) -> str:
         """Begin the login of somebody who proved who they are, and return its token, which is shown this once.
 
         `proof` says by what. `once` is the id of a proof that is good for one login, and `counted` the key that made
-        it, with its count of signatures. Whoever calls this vouches for the person.
+        it, with its count of signatures. `subject` is the account of a provider that was signed in: the first one is
+        bound to the person. Whoever calls this vouches for the person.
         """
         name, text = new_secret(once)
         length = milliseconds(lasts)
@@ -140,10 +139,15 @@ class Entering(ABC):
         def made(now: Directory, at: int) -> decide.Events:
             scopes = credentials.SESSION_SCOPES
             issued = ev.TokenIssued(name, person, digest_of(text), scopes, label, at + length, proof)
-            return decide.begin_session(now, issued, count)
+            bound = [] if subject is None else subjects.bind_subject(now, person, subject)
+            return [*bound, *decide.begin_session(now, issued, count)]
 
         await self._change(Decider(person, (), "authenticated"), made)
         return text
+
+    async def forget_subject(self, person: str, *, by: By) -> None:
+        """Have the next account of a provider that says it is a person bound to them, as an administrator."""
+        await self._change(by, lambda now, _at: subjects.forget_subject(now, id_of(by), person))
 
     async def sessions(self, person: str) -> Sequence[Token]:
         """Return the logins of a person that last, the newest first."""

@@ -202,6 +202,20 @@ class SettingChanged(DirectoryEvent, frozen=True):
     person: str = ""
 
 
+class SubjectBound(DirectoryEvent, frozen=True):
+    """A person was signed in by a provider for the first time, as its account `subject`: no other one signs them in."""
+
+    person: str
+    issuer: str
+    subject: str
+
+
+class SubjectForgotten(DirectoryEvent, frozen=True):
+    """A person is bound to no account of a provider: the next one that says it is theirs is."""
+
+    person: str
+
+
 class Restored(DirectoryEvent, frozen=True):
     """The store was brought back from a copy: tokens, links, passwords and delegations of before count no more.
 
@@ -233,6 +247,8 @@ AnyDirectoryEvent = (
     | AddressSet
     | AddressConfirmed
     | SettingChanged
+    | SubjectBound
+    | SubjectForgotten
     | Restored
 )
 

@@ -12,7 +12,7 @@ from typing import Any
 from ..core.lookalikes import looks_as
 from . import events as ev
 from .bounds import Pace
-from .state import Delegation, Directory, Key, Link, Person, Token
+from .state import Delegation, Directory, Key, Link, Person, Subject, Token
 
 
 def fold(entries: Iterable[ev.Entry], directory: Directory | None = None) -> Directory:
@@ -39,6 +39,7 @@ def _person_removed(d: Directory, e: ev.PersonRemoved, entry: ev.Entry) -> None:
     _change(d.people, e.person, here=False, roles=frozenset(), groups=frozenset(), addresses={}, settings={})
     _change(d.people, e.person, confirmed=frozenset(), unconfirmed={})
     d.passwords.pop(e.person, None)
+    d.subjects.pop(e.person, None)
     for token in [token for token in d.tokens.values() if token.person == e.person and token.revoked_at is None]:
         _change(d.tokens, token.id, revoked_at=entry.at)
     for key in [key for key in d.keys.values() if key.person == e.person and key.revoked_at is None]:
@@ -177,6 +178,14 @@ def _setting_changed(d: Directory, e: ev.SettingChanged, _entry: ev.Entry) -> No
         d.settings = _changed(d.settings, e.name, e.value)
 
 
+def _subject_bound(d: Directory, e: ev.SubjectBound, _entry: ev.Entry) -> None:
+    d.subjects[e.person] = Subject(e.issuer, e.subject)
+
+
+def _subject_forgotten(d: Directory, e: ev.SubjectForgotten, _entry: ev.Entry) -> None:
+    d.subjects.pop(e.person, None)
+
+
 def _restored(d: Directory, _e: ev.Restored, entry: ev.Entry) -> None:
     for token in [token for token in d.tokens.values() if token.revoked_at is None]:
         _change(d.tokens, token.id, revoked_at=entry.at)
@@ -209,5 +218,7 @@ _FOLD: dict[type[Any], Callable[[Directory, Any, ev.Entry], None]] = {
     ev.AddressSet: _address_set,
     ev.AddressConfirmed: _address_confirmed,
     ev.SettingChanged: _setting_changed,
+    ev.SubjectBound: _subject_bound,
+    ev.SubjectForgotten: _subject_forgotten,
     ev.Restored: _restored,
 }

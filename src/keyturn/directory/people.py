@@ -39,7 +39,7 @@ from .signed import (
     trusted_keys,
     unsigned,
 )
-from .state import ADMIN, Delegation, Directory, Key, Person
+from .state import Delegation, Directory, Key, Person
 
 _CODE_MS = 24 * 3_600_000
 
@@ -168,18 +168,20 @@ class People(Entering):
     async def set_address(self, person: str, channel: str, address: str, *, by: By, sure: bool = False) -> None:
         """Say at which address a person is told of requests over a channel; "" for not any more.
 
-        What an administrator says is so. What people say of themselves waits until they confirm it with the code that
-        was sent there. With `sure`, whoever calls this vouches that nobody but the person can know the address.
+        What an administrator says is so, by a login that decides: a click of whoever has a confirmed address decides.
+        All else waits until it is confirmed with the code that was sent there. With `sure`, whoever calls this vouches
+        that nobody but the person can know the address.
         """
         changed = ev.AddressSet(person, channel, address, sure or None)
 
-        def made(now: Directory, at: int) -> decide.Events:
-            events = addresses.set_address(now, id_of(by), changed)
-            if not sure and addresses.confirms(events):  # a click of whoever has a confirmed address decides
-                credentials.fresh(now, by, at)
-            return events
+        vouches = not isinstance(by, Login) or DECIDE in by.scopes
+        if sure and isinstance(by, Login):
+            credentials.within(("read",), by.scopes)
 
-        await self._change(by, made)
+        def made(now: Directory, _at: int) -> decide.Events:
+            return addresses.set_address(now, id_of(by), changed, vouches=vouches)
+
+        await self._change(by, made, vouched=sure)
 
     async def address_code(self, person: str, channel: str) -> str:
         """Return the code to send to an address that waits for it, good for a day; "" where none waits."""
@@ -192,8 +194,6 @@ class People(Entering):
         def made(now: Directory, at: int) -> decide.Events:
             known = self._code(now, person, channel, at).replace("-", "")
             fits = bool(known) and hmac.compare_digest(known.encode(), given.encode("utf-8", "surrogatepass"))
-            if not fits and ADMIN in now.roles_of(id_of(by)):  # an administrator vouches for it
-                credentials.fresh(now, by, at)
             return addresses.confirm_address(now, id_of(by), person, channel, fits=fits)
 
         await self._change(by, made)
@@ -266,12 +266,8 @@ class People(Entering):
         check_enrolment(self.tenant, person, key, proof)
         enrolled = ev.KeyEnrolled(key.id, person, key.scheme, key.data, key.label, proof)
         author = person if by is None else by
-
-        def made(now: Directory, at: int) -> decide.Events:
-            credentials.fresh(now, author, at)
-            return decide.enrol_key(now, id_of(author), enrolled)
-
-        return (await self._change(author, made)).keys[key.id]
+        changed = await self._change(author, lambda now, _at: decide.enrol_key(now, id_of(author), enrolled))
+        return changed.keys[key.id]
 
     async def to_confirm(self, key: str) -> bytes:
         """Return what somebody signs who confirms that a key is its owner's."""
@@ -345,11 +341,16 @@ class People(Entering):
         """Revoke a key: nothing that it signed runs any more, and what ran stays."""
         await self._change(by, lambda now, _at: decide.revoke_key(now, id_of(by), key))
 
-    async def _change(self, by: By, decided: Callable[[Directory, int], decide.Events]) -> Directory:
+    async def _change(
+        self, by: By, decided: Callable[[Directory, int], decide.Events], *, vouched: bool = False
+    ) -> Directory:
         def made(now: Directory, at: int) -> decide.Events:
             if isinstance(by, Login):
                 decide.let_in(now, by.person, by.token, by.scopes, PEOPLE, at)
                 decide.often(now, by.person, at)
-            return decided(now, at)
+            events = decided(now, at)
+            if not vouched:
+                credentials.check(now, by, events, at)
+            return events
 
         return await self._book.change(author_of(by), made)

@@ -111,6 +111,13 @@ class Delegation:
         return self.ended_at is None and now < self.until
 
 
+class Subject(NamedTuple):
+    """Names an account of a provider, which is never given to another person there."""
+
+    issuer: str
+    subject: str
+
+
 class Lent(NamedTuple):
     """Holds what a delegation lends now: the roles, and the giver's name unless it is of some roles only."""
 
@@ -150,6 +157,8 @@ class Directory:
     links: dict[str, Link] = field(default_factory=dict[str, Link])
     # Hashes of passwords, by person.
     passwords: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+    # By which account of a provider people were first signed in, by person.
+    subjects: dict[str, Subject] = field(default_factory=dict[str, Subject])
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
     # Whose id reads so, of everybody who ever had one.
     alike: dict[str, str] = field(default_factory=dict[str, str])
@@ -168,6 +177,7 @@ class Directory:
             self.delegations.copy(),
             self.links.copy(),
             self.passwords.copy(),
+            self.subjects.copy(),
             self.settings,
             self.alike.copy(),
             self.paces.copy(),

@@ -42,6 +42,8 @@ class Sight:
         self.visitor = visitor
         #: Whether they see all of their tenant.
         self.whole = visitor.directory.settings.get(VISIBLE) != OWN or ADMIN in visitor.roles
+        #: Whether a token of theirs that may not read sees the runs that it may steer, and no others.
+        self._steers_only = visitor.person.kind == "person" and not (visitor.may("read") or visitor.may("decide"))
         self._begun = time.monotonic()
 
     @classmethod
@@ -133,10 +135,12 @@ class Sight:
 
     async def sees_run(self, row: RunRow) -> bool:
         """Return whether they see a run: one that runs for them, or of which they see a request."""
-        if self.whole:
+        if self.whole and not self._steers_only:
             return True
         if row.status in ("erased", "damaged"):
             return False
+        if self._steers_only:
+            return await self._requester(row.run) in (None, self.visitor.id)
         asked = await self._app.journal.requests(Query(run=row.run, limit=_PAGE))
         if any(each.state != "damaged" for each in asked):  # each of them says for whom the run is: no log is read
             return any(map(self.sees, asked))

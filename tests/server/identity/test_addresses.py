@@ -80,7 +80,7 @@ async def test_the_api_says_the_same_and_an_administrator_needs_no_code(own_key:
     assert me["unconfirmed"] == ["mail"]
     ask = {"person": "bob", "channel": "mail"}
     assert (await http.post("/v1/people/confirm_address", json=ask)).status_code == 403
-    admin = door.browser(authorization=f"Bearer {await door.people.issue_token('ada', ['people'], by='ada')}")
+    admin = door.browser(authorization=f"Bearer {await door.people.issue_token('ada', ['decide', 'people'], by='ada')}")
     assert (await admin.post("/v1/people/confirm_address", json=ask)).status_code == 200
     assert (await http.get("/v1/me")).json()["person"]["unconfirmed"] == []
     taken = {"person": "ada", "channel": "mail", "address": "BOB@example.org"}

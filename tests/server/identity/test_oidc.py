@@ -13,6 +13,8 @@ import pytest
 from joserfc.jwk import OctKey
 
 from keyturn import UserError
+from keyturn.audit.directory import faults_of
+from keyturn.directory.events import written
 from keyturn.server.identity import oidc
 from keyturn.server.settings import OidcSettings
 from tests.server.identity.door import Browser, Door
@@ -64,6 +66,36 @@ async def test_somebody_whom_the_provider_knows_is_logged_in(door: Door, provide
     [session] = await door.people.sessions("bob@example.com")
     assert session.session == "oidc"
     assert "bob@example.com" in (await browser.get("/account")).text
+
+
+async def test_an_address_that_a_provider_gives_to_another_account_signs_nobody_in(
+    door: Door, provider: LoopbackProvider
+) -> None:
+    first, heir, again = door.browser(), door.browser(), door.browser()
+    assert (await first.post("/login/oidc/callback", await sent_back(first))).status_code == 303
+    provider.claims["sub"] = "another account"
+    refused = await heir.post("/login/oidc/callback", await sent_back(heir))
+    assert (refused.status_code, heir.token) == (403, "")
+    assert "was signed in by another account of the provider" in refused.text
+    provider.claims["sub"] = "5e1f"
+    assert (await again.post("/login/oidc/callback", await sent_back(again))).status_code == 303
+    provider.claims["sub"] = "another account"
+    await door.people.forget_subject("bob@example.com", by="ada")
+    assert (await heir.post("/login/oidc/callback", await sent_back(heir))).status_code == 303
+    assert [*faults_of([written(each) for each in await door.people.entries()])] == []
+
+
+async def test_an_account_whose_address_is_changed_does_not_sign_in_a_second_person(
+    door: Door, provider: LoopbackProvider
+) -> None:
+    await door.people.add("bob@new.example", by="ada")
+    browser, renamed = door.browser(), door.browser()
+    assert (await browser.post("/login/oidc/callback", await sent_back(browser))).status_code == 303
+    provider.claims["email"] = "bob@new.example"
+    refused = await renamed.post("/login/oidc/callback", await sent_back(renamed))
+    assert (refused.status_code, "signs in somebody else here" in refused.text) == (403, True)
+    await door.people.remove("bob@example.com", by="ada")
+    assert (await renamed.post("/login/oidc/callback", await sent_back(renamed))).status_code == 303
 
 
 async def test_a_login_is_bound_to_its_browser_and_good_once(door: Door) -> None:
@@ -123,6 +155,7 @@ LIES: dict[str, Any] = {
     "not verified": lambda p, c: p.signed({**c, "email_verified": "true"}),
     "a list of names": lambda p, c: p.signed({**c, "email": ["bob@example.com"]}),
     "without a subject": lambda p, c: p.signed({k: v for k, v in c.items() if k != "sub"}),
+    "a subject without an end": lambda p, c: p.signed({**c, "sub": "x" * 256}),
     "junk": lambda p, c: "a.b.c",
     "nothing": lambda p, c: "",
     "a number": lambda p, c: 5,

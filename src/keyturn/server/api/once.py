@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import re
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -26,6 +26,8 @@ _SECONDS = 24 * 3600.0
 _MOST = 20_000
 _MOST_EACH = 1_000  # of one token, so that nobody pushes out what is remembered for others
 _LARGEST = 16_384
+_MOST_BYTES = 32 << 20  # of all answers; of one token a share
+_MOST_BYTES_EACH = 2 << 20
 
 
 class _Kept(NamedTuple):
@@ -35,6 +37,10 @@ class _Kept(NamedTuple):
     body: bytes
     status: int
     answer: bytes | None
+
+    @property
+    def size(self) -> int:
+        return len(self.answer or b"")
 
 
 @dataclass
@@ -52,6 +58,7 @@ class Answers:
         self._clock = clock
         self._kept = OrderedDict[tuple[str, str], _Kept]()
         self._keys = dict[str, OrderedDict[str, None]]()
+        self._sizes = Counter[str]()
         self._at_work = dict[tuple[str, str], _Work]()
 
     async def once(
@@ -89,21 +96,26 @@ class Answers:
         body = getattr(made, "body", None)  # a file, which is read and changes nothing, has none
         if made.status_code >= 300 or not isinstance(body, bytes) or len(body) > _LARGEST:
             return
+        self._forget(name)
+        kept = _Kept(self._clock() + _SECONDS, asked, made.status_code, None if secret else body)
+        self._kept[name] = kept
         own = self._keys.setdefault(name[0], OrderedDict())
         own[name[1]] = None
-        if len(own) > _MOST_EACH:
+        self._sizes[name[0]] += kept.size
+        while len(own) > _MOST_EACH or self._sizes[name[0]] > _MOST_BYTES_EACH:
             self._forget((name[0], next(iter(own))))
-        self._kept[name] = _Kept(self._clock() + _SECONDS, asked, made.status_code, None if secret else body)
-        self._kept.move_to_end(name)
-        if len(self._kept) > _MOST:
+        while len(self._kept) > _MOST or self._sizes.total() > _MOST_BYTES:
             self._forget(next(iter(self._kept)))
 
     def _forget(self, name: tuple[str, str]) -> None:
-        self._kept.pop(name, None)
+        kept = self._kept.pop(name, None)
+        if kept is None:
+            return
+        self._sizes[name[0]] -= kept.size
         own = self._keys[name[0]]
-        own.pop(name[1], None)
+        del own[name[1]]
         if not own:
-            del self._keys[name[0]]
+            del self._keys[name[0]], self._sizes[name[0]]
 
 
 def key_of(headers: Any) -> str | None:

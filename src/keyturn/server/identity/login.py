@@ -183,7 +183,8 @@ async def by_provider(request: Request) -> Response:
         )
         person = entrance.provider.person(claims)
         await _known(entrance, person, claims)
-        token = await entrance.begin(request, person, "oidc", once=ticket.once)
+        subject = entrance.provider.subject(claims)
+        token = await entrance.begin(request, person, "oidc", once=ticket.once, subject=subject)
     except TooMany as many:
         return await _login_page(request, next, _held_up(many), status=429, after=many.after)
     except KeyturnError as error:

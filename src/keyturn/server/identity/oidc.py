@@ -16,6 +16,7 @@ from urllib.parse import urlencode, urlsplit
 
 from ...core.errors import BadJson, KeyturnError, UserError
 from ...core.strict import parse
+from ...directory.state import Subject
 from ..settings import OidcSettings, check_provider_url
 
 ALGORITHMS = ["RS256", "PS256", "ES256", "Ed25519"]
@@ -26,6 +27,7 @@ _AGAIN = 10.0  # how long to wait before keys are looked up once more
 _MOST_BYTES = 1 << 20
 _SECONDS = 10.0  # a whole answer of a provider
 _PAUSE = 3.0
+_LONGEST_SUBJECT = 255  # characters, as OpenID Connect has it
 _FAR = 1e12  # seconds since 1970, of no time that a token has
 _PLAIN = {"accept": "application/json", "accept-encoding": "identity"}
 _AWAY = "the provider of logins cannot be reached; nothing was changed"
@@ -99,6 +101,10 @@ class Provider:
             raise OidcRefused("the provider has not verified your address")
         return found
 
+    def subject(self, claims: dict[str, Any]) -> Subject | None:
+        """Return the account that was signed in, to be bound to its person; None where the id is that account."""
+        return None if self.settings.claim == "sub" else Subject(self.settings.issuer, claims["sub"])
+
     async def _verified(self, token: str, nonce: str) -> dict[str, Any]:
         from joserfc import jws
         from joserfc.errors import JoseError
@@ -138,7 +144,8 @@ class Provider:
             raise OidcRefused("the token is out of time")
         if "nbf" in claims and _number(claims, "nbf") > now + _LEEWAY:
             raise OidcRefused("the token is not good yet")
-        if not isinstance(claims.get("sub"), str) or not claims["sub"]:
+        subject: Any = claims.get("sub")
+        if not isinstance(subject, str) or not 0 < len(subject) <= _LONGEST_SUBJECT:
             raise OidcRefused("the token names nobody")
         return claims
 

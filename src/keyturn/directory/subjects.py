@@ -1,0 +1,32 @@
+"""Bind the account of a provider to the person whom it signs in: one account, one person.
+
+Pure, as `decide.py` is.
+"""
+
+from __future__ import annotations
+
+from ..core.errors import NotAllowed
+from . import events as ev
+from .decide import Events, admin, somebody
+from .state import Directory, Subject
+
+
+def bind_subject(directory: Directory, person: str, subject: Subject) -> Events:
+    """Bind the account by which a provider signs a person in, the first time; another one is refused.
+
+    A provider gives an address to another account, and an account another address.
+    """
+    known = directory.subjects.get(person)
+    if known is not None and known.issuer == subject.issuer:
+        if known != subject:
+            raise NotAllowed(f"{person!r} was signed in by another account of the provider: ask an administrator")
+        return []
+    if any(each == subject for each in directory.subjects.values()):
+        raise NotAllowed("this account of the provider signs in somebody else here: ask an administrator")
+    return [ev.SubjectBound(person, *subject)]
+
+
+def forget_subject(directory: Directory, by: str, person: str) -> Events:
+    """Have a person bound to no account of a provider."""
+    admin(directory, by)
+    return [ev.SubjectForgotten(person)] if somebody(directory, person).id in directory.subjects else []
