@@ -146,6 +146,17 @@ async def test_a_token_with_an_end_delegates_no_longer_than_it_lasts() -> None:
     await people.delegate("bob", "ada", lasts="59m", by=short)
 
 
+async def test_a_token_with_an_end_confirms_no_address_of_its_person_which_outlasts_it() -> None:
+    people, _ = await directory()
+    short = await people.login(await people.issue_token("bob", ["decide", "people"], by="ada", expires="1h"))
+    await people.set_address("bob", "slack", "U0BOB", by=short)
+    code = await people.address_code("bob", "slack")
+    with pytest.raises(NotAllowed, match="confirms no address, which outlasts it"):
+        await people.confirm_address("bob", "slack", code, by=short)
+    session = await people.login(await people.begin_session("bob", "password", lasts="12h"))
+    await people.confirm_address("bob", "slack", code, by=session)
+
+
 async def test_a_first_key_is_confirmed_only_by_a_login_that_decides() -> None:
     people, _ = await directory()
     narrow = await people.login(await people.issue_token("ada", ["people"], by="ada"))

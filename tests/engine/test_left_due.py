@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 
 from keyturn import Agent, App, Inbox, MemoryJournal, RunConfig, Runner, function_tool
+from keyturn.core import commands as cm
+from keyturn.core.call_ids import ROOT
+from keyturn.core.errors import Conflict
+from keyturn.engine.driving.drive import Drive
+from keyturn.engine.driving.lease import under_lease
+from keyturn.engine.result import RunResult
+from keyturn.engine.run.frame_settings import FrameSettings
 from keyturn.journal.base import Claim
 from keyturn.journal.rows import Changes
 from keyturn.models.scripted.model import function_call
@@ -100,3 +108,36 @@ async def test_a_run_that_fails_is_given_back_when_that_is_recorded_though_its_c
         await running
     [row] = await journal.runs()
     assert (row.status, await journal.due()) == ("failed", [])
+
+
+async def test_what_is_recorded_while_a_run_is_given_back_is_refused_or_leaves_it_due() -> None:
+    """Found by the simulator: replies of a realtime session whose store was slow came between the two, unscreened."""
+    releasing, go_on = asyncio.Event(), asyncio.Event()
+
+    class Slow(MemoryJournal):
+        async def release(self, claim: Claim, due: int | None = None) -> None:
+            releasing.set()
+            await go_on.wait()
+            await super().release(claim, due)
+
+    journal = Slow()
+    agent = Agent("desk", model=ScriptedModel([[function_call("pay", {})]]), tools=[pay])
+    go_on.set()
+    state = (await Runner.run(agent, "go", journal=journal)).to_state()
+    go_on.clear()
+    releasing.clear()
+    driven = Drive(state.live, FrameSettings(RunConfig(), state.context), partial(RunResult, state.live))
+
+    async def held_for_a_moment() -> None:
+        async with under_lease(driven, journal, await journal.claim(state.run_id, "worker", 60_000)):
+            pass
+
+    given_back = asyncio.ensure_future(held_for_a_moment())
+    await releasing.wait()
+    recording = asyncio.ensure_future(driven.commit(cm.AddInput(ROOT, [{"role": "user", "content": "and then?"}])))
+    await turns_of_the_loop(5)
+    go_on.set()
+    await given_back
+    with pytest.raises(Conflict):
+        await recording
+    assert len(await journal.read(state.run_id)) == state.position

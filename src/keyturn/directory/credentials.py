@@ -112,6 +112,8 @@ def _lasts(directory: Directory, by: Login, event: ev.AnyDirectoryEvent) -> None
             until = event.expires_at
         case ev.Delegated():
             until = event.until
+        case ev.AddressSet() | ev.AddressConfirmed() if event.person == by.person:
+            raise NotAllowed("a token with an end confirms no address, which outlasts it: confirm it under My account")
         case _:
             return
     if until is None or until > held.expires_at:

@@ -69,9 +69,9 @@ async def under_lease(drive: Drive, journal: Journal, claim: Claim, ttl_ms: int 
 async def _give_back(drive: Drive, journal: Journal, later: int) -> None:
     """Release the lease, with the time when the run is due."""
     assert drive.claim is not None
-    await drive.kept()  # a step that is being appended is not yet true, and may be refused
     try:
-        await journal.release(drive.claim, await _due(drive, journal, drive.claim, later))
+        async with drive.at_rest():  # a step that came between the two would leave the run undue
+            await journal.release(drive.claim, await _due(drive, journal, drive.claim, later))
     except Exception as error:  # the lease runs out by itself, and then the run is due
         logger.warning("run %s is held until its lease runs out: %s", drive.run.id, error_words(error))
 

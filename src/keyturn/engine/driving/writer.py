@@ -8,7 +8,8 @@ folded and the same commands are decided again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import AsyncGenerator, Callable
 
 import msgspec
 
@@ -89,6 +90,15 @@ class Writer:
         if self._appending is not None and self._appending.locked():
             async with self._appending:
                 return
+
+    @contextlib.asynccontextmanager
+    async def at_rest(self) -> AsyncGenerator[None]:
+        """Hold back every append while what is decided depends on the log as it is; what was begun is kept first."""
+        if self._appending is None:
+            yield
+            return
+        async with self._appending:
+            yield
 
     async def catch_up(self) -> None:
         """Fold what others appended since the run was read."""
