@@ -87,6 +87,10 @@ async def connected(server: Any) -> bool:
     return await on_mcp_loop(look())
 
 
+async def lost(server: Any) -> bool:
+    return not await connected(server)
+
+
 class Counting(Inside):
     """A server in this process that counts how often it was connected, and cannot be while `down`."""
 
@@ -177,6 +181,7 @@ async def test_a_process_that_died_is_started_again(shop: Path) -> None:
     async with App([desk(server)], MemoryJournal()) as app:
         await (await app.start("desk", "ada")).result(30)
         os.kill(pid(server), signal.SIGKILL)
+        await until(lambda: lost(server))  # a call on a connection that is about to break would be in doubt
         assert (await (await app.start("desk", "bob")).result(30)).final_output == "read paid 5 to bob"
     assert log(shop) == ["pay ada 5", "pay bob 5"]
 

@@ -13,6 +13,7 @@ from textual.widgets import Input
 from keyturn.core.errors import NotAllowed, StorageError
 from keyturn.directory.login import Login
 from keyturn.inbox_screen.reading import Seat
+from keyturn.inbox_screen.request_view import RequestView
 from keyturn.inbox_screen.screen import _ended_by
 from keyturn.journal.rows import RequestRow
 from tests.inbox_screen.playing_inbox import desk
@@ -239,3 +240,11 @@ async def test_leaving_while_it_looks_is_no_error(monkeypatch: Any) -> None:
         await asked.wait()
     answered.set()
     await looking
+
+
+def test_an_answer_that_comes_while_the_screen_is_taken_down_is_no_error() -> None:
+    """A decision in flight came back to a view without parts, and its worker ended the inbox with a traceback."""
+    view = RequestView(lambda: 0, lambda: "")
+    view.say("Not recorded", "the server does not answer")
+    view.come_up()
+    view.redraw()

@@ -75,7 +75,8 @@ class RequestView(CallView):
 
     def redraw(self) -> None:
         """Draw it anew, with what stands above it."""
-        self.query_one("#head", Rows).redraw()
+        if self.is_drawn:
+            self.query_one("#head", Rows).redraw()
         super().redraw()
 
     def tick(self) -> None:

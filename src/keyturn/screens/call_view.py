@@ -79,8 +79,15 @@ class CallView(Vertical):
     def fit(self) -> None:
         """Leave room for the keys, where the call may take more than there is."""
 
+    @property
+    def is_drawn(self) -> bool:
+        """Return whether it has its parts: an answer may come while the screen is taken down."""
+        return bool(self.query("#asked-notice"))
+
     def redraw(self) -> None:
         """Draw the call anew, as it was changed."""
+        if not self.is_drawn:
+            return
         for name in ("#asked-rows", "#asked-known", "#asked-keys"):
             self.query_one(name, Rows).redraw()
         self.fit()
@@ -89,6 +96,8 @@ class CallView(Vertical):
     def say(self, lead: LiteralString, text: str = "", style: LiteralString = "bad") -> None:
         """Show why nothing was decided, or what was."""
         self._notice = [(style, lead, text)] if lead else []
+        if not self.is_drawn:
+            return
         self.query_one("#asked-notice", Rows).redraw()
         self.fit()
 
@@ -100,6 +109,8 @@ class CallView(Vertical):
         """Show another call, from its first row."""
         self._armed_at = time.monotonic() + self.grace
         self.say("")
+        if not self.is_drawn:
+            return
         self.query_one("#asked", VerticalScroll).scroll_home(animate=False)
         self.redraw()
 
@@ -114,6 +125,8 @@ class CallView(Vertical):
 
     def _look(self) -> None:
         """Note that the last row was on the screen."""
+        if not self.is_drawn:
+            return
         body, request = self.query_one("#asked", VerticalScroll), self.request
         if request is None or request.seen_whole or not body.size.height or not self._fits():
             return
