@@ -18,9 +18,11 @@ from keyturn import (
     MemoryJournal,
     Policy,
     Rule,
+    RunConfig,
     RunState,
     SQLiteSession,
     ToolContext,
+    ToolExecutionConfig,
     ToolGuardrailFunctionOutput,
     ToolInputGuardrailData,
     UserError,
@@ -30,7 +32,7 @@ from keyturn import (
 from keyturn.audit.checker import check
 from keyturn.core import events as ev
 from keyturn.core.aside import MOST_LOST
-from keyturn.core.errors import Conflict
+from keyturn.core.errors import Conflict, KeyturnError
 from keyturn.deferred import ApprovalRequired
 from keyturn.engine.run.log_cache import forget, log_in
 from keyturn.journal import open_journal
@@ -282,6 +284,35 @@ async def test_a_cancelled_run_is_due_until_it_gave_back_what_it_took_whoever_di
 
 async def _nothing_spent(journal: Any) -> bool:
     return await spent(journal) == 0
+
+
+async def test_a_run_that_is_cancelled_while_a_tool_is_at_work_gives_back_what_it_did_not_begin(streamed: bool) -> None:
+    """Found by the simulator: what had ended as it was cancelled was taken for a job of what is given back."""
+    at_work = asyncio.Event()
+
+    @function_tool
+    async def slow() -> str:
+        at_work.set()
+        await asyncio.sleep(60)
+        return "done"
+
+    @function_tool
+    def pay(amount: float) -> str:
+        return f"paid {amount}"
+
+    calls = [function_call("slow", {}, call_id="c0"), function_call("pay", {"amount": 60}, call_id="c1")]
+    agent = Agent("desk", model=ScriptedModel([calls]), tools=[slow, pay])
+    config = RunConfig(tool_execution=ToolExecutionConfig(max_function_tool_concurrency=1), policy=spending())
+    journal = MemoryJournal()
+    running = asyncio.ensure_future(play(agent, "go", streamed, journal=journal, run_config=config))
+    await at_work.wait()
+    await until(lambda: spent(journal))
+    [row] = [row for row in await journal.runs() if row.agent == "desk"]
+    await Inbox(journal).cancel(row.run, by="cal")
+    with pytest.raises(KeyturnError):
+        await running
+    assert await spent(journal) == 0
+    assert (await check(journal)).ok
 
 
 async def _let_and_left(journal: Any, desk: Desk) -> str:

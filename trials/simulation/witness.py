@@ -108,7 +108,8 @@ class Witness(Onlooker):
         stated, made = self._stated(spec, params), permit.decision
         limits = [each.tool for each in (self._plan.purse, self._kinds.trips) if each is not None]
         answered = made is not None or permit.licence.startswith("grant:")
-        if stated == "deny" and not (spec.name in limits and answered):  # what is over the limit is asked first
+        late = self._kinds.late_policy and params["note"].startswith("late")  # where a later policy asks first
+        if stated == "deny" and not (answered and (late or spec.name in limits)):  # so does one that is over a limit
             self._wrong(f"{spec.name} of {call.id} ran though the policy denies it")
         if permit.licence.startswith("grant:"):
             self._by_grant(run, call, permit, params)

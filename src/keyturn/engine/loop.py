@@ -218,6 +218,6 @@ class Loop:
         for job in self._jobs.values():
             job.cancel()
         await asyncio.gather(*self._jobs.values(), return_exceptions=True)
-        self._jobs = {}
+        self._jobs, self._done = {}, []  # what ended meanwhile is abandoned as well
         self.drive.begun.clear()
         await lose_started(self.drive, "it was cancelled while it ran")
