@@ -41,7 +41,7 @@ from keyturn.models.scripted.model import ScriptedModel, function_call, tool_out
 from keyturn.tools.base import OutcomeUnknown
 from tests.journal.restoring import loaded_elsewhere
 from tests.playing import HOUR, Clock, play
-from tests.waiting import until
+from tests.waiting import never, until
 
 DAY = 86_400_000
 RACES = 10
@@ -293,7 +293,7 @@ async def test_a_run_that_is_cancelled_while_a_tool_is_at_work_gives_back_what_i
     @function_tool
     async def slow() -> str:
         at_work.set()
-        await asyncio.sleep(60)
+        await never()
         return "done"
 
     @function_tool
