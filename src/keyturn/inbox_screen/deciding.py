@@ -75,8 +75,12 @@ class DecidingApp(App[None]):
         try:
             row = await word()
         except (KeyturnError, BadJson) as error:
+            shown = "" if self.view.detail is None else self.view.detail.row.id
+            self._own.add(shown)  # that it changed is said here, with what came of this decision
             await self.look()
             self.view.say("Not recorded", why_not(error, self.now()))
+            if self.view.detail is not None and self.view.detail.row.state == "open":
+                self._own.discard(shown)
             return
         self._own.add(row.id)
         await self.look()

@@ -70,7 +70,8 @@ class RequestView(CallView):
             self.redraw()
             return False
         self._told_late = False
-        self.come_up()
+        same = before is not None and detail is not None and before.row.id == detail.row.id
+        self.come_up(keeps=same)
         return detail is not None
 
     def redraw(self) -> None:

@@ -105,10 +105,11 @@ class CallView(Vertical):
         """Let keys come here."""
         self.query_one("#asked").focus()
 
-    def come_up(self) -> None:
-        """Show another call, from its first row."""
+    def come_up(self, *, keeps: bool = False) -> None:
+        """Show another call, from its first row; one that `keeps` what was recorded of it is the same, read again."""
         self._armed_at = time.monotonic() + self.grace
-        self.say("")
+        if not (keeps and self._notice and self._notice[0][0] != "waits"):  # what waits for a second press is over
+            self.say("")
         if not self.is_drawn:
             return
         self.query_one("#asked", VerticalScroll).scroll_home(animate=False)
