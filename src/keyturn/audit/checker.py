@@ -352,7 +352,7 @@ async def _requests(store: Store, run: str | None) -> AsyncGenerator[RequestRow,
     while page := await store.requests(Query(run=run, after=after, limit=_PAGE)):
         for row in page:
             yield row
-        after = (page[-1].asked_at, page[-1].id)
+        after = page[-1].place
 
 
 async def _grants(store: Store, run: str | None) -> AsyncGenerator[GrantRow, None]:

@@ -269,7 +269,7 @@ async def _requests(store: Store, run: str) -> AsyncIterator[Any]:
     while page := await store.requests(Query(run=run, after=after)):
         for row in page:
             yield row
-        after = (page[-1].asked_at, page[-1].id)
+        after = page[-1].place
 
 
 @contextmanager

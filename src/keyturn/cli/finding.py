@@ -26,7 +26,7 @@ async def find_request(inbox: PersonalInbox, given: str) -> RequestRow:
     if len(given) >= _WHOLE:
         return await inbox.get(given)
     for query in (Query(state="open"), Query()):
-        found = await _fitting(given, partial(inbox.page, shown=False), query, lambda row: (row.asked_at, row.id))
+        found = await _fitting(given, partial(inbox.page, shown=False), query, lambda row: row.place)
         if found:
             return await inbox.get(_only(given, found, "requests").id)
     raise NotPending(f"no request begins with {given!r}; keyturn requests --all lists them")

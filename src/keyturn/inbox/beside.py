@@ -64,7 +64,7 @@ class Beside(Reviewing):
                     found.append(row)
             if len(page) < asked.limit:
                 break
-            asked = msgspec.structs.replace(asked, after=(page[-1].asked_at, page[-1].id))
+            asked = msgspec.structs.replace(asked, after=page[-1].place)
         return found[: asked.limit]
 
     async def get(self, request: str, *, for_: By | None = None, by: By | None = None) -> RequestRow:

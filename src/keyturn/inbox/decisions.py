@@ -180,14 +180,14 @@ class Decisions(Beside):
         if waiting.shape:
             same = msgspec.structs.replace(asked, shape=waiting.shape, tool=query.tool)  # it is of one tool anyway
             found += await self._store.requests(same)
-            ends += [_place(found[-1])] if len(found) == _PAGE else []
+            ends += [found[-1].place] if len(found) == _PAGE else []
         older = msgspec.structs.replace(asked, kind=query.kind or waiting.kind, shape="")
         for _ in range(-(-looks // _PAGE)):
             page = await self._store.requests(older)
             found += page
             if len(page) < _PAGE:
                 break
-            older = msgspec.structs.replace(older, after=_place(page[-1]))
+            older = msgspec.structs.replace(older, after=page[-1].place)
             await asyncio.sleep(0)  # others are served meanwhile
         else:
             ends += [] if older.after is None else [older.after]
@@ -239,19 +239,15 @@ class Decisions(Beside):
         await self._commit(log, cm.Revoke(grant, who))
 
 
-def _place(row: RequestRow) -> tuple[int, str]:
-    return row.asked_at, row.id
-
-
 def _up_to(
     rows: list[RequestRow], ends: list[tuple[int, str]], *, newest: bool
 ) -> tuple[list[RequestRow], tuple[int, str] | None]:
     """Return the rows in order up to the first place that both readings reached, and that place if either goes on."""
-    rows.sort(key=_place, reverse=newest)
+    rows.sort(key=lambda row: row.place, reverse=newest)
     if not ends:
         return rows, None
     end = max(ends) if newest else min(ends)
-    return [row for row in rows if (_place(row) >= end if newest else _place(row) <= end)], end
+    return [row for row in rows if (row.place >= end if newest else row.place <= end)], end
 
 
 def _several(requests: Iterable[Shown]) -> list[Shown]:

@@ -94,16 +94,12 @@ async def _looked_through(
         page = await inbox.list(query)
         found += [row for row in page if _fits(row, chosen) and shows(row)]
         if len(found) > SORTED:
-            return found[:SORTED], _place(found[SORTED - 1])
+            return found[:SORTED], found[SORTED - 1].place
         if len(page) < query.limit:
             return found, None
-        query = msgspec.structs.replace(query, after=_place(page[-1]))
+        query = msgspec.structs.replace(query, after=page[-1].place)
         await asyncio.sleep(0)  # others are served meanwhile
     return found, query.after
-
-
-def _place(row: RequestRow) -> tuple[int, str]:
-    return row.asked_at, row.id
 
 
 def _fits(row: RequestRow, chosen: Filters) -> bool:

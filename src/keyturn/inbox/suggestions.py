@@ -78,7 +78,7 @@ async def suggestions_from(store: Store, tool: str | None, newest: int) -> list[
             if row.state != "open" and len(part) < newest:
                 part.append(row)
         seen += len(page)
-        query = msgspec.structs.replace(query, after=(page[-1].asked_at, page[-1].id))
+        query = msgspec.structs.replace(query, after=page[-1].place)
     if ("", "") in groups:  # what was altered may be a rejection, of any tool
         return []
     wanted = {key: rows for key, rows in groups.items() if tool in (None, key[0])}

@@ -134,7 +134,7 @@ class MemoryRows:
         elif query.run is not None:
             known = _there(self.requests, self.asked_in.get(query.run, ()))
         rows = (row for row in known if query.state in (None, row.state))
-        return _page(rows, query, lambda row: (row.asked_at, row.id))
+        return _page(rows, query, lambda row: row.place)
 
     def find_grants(self, query: Query) -> list[GrantRow]:
         """Return grants, in the order of their ids."""

@@ -106,6 +106,11 @@ class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(row, shape=_shape_in(row.body))
 
     @property
+    def place(self) -> tuple[int, str]:
+        """Return its place in lists: when it was asked, and its id."""
+        return self.asked_at, self.id
+
+    @property
     def request(self) -> Request:
         """Return what people are shown."""
         told: dict[str, Any] = msgspec.json.decode(self.body)

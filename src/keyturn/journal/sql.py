@@ -364,7 +364,7 @@ _REQUESTS = Table("requests", say.REQUEST_COLUMNS, ("id",), "asked_at", "id")
 _GRANTS = Table("grants", say.GRANT_COLUMNS, ("run", "id"), "0", "run || '/' || id")
 _KEYS: dict[type[Any], Callable[[Any], Any]] = {
     RunRow: lambda row: (row.started_at, row.run),
-    RequestRow: lambda row: (row.asked_at, row.id),
+    RequestRow: lambda row: row.place,
     GrantRow: lambda row: f"{row.run}/{row.id}",
 }
 

@@ -23,7 +23,7 @@ from ..render.one_row import first_arguments
 from ..render.verdicts import STATES as STATES
 from ..render.verdicts import vote_words
 from .clock import in_ms, span, stamp
-from .terms import deciders_of, terms_of
+from .terms import DECIDERS, at_expiry, deciders_of, terms_of
 
 LINE = 96
 
@@ -229,21 +229,13 @@ def _facts(row: RequestRow, shown: Request, now: int) -> Iterator[Fact]:
         yield Fact("beware", name, doubt, "warn")
     terms = shown.terms
     yield Fact("who decides", "", deciders_of(terms, confirmed=shown.waits_for == "others"))
-    for term in () if terms is None else terms_of(terms):
-        if term.about == "emergency":
-            yield Fact("emergency", "", term.text)
     if shown.requester:
         yield Fact("runs for", shown.requester)
-    if terms is not None and terms.reason != "optional":
-        words = {"required": "every decision takes one", "on_reject": "a rejection takes one"}
-        yield Fact("reason", "", words[terms.reason])
-    if terms is not None and terms.min_look_ms is not None:
-        words = f"who approves has it on the screen for {seconds(terms.min_look_ms)} first"
-        yield Fact("reading time", "", words)
-    if terms is not None and terms.execute_by_ms is not None:
-        yield Fact("good for", "", f"{span(terms.execute_by_ms)} after it is approved")
+    for term in () if terms is None else terms_of(terms):
+        if term.about not in DECIDERS and term.about != "expiry":  # which has its time below
+            yield Fact(term.about, "", term.text)
     if row.expires_at is not None:
-        yield Fact("expires", "", f"{stamp(row.expires_at)}; then {_then(terms)}")
+        yield Fact("expires", "", f"{stamp(row.expires_at)}; then {at_expiry(terms)}")
     if shown.started_at is not None:
         by = shown.started_by or ""
         yield Fact("was started", by, f"{span(now - in_ms(shown.started_at))} ago, {stamp(in_ms(shown.started_at))}")
@@ -259,14 +251,6 @@ def seconds(ms: int) -> str:
     '5 s'
     """
     return f"{-(-ms // 1_000)} s"
-
-
-def _then(terms: Approval | None) -> str:
-    if terms is None or terms.on_expiry == "reject":
-        return "it is rejected"
-    if terms.on_expiry == "ask_again":
-        return f"it is asked again, {terms.max_asks} times in all"
-    return f"it goes to {', '.join(terms.escalate_to)}"
 
 
 def question_of(row: RequestRow) -> tuple[str, str, str]:

@@ -47,7 +47,7 @@ def terms_of(terms: Approval, *, confirmed: bool = False) -> Iterator[Term]:
     if terms.reason != "optional":
         yield Term("reason", "a reason is required" + (" to reject it" if terms.reason == "on_reject" else ""))
     if terms.expires_ms is not None:
-        yield Term("expiry", f"{_at_expiry(terms)} after {span(terms.expires_ms)} without a decision")
+        yield Term("expiry", f"{at_expiry(terms)} after {span(terms.expires_ms)} without a decision")
     if terms.execute_by_ms is not None:
         yield Term("execution", f"an approval is valid for {span(terms.execute_by_ms)}")
 
@@ -71,7 +71,10 @@ def _people(terms: Approval) -> str:
     return f"{terms.quorum} approvals from {who}{others}" if terms.quorum > 1 else f"approval from {who}{others}"
 
 
-def _at_expiry(terms: Approval) -> str:
-    if terms.on_expiry == "escalate":
-        return f"escalated to {', '.join(map(quote, terms.escalate_to))}"
-    return f"asked again, {terms.max_asks} times in all," if terms.on_expiry == "ask_again" else "rejected"
+def at_expiry(terms: Approval | None) -> str:
+    """Return what becomes of a request that expires."""
+    if terms is None or terms.on_expiry == "reject":
+        return "rejected"
+    if terms.on_expiry == "ask_again":
+        return f"asked again ({terms.max_asks} times in all)"
+    return f"escalated to {', '.join(map(quote, terms.escalate_to))}"

@@ -43,7 +43,7 @@ async def test_who_approves_looks_first_and_the_page_says_how_long_still() -> No
         tokens, row = await opened(app)
         ada, path = Visiting(app, tokens["ada"]), f"/requests/{row.id}"
         text = (await ada.see(path)).text
-        assert "who approves has it on the screen for 1 s first" in text
+        assert "an approver views it for at least 1 s first" in text
         assert 'data-look="500"' in text
         assert "I am looking at it" in text
         assert "Approve calls like this" not in text

@@ -52,7 +52,7 @@ def batch_digest(rows: Sequence[RequestRow]) -> str:
 
 async def batch_of(inbox: PersonalInbox, row: RequestRow) -> Sequence[RequestRow]:
     """Return the open requests like this one, the oldest first; raise `NotPending` where none waits."""
-    found = sorted(await inbox.alike(row), key=lambda each: (each.asked_at, each.id))
+    found = sorted(await inbox.alike(row), key=lambda each: each.place)
     if not found:
         raise NotPending("nothing like it waits any more; keyturn requests lists what does")
     return found

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...agents.agent import Agent
 from ...core.errors import AgentMissing
-from ...core.nested_agent import NestedAgent
+from ...core.nested_agent import nested_agent
 
 
 class AgentGraph:
@@ -75,9 +75,7 @@ def _edges(agent: Agent[Any]) -> Iterator[tuple[str, Agent[Any]]]:
         elif target.agent is not None:
             yield target.agent.name, target.agent
     for tool in agent.tools:
-        nested: NestedAgent | None = getattr(tool, "nested", None)
-        if nested is None:
-            continue
+        nested = nested_agent(tool)
         inner: Any = nested.agent
         if isinstance(inner, Agent):
             yield tool.name, inner

@@ -89,10 +89,6 @@ async def _wanted(
 Selected = Annotated[Wanted, Depends(_wanted)]
 
 
-def _place(row: RequestRow) -> tuple[int, str]:
-    return row.asked_at, row.id
-
-
 def _size(row: RequestRow) -> int:
     return len(row.body)
 
@@ -103,7 +99,7 @@ async def page_of(here: Call, wanted: Wanted) -> RequestPage:
     async def seen(rows: Sequence[RequestRow]) -> list[RequestRow]:
         return [row for row in rows if here.sight.lists(row, mine=wanted.mine, unclaimed=wanted.unclaimed)]
 
-    rows, more = await visible_page(wanted.query, here.app.journal.requests, seen, _place, _size)
+    rows, more = await visible_page(wanted.query, here.app.journal.requests, seen, lambda row: row.place, _size)
     await here.sight.reads("list", rows)
     shown = [RequestSeen.of(row) for row in rows]
     token = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:32]
@@ -204,7 +200,7 @@ async def list_alike(here: Here, request: IdPath, after: After = None) -> Any:
     visible = [each for each in page if here.sight.sees(each)]
     found = of_one_size(visible, _size)
     if len(found) < len(visible):
-        more = _place(found[-1])
+        more = found[-1].place
     await here.sight.reads("list", found)
     shown = [RequestSeen.of(each) for each in found]
     token = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:32]

@@ -289,7 +289,7 @@ async def _ticked(at: Here, row: RequestRow, ticked: set[str]) -> list[RequestRo
         rows = await at.app.inbox.list(Query(id=name, limit=1))
         found += [each for each in rows if each.digest == digest and _fits(at, row, each)]
     alike = await at.app.inbox.alike_among(row, found)
-    return sorted(alike, key=lambda each: (each.asked_at, each.id))
+    return sorted(alike, key=lambda each: each.place)
 
 
 @router.post("/requests/{name}/alike")
