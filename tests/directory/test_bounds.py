@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from keyturn import MemoryJournal
+from keyturn.core.challenge import decision_challenge
 from keyturn.core.people import Decider
+from keyturn.core.records import Decision
 from keyturn.directory import bounds, decide
 from keyturn.directory.bounds import LimitReached
 from keyturn.directory.events import Entry, KeyEnrolled
@@ -17,6 +21,7 @@ from keyturn.directory.login import Login
 from keyturn.directory.people import People
 from tests.channels.telling import clocked
 from tests.server.programs import program
+from trials.signers import SSHSigner
 
 BOB = Login("bob", ("people",))
 
@@ -69,6 +74,25 @@ async def test_how_many_keys_a_person_has_is_bounded_and_one_that_is_revoked_is_
         decide.enrol_key(directory, "bob", more)
     directory = fold([Entry(1, Decider("bob"), decide.revoke_key(directory, "bob", "k1"))], directory)
     assert decide.enrol_key(directory, "bob", more) == [more]
+
+
+async def test_signatures_that_are_counted_have_an_end_within_an_hour(
+    own_key: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keyturn.directory.people.SIGNATURES_AN_HOUR", 20)
+    people = await _office()
+    key = SSHSigner("sk-ssh-ed25519@openssh.com")
+    await people.enrol_key("ada", key.public, key.sign(people.to_sign("ada", key.public)))
+    await people.confirm_key(key.public.id, by="ada")
+    bare = Decision("r/1.0", "approve", "d", 5)
+    challenge = decision_challenge(people.tenant, "request", 1, bare)
+
+    async def signs(number: int) -> None:
+        proof = replace(key, count=number + 10).sign(challenge)
+        decision = msgspec.structs.replace(bare, decider=Decider("ada", (), "signed"), proof=proof)
+        await people.check_proof(("request", 1), decision)
+
+    assert 0 < await _until_refused(signs, 20) < 20
 
 
 async def test_all_settings_together_have_a_size_and_what_makes_it_less_is_taken() -> None:

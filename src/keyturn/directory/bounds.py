@@ -13,6 +13,8 @@ from ..core.errors import UserError
 
 #: How many changes a person who is no administrator makes in an hour.
 CHANGES_AN_HOUR = 120
+#: How many signed decisions of one person are counted in an hour, of keys that count their signatures.
+SIGNATURES_AN_HOUR = 600
 HOUR_MS = 3_600_000
 
 #: How many of each a person has at the same time.
@@ -84,11 +86,11 @@ def room_for(what: str, there: Sized) -> None:
         raise LimitReached(f"a person has at most {MOST[what]} {what} at the same time: remove one first")
 
 
-def check_pace(pace: Pace, now: int) -> None:
+def check_pace(pace: Pace, now: int, most: int = CHANGES_AN_HOUR) -> None:
     """Refuse whoever changed the directory too often: each change is an entry that stays."""
-    if pace.within(now) >= CHANGES_AN_HOUR:
-        minutes = (HOUR_MS - now % HOUR_MS) // 1_000 + 1
-        raise LimitReached(f"the directory is changed at most {CHANGES_AN_HOUR} times an hour by one person", minutes)
+    if pace.within(now) >= most:
+        seconds = (HOUR_MS - now % HOUR_MS) // 1_000 + 1
+        raise LimitReached(f"the directory is changed at most {most} times an hour by one person", seconds)
 
 
 def check_settings(before: dict[str, Any], name: str, value: Any, *, own: bool) -> None:
