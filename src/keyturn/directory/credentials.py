@@ -110,6 +110,17 @@ def fresh(directory: Directory, by: Login, now: int) -> None:
         raise NotAllowed("sign in again for this: this session is more than 15 minutes old")
 
 
+def check_grant(directory: Directory, by: object, until: int | None, now: int) -> None:
+    """Refuse a standing approval that outlasts the token by which it is given, or a session that began too long ago."""
+    held = directory.tokens.get(by.token) if isinstance(by, Login) else None
+    if held is None or held.expires_at is None or (until is not None and until <= held.expires_at):
+        return
+    if not held.session:
+        raise NotAllowed("a token gives no grant that outlasts it: say an end, and no later than its own")
+    if now - held.issued_at >= FRESH_MS:
+        raise NotAllowed("sign in again to give a grant that outlasts this session, or say an earlier end")
+
+
 def _lasts(directory: Directory, by: Login, event: ev.AnyDirectoryEvent) -> None:
     """Refuse what would outlast the token by which it is handed out."""
     held = directory.tokens.get(by.token)

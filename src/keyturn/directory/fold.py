@@ -123,6 +123,7 @@ def _key_counted(d: Directory, e: ev.KeyCounted, _entry: ev.Entry) -> None:
 
 def _delegated(d: Directory, e: ev.Delegated, entry: ev.Entry) -> None:
     d.delegations[e.delegation] = Delegation(e.delegation, e.giver, e.receiver, e.roles, entry.at, e.until, e.why)
+    d.received[e.receiver] = (*d.received.get(e.receiver, ()), e.delegation)
 
 
 def _delegation_ended(d: Directory, e: ev.DelegationEnded, entry: ev.Entry) -> None:

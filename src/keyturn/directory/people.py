@@ -335,6 +335,10 @@ class People(Entering):
             past[place] = await self._book.at(place)
         return unsigned(now, self.tenant, run, call, terms=terms, roots=self.roots, past=past)
 
+    async def check_grant(self, by: object, until: int | None) -> None:
+        """Refuse a standing approval that outlasts the login by which it is given, unless its person just signed in."""
+        credentials.check_grant(await self._book.read(), by, until, await self._store.now())
+
     async def lapsed(self, who: Decider, terms: Sequence[Approval], requester: str | None) -> str:
         """Return why a grant of somebody does not apply to a call on these terms any more; "" where it does."""
         return (await self._book.read()).lapsed(who, await self._store.now(), terms, requester)

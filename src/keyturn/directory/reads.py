@@ -2,7 +2,8 @@
 
 The record is a log of its own for each month, beside the directory's: nobody folds it, so it may grow, and the
 directory stays short. What is written before anything is shown is who, what and when, never what it says. A person who
-opens the same request, log or search again within the hour adds nothing, and those who read at the same moment are one append.
+opens the same request, log or search again within the hour adds nothing, and those who read at the same moment are one
+append.
 """
 
 from __future__ import annotations

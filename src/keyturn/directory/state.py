@@ -164,6 +164,8 @@ class Directory:
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
     # Whose id reads so, of everybody who ever had one.
     alike: dict[str, str] = field(default_factory=dict[str, str])
+    # The ids of what was ever delegated to somebody, by receiver.
+    received: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], repr=False)
     # Who signs in by a link first: the store was restored from a copy, and their passkeys may have been revoked since.
     relink: frozenset[str] = frozenset()
     # How often people changed the directory lately.
@@ -184,6 +186,7 @@ class Directory:
             self.subjects.copy(),
             self.settings,
             self.alike.copy(),
+            self.received.copy(),
             self.relink,
             self.paces.copy(),
         )
@@ -227,7 +230,7 @@ class Directory:
 
     def lent_to(self, name: str, now: int) -> list[Lent]:
         """Return in whose place somebody may decide, and with which of their roles."""
-        found = [each for each in self.delegations.values() if each.receiver == name and each.holds(now)]
+        found = [each for each in map(self.delegations.__getitem__, self.received.get(name, ())) if each.holds(now)]
         return [
             Lent(each.giver, held & frozenset(each.roles) if each.roles else held, bool(each.roles))
             for each, held in ((each, self.roles_of(each.giver)) for each in found)

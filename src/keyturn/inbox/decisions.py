@@ -61,6 +61,8 @@ class Decisions(Beside):
         made = None if edit is None else await self._edited(log, waiting, edit, seen)
         reach = reach_of(grant, log.run, self._store)
         said = decisions.approve(waiting, now, edit=made, grant=grant, reach=reach, broke_glass=break_glass, **told)
+        if said.grant is not None:
+            await self.people.check_grant(by, said.grant.expires_at)
         return await self._deliver(log, shown, said)
 
     async def reject(
