@@ -105,6 +105,15 @@ async def test_all_settings_together_have_a_size_and_what_makes_it_less_is_taken
     assert await _until_refused(lambda n: people.set(f"s{n}", large, by="ada"), 20) == 17, "of everybody, too"
 
 
+async def test_a_large_change_counts_as_several_since_each_is_kept() -> None:
+    people = await _office()
+
+    async def toggle(number: int) -> None:
+        await people.set("s", f"{number}" + "x" * 60_000, person="bob", by=BOB)
+
+    assert await _until_refused(toggle, bounds.CHANGES_AN_HOUR) == 8
+
+
 async def test_a_setting_that_is_toggled_makes_no_more_entries_than_an_hour_has_room_for() -> None:
     journal, clock = clocked()
     people = await _office(journal)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core.lookalikes import looks_as
 from . import events as ev
-from .bounds import Pace
+from .bounds import Pace, weight_of
 from .state import Delegation, Directory, Key, Link, Person, Subject, Token
 
 
@@ -23,7 +23,7 @@ def fold(entries: Iterable[ev.Entry], directory: Directory | None = None) -> Dir
             _FOLD[type(event)](made, event, entry)
         made.place += 1
         made.at = entry.at
-        made.paces[entry.by.id] = made.paces.get(entry.by.id, Pace()).one_more(entry.at)
+        made.paces[entry.by.id] = made.paces.get(entry.by.id, Pace()).more(entry.at, weight_of(entry.events))
     return made
 
 
