@@ -19,6 +19,7 @@ from keyturn.directory.events import Entry, KeyEnrolled
 from keyturn.directory.fold import fold
 from keyturn.directory.login import Login
 from keyturn.directory.people import People
+from keyturn.directory.state import Delegation
 from tests.channels.telling import clocked
 from tests.server.programs import program
 from trials.signers import SSHSigner
@@ -112,6 +113,21 @@ async def test_a_large_change_counts_as_several_since_each_is_kept() -> None:
         await people.set("s", f"{number}" + "x" * 60_000, person="bob", by=BOB)
 
     assert await _until_refused(toggle, bounds.CHANGES_AN_HOUR) == 8
+
+
+async def test_who_may_decide_for_whom_is_found_without_a_look_at_the_delegations_of_others() -> None:
+    """They are kept after they ended, and each notice asks it of everybody."""
+
+    class Unread(dict[str, Delegation]):
+        def values(self) -> Any:
+            raise AssertionError("all of them were looked through")
+
+    people = await _office()
+    await people.delegate("bob", "cyd", lasts="1h")
+    directory, now = (await people.directory()).copy(), await people.now()
+    directory.delegations = Unread(directory.delegations)
+    assert [lent.giver for lent in directory.lent_to("cyd", now)] == ["bob"]
+    assert directory.lent_to("ada", now) == []
 
 
 async def test_a_setting_that_is_toggled_makes_no_more_entries_than_an_hour_has_room_for() -> None:
