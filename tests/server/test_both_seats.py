@@ -158,7 +158,7 @@ CHANGES = [
     ["people", "delegate", "zed{n}", "ben", "--lasts", "2h"], ["people", "end-delegation", "none"],
     ["people", "token", "zed{n}"],
     ["people", "revoke-token", "none"], ["people", "link", "zed{n}"], ["people", "forget-subject", "zed{n}"],
-    ["people", "forget-subject", "nobody"], ["people", "show", "zed{n}"], ["people", "remove", "zed{n}"],
+    ["people", "forget-subject", "nobody"], ["people", "remove", "zed{n}"],
     ["people", "enrol-key", "{key}.pub"], ["people", "keys", "ada"], ["people", "revoke-key", "none"],
 ]  # fmt: skip
 
