@@ -6,6 +6,7 @@ the tool's own declaration says so. A value that cannot be recorded is a failed 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -62,17 +63,21 @@ _NO_RETRY = "the tool is not the one that was shown, so no retry runs it: resolv
 _JSON = (str, bool, int, float, type(None), dict, list)
 
 
-async def run_tool(drive: Drive, call_id: str) -> None:
+#: Returns why the policies of now do not let a call run that they were not asked about; "" where they do.
+Objection = Callable[[Drive, FrameSettings, Call, Tool], Awaitable[str]]
+
+
+async def run_tool(drive: Drive, call_id: str, objection: Objection) -> None:
     """Run a call that may run; what is raised carries none of its secrets to who records it."""
     call = drive.run.calls[call_id]
     try:
-        await _run(drive, call)
+        await _run(drive, call, objection)
     except Exception as error:
         keep_words(call, error)
         raise
 
 
-async def _run(drive: Drive, call: Call) -> None:
+async def _run(drive: Drive, call: Call, objection: Objection) -> None:
     call_id = call.id
     begun = drive.begun.pop(call_id, None)
     tool, scope = await drive.tool_of(call), drive.scope(call.frame)
@@ -88,6 +93,9 @@ async def _run(drive: Drive, call: Call) -> None:
         return
     if "terms" in first:
         await ask_anew(drive, scope, call, tool, OUTGROWN)
+        return
+    if "verdict" in first and (why := await objection(drive, scope, call, tool)):
+        await ask_anew(drive, scope, call, tool, why)
         return
     if "proof" in first and (why := await unsigned(drive, call, terms_of(call, tool))):
         await ask_anew(drive, scope, call, tool, why)
@@ -108,6 +116,9 @@ async def _run(drive: Drive, call: Call) -> None:
         await _invoke(drive, scope, call, tool, context)
         return
     async with scope.slot():
+        if why := await objection(drive, scope, call, tool):  # the policy may have changed while it waited for a slot
+            await ask_anew(drive, scope, call, tool, why)
+            return
         await _start(drive, scope, call, tool, context, reports)
 
 
