@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import AfterValidator, BaseModel, model_validator
 
-from keyturn import Agent, Approval, Policy, Rule, Runner, function_tool, handoff
+from keyturn import Agent, Approval, Policy, Rule, Runner, UserError, function_tool, handoff
 from keyturn.testing import ScriptedModel, approve_all, function_call, tool_outputs
 
 accounts = {"ann": "DE01"}
@@ -87,3 +87,12 @@ async def test_the_input_of_a_handoff_is_what_was_shown() -> None:
     accounts["DE01"] = "EVE1"
     done = await Runner.run(desk, approve_all(asked), policy=policy)
     assert (told, done.final_output) == ([], "stayed")
+
+
+@pytest.mark.parametrize("of", [5, "Payment", [Payment], None.__class__])
+def test_an_input_type_that_describes_no_object_is_refused(of: Any) -> None:
+    agent = Agent("billing")
+    with pytest.raises(UserError, match="its input type must be a BaseModel, a dataclass or a TypedDict"):
+        agent.as_tool("bill", "Bills.", parameters=of)
+    with pytest.raises(UserError, match="its input type must be a BaseModel, a dataclass or a TypedDict"):
+        handoff(agent, input_type=of, on_handoff=lambda context, said: None)

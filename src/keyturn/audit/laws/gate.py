@@ -340,8 +340,7 @@ def needed(audited: AuditedRun, event: ev.CallNeeds) -> None:
     call.unmark()
     call.votes = {}
     if event.wants == "approval":
-        # A standing decision covers what asks now, but not what was approved and asks all the same.
-        call.screened_in = 0 if call.approved else audited.line
+        call.screened_in = 0 if call.approved else audited.line  # a standing decision covers what asks now, and once
         call.ask_before_acting(event)
         return
     call.place = "asking"
