@@ -86,7 +86,7 @@ def _flags(arguments: argparse.Namespace) -> str:
     return "".join(f"{flag} {shlex.quote(str(value))} " for flag, value in given.items() if value is not None)
 
 
-async def _chat(arguments: argparse.Namespace, player: Player, model: Any) -> str:
+async def _chat(arguments: argparse.Namespace, player: Player, model: object) -> str:
     """Open the journal and the screen; return the run that can be gone on with."""
     from ..chat.screen import ChatApp
 

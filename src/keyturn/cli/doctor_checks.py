@@ -91,7 +91,7 @@ async def _origin(store: Any) -> Finding:
     return Finding("ok", "journal", f"{type(store).__name__} {identity}, schema {SCHEMA}, tenant {tenant}")
 
 
-def _permissions(store: Any) -> list[Finding]:
+def _permissions(store: object) -> list[Finding]:
     path = getattr(store, "path", None)
     if not isinstance(path, Path) or os.name != "posix":
         return []

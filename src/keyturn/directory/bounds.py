@@ -91,7 +91,7 @@ def check_pace(pace: Pace, now: int) -> None:
         raise LimitReached(f"the directory is changed at most {CHANGES_AN_HOUR} times an hour by one person", minutes)
 
 
-def check_settings(before: dict[str, Any], name: str, value: Any, *, own: bool) -> None:
+def check_settings(before: dict[str, Any], name: str, value: object, *, own: bool) -> None:
     """Refuse settings that are too many, or too much together; what makes them less is always good."""
     if value is None:
         return

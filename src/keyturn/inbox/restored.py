@@ -83,7 +83,7 @@ async def settle(store: Any) -> Settled | None:
     return done
 
 
-async def settle_whole(store: Any) -> None:
+async def settle_whole(store: object) -> None:
     """Settle a store, or raise `StorageError` naming the runs that keep it from being settled."""
     done = await settle(store)
     if done is not None and done.left:

@@ -135,7 +135,7 @@ class CustomTool(Tool):
             case _:
                 raise InvalidArguments(f"The arguments of {self.name} are invalid: it takes one string, named input.")
 
-    def edit(self, params: Any) -> Prepared:
+    def edit(self, params: object) -> Prepared:
         """Return another text in its place."""
         if not isinstance(params, str):
             raise InvalidArguments(f"The input of {self.name} is invalid: it must be a string.")

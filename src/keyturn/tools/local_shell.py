@@ -141,7 +141,7 @@ class LocalShellTool(Tool):
         text = value if isinstance(value, str) else canonical(output_parts(value))
         return {"type": "local_shell_call_output", "call_id": item["call_id"], "output": text}
 
-    async def failure(self, context: Any, error: Exception) -> Any:
+    async def failure(self, context: object, error: Exception) -> Any:
         """Return what the model is told of an error; without a sandbox raise, since no model can mend that."""
         if isinstance(error, SandboxUnavailable):
             raise error

@@ -83,7 +83,7 @@ def _local_only(rule: Rule) -> Rule:
     return checked
 
 
-def _executor(tool: Any, name: str, given: Any) -> Any:
+def _executor(tool: Any, name: str, given: object) -> Any:
     if tool.hosted:
         return None
     made = BubblewrapExecutor() if given is None else given
@@ -214,7 +214,7 @@ class ShellTool(Tool):
         """Return the result, of the type that goes with the call."""
         return output_item(item, value)
 
-    async def failure(self, context: Any, error: Exception) -> Any:
+    async def failure(self, context: object, error: Exception) -> Any:
         """Return what the model is told of an error; without a sandbox raise, since no model can mend that."""
         if isinstance(error, SandboxUnavailable):
             raise error

@@ -26,12 +26,12 @@ class ItemHelpers:
         return message_text({"role": "assistant", **message.raw_item})
 
     @staticmethod
-    def extract_text(message: Any) -> str | None:
+    def extract_text(message: object) -> str | None:
         """Return the text of a raw message item without its refusals, None where it has none."""
         return _parts(message, "output_text", "text")
 
     @staticmethod
-    def extract_refusal(message: Any) -> str | None:
+    def extract_refusal(message: object) -> str | None:
         """Return the refusal of a raw message item, None where it has none."""
         return _parts(message, "refusal", "refusal")
 
@@ -56,7 +56,7 @@ class ItemHelpers:
         return {"type": "function_call_output", "call_id": tool_call["call_id"], "output": str(output)}
 
 
-def _parts(message: Any, kind: str, key: str) -> str | None:
+def _parts(message: object, kind: str, key: str) -> str | None:
     """Join the parts of one kind of a raw message item, given as a mapping or as an object of the OpenAI SDK."""
     item = plain_item(message)
     content = item.get("content") if item.get("type") == "message" else None

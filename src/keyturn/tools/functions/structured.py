@@ -70,7 +70,7 @@ def any_object(name: str, text: str) -> Prepared:
     return Prepared(text or "{}") if is_exact(text) else Prepared(canonical(params))
 
 
-def _schema_of(name: str, of: Any) -> CallSchema:
+def _schema_of(name: str, of: object) -> CallSchema:
     from .schema import function_schema  # here for the same reason as in `function`
 
     def take(input: object) -> None: ...
