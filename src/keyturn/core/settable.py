@@ -310,17 +310,17 @@ def is_ours(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == _OURS
 
 
-def _of_class(owner: Any, name: str, value: object) -> Any:
+def _of_class(owner: type[Any], name: str, value: object) -> Any:
     if is_ours(owner.__class__):
         raise AttributeError(f"{name!r} of {owner._described()} is the same for all of its class: set it in a subclass")
     return value
 
 
-def _read_only(owner: Any, name: str, _value: object) -> Any:
+def _read_only(owner: type[Any], name: str, _value: object) -> Any:
     raise AttributeError(f"{name!r} of {owner._described()} cannot be set: it follows from what else is set")
 
 
-def _unknown(owner: Any, name: str, value: object) -> Any:
+def _unknown(owner: type[Any], name: str, value: object) -> Any:
     """Refuse a name that the object does not have, unless a method of its own class sets it."""
     kind: type[Any] = owner.__class__
     if name in own_of(owner):

@@ -5,7 +5,6 @@ Programs keep settings of their own beside them: under any other name stands wha
 
 from __future__ import annotations
 
-
 from ..core.errors import UserError
 
 #: Whether it is put on record who reads the arguments of calls: see `reads.py`.

@@ -264,7 +264,7 @@ class ComputerTool(Tool, Generic[TComputer]):
         ]
         return Preview((*checks, Json(params["actions"], label="actions")))
 
-    async def _asks(self, context: object, params: Any, label: str) -> Any:
+    async def _asks(self, context: object, params: dict[str, Any], label: str) -> Any:
         if params["pending_safety_checks"]:
             return True
         return await answer_of(self._own, context, params, label) if callable(self._own) else self._own

@@ -25,7 +25,7 @@ from .outputs import rendered
 _SYNTAXES = ("lark", "regex")
 
 
-def _checked_format(tool: Any, _name: str, given: Any) -> Item | None:
+def _checked_format(tool: CustomTool, _name: str, given: Any) -> Item | None:
     """Return a format of the tool's own, or refuse one that no provider takes."""
     match given:
         case None:

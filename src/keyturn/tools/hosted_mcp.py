@@ -62,7 +62,7 @@ class _Approved:
     """Marks the result of an approved call; no answer of a person is this."""
 
 
-def _own_config(tool: Any, _name: str, given: Any) -> dict[str, Any]:
+def _own_config(tool: HostedMCPTool, _name: str, given: Any) -> dict[str, Any]:
     """Keep a copy: a request is approved for this server, and the dict it was made of may be changed by then."""
     _check_config(given)
     vars(tool)["name"] = given["server_label"]

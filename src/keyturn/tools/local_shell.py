@@ -95,7 +95,7 @@ class LocalShellTool(Tool):
         given = cast("Mapping[str, Any]", action)
         return self.edit({key: value for key, value in given.items() if value is not None and key != "type"})
 
-    def edit(self, params: Any) -> Prepared:
+    def edit(self, params: dict[str, Any]) -> Prepared:
         """Return another program, or other arguments, in their place."""
         match params:
             case {"command": [str(), *_] as command, **around} if around.keys() <= set(_AROUND):
@@ -127,7 +127,7 @@ class LocalShellTool(Tool):
         place: Callable[[str], str] | None = getattr(self.executor, "place", None)
         return plain_path(directory) if place is None else place(directory)
 
-    def subject(self, params: Any) -> LocalShellActionRequest:
+    def subject(self, params: dict[str, Any]) -> LocalShellActionRequest:
         """Return what a `needs_approval` callable is given: an action with `.command`."""
         return LocalShellActionRequest(**params)
 

@@ -5,7 +5,6 @@ The frame opens when the agent tool is called. When it closes, its answer or its
 
 from __future__ import annotations
 
-
 from ...core import commands as cm
 from ...core.events import Report
 from ...core.items import input_items, own_copy

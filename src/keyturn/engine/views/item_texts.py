@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from ...core.items import Item, message_text, plain_item
@@ -36,12 +37,12 @@ class ItemHelpers:
         return _parts(message, "refusal", "refusal")
 
     @staticmethod
-    def extract_last_text(message: Any) -> str | None:
+    def extract_last_text(message: Mapping[str, Any]) -> str | None:
         """Return the text of a raw message item, None where it has none."""
         return message_text(message) or None
 
     @staticmethod
-    def extract_last_content(message: Any) -> str:
+    def extract_last_content(message: Mapping[str, Any]) -> str:
         """Return the text of a raw message item."""
         return message_text(message)
 
@@ -51,7 +52,7 @@ class ItemHelpers:
         return [{"role": "user", "content": given}] if isinstance(given, str) else [dict(item) for item in given]
 
     @staticmethod
-    def tool_call_output_item(tool_call: Any, output: Any) -> Item:
+    def tool_call_output_item(tool_call: Mapping[str, Any], output: Any) -> Item:
         """Return a function call's output as an input item."""
         return {"type": "function_call_output", "call_id": tool_call["call_id"], "output": str(output)}
 
