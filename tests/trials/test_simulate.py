@@ -139,10 +139,10 @@ def _effect_first(patch: pytest.MonkeyPatch) -> None:
     """A tool is touched before its start is recorded."""
     start = run_tool._start
 
-    async def hasty(made: Any, scope: Any, call: Any, tool: Any, checked: Any) -> None:
+    async def hasty(made: Any, scope: Any, call: Any, tool: Any, context: Any, *rest: Any) -> None:
         with contextlib.suppress(Exception):
-            await tool.invoke(checked[0], Prepared(call.text))
-        await start(made, scope, call, tool, checked)
+            await tool.invoke(context, Prepared(call.text))
+        await start(made, scope, call, tool, context, *rest)
 
     patch.setattr(run_tool, "_start", hasty)
 
