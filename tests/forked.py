@@ -43,9 +43,9 @@ PIPE, DEVNULL, STDOUT = subprocess.PIPE, subprocess.DEVNULL, subprocess.STDOUT
 #: What most programs import sooner or later.
 PRELOADED = (
     "keyturn.cli.main", "keyturn.testing", "keyturn.journal.sqlite", "keyturn.mcp.server", "keyturn.inbox.desk",
-    "keyturn.audit.checker", "keyturn.realtime", "keyturn.server.running", "keyturn.server.asgi", "keyturn.app",
-    "keyturn.engine.worker", "pydantic", "mcp.server", "uvicorn", "websockets.asyncio.client",
-    "websockets.asyncio.server",
+    "keyturn.audit.checker", "keyturn.realtime", "keyturn.server.running", "keyturn.server.asgi",
+    "keyturn.application.app", "keyturn.engine.worker", "pydantic", "mcp.server", "uvicorn",
+    "websockets.asyncio.client", "websockets.asyncio.server",
 )  # fmt: skip
 _LONGEST = 200_000
 

@@ -4,29 +4,36 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
+
+
+class Calls:
+    """Counts the calls of functions, of Python's and of C's, that this thread makes within `with`."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __enter__(self) -> Self:
+        self._before = sys.getprofile()
+        sys.setprofile(self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(self._before)
+
+    def _note(self, _frame: Any, event: str, _about: Any) -> None:
+        self.count += event in ("call", "c_call")
 
 
 def calls(work: Callable[[], object]) -> int:
-    """Count the calls of functions, of Python's and of C's, that the work makes in this thread.
+    """Count the calls that the work makes in this thread.
 
     >>> calls(lambda: [abs(n) for n in range(100)]) >= 100
     True
     """
-    count = 0
-
-    def note(_frame: Any, event: str, _about: Any) -> None:
-        nonlocal count
-        if event in ("call", "c_call"):
-            count += 1
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
+    with Calls() as counted:
         work()
-    finally:
-        sys.setprofile(before)
-    return count
+    return counted.count
 
 
 def lines(work: Callable[[], object]) -> int:

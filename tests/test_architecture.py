@@ -322,7 +322,7 @@ def test_a_command_at_a_server_imports_no_engine() -> None:
     code = f"import os\nos.environ['KEYTURN_TOKEN'] = 'kt_1_2'\n{AT_A_SERVER}"
     loaded: Any = in_a_new_process(code)["loaded"]
     assert "keyturn.client.client" in loaded
-    assert not {"keyturn.app", "keyturn.engine.execution", "keyturn.engine.run.open_run"} & {*loaded}
+    assert not {"keyturn.application.app", "keyturn.engine.execution", "keyturn.engine.run.open_run"} & {*loaded}
     assert len(loaded) <= 175
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests import openai_paths
 from tests.table import each
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,6 +48,11 @@ WITHOUT_EXAMPLE: dict[str, str] = {
     "ToolsToFinalOutputFunction": TYPE,
     "retry_policies": "the one object of its class, RetryPolicies, which has an example",
 }
+
+
+def test_the_paths_of_the_openai_agents_sdk_are_written_from_their_table() -> None:
+    stale = [path.name for path, text in openai_paths.written().items() if path.read_text(encoding="utf-8") != text]
+    assert not stale, f"write them anew with `python -m tests.openai_paths`: {stale}"
 
 
 def test_names_are_listed_once() -> None:
@@ -123,9 +129,12 @@ def test_names_are_loaded_when_first_used() -> None:
     )
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
-    assert set(seen["early"]) <= {"keyturn._version", "keyturn._missing", "keyturn._lazy"}, (
-        f"`import keyturn` already loads {seen['early']}"
-    )
+    assert set(seen["early"]) <= {
+        "keyturn._version",
+        "keyturn.support",
+        "keyturn.support.missing",
+        "keyturn.support.lazy",
+    }, f"`import keyturn` already loads {seen['early']}"
     assert "no_such_name" in seen["missing"], "an unknown name is an AttributeError that says which"
     assert set(seen["star"]) == set(NAMES), "`from keyturn import *` gives the public names and no others"
 

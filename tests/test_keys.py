@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from keyturn import Agent, Runner, RunState, StateRejected, UserError, keys
+from keyturn import Agent, Runner, RunState, StateRejected, UserError
 from keyturn.cli.main import main
 from keyturn.core.codec import Log
 from keyturn.core.errors import LogDamaged
@@ -17,8 +17,9 @@ from keyturn.core.seal import Chain, Ring, key_id
 from keyturn.core.upcasts import VERSION
 from keyturn.engine.run.log_cache import log_in
 from keyturn.journal.sqlite import SQLiteJournal
-from keyturn.keys import add_key, ring, secrets_in
 from keyturn.models.scripted.model import ScriptedModel
+from keyturn.support import keys
+from keyturn.support.keys import add_key, ring, secrets_in
 
 ONE, TWO = "the-first-secret-of-all", "another-secret-altogether"
 

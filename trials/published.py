@@ -42,7 +42,7 @@ LEFT_OUT = {
     "sandbox": "there are no sandbox agents",
 }
 # What other programs of theirs start, and what starts all of them.
-PARTS = {"server.py", "mcp_server.py", "app.py", "run_examples.py"}
+PARTS = {"server.py", "mcp_server.py", "application/app.py", "run_examples.py"}
 FLAGS = ("--stream", "--require-approval")
 
 # What `keyturn migrate` advises, and how it is done.

@@ -20,7 +20,7 @@ from keyturn.engine.run import new_ids, open_run
 from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal import generation, outbox_sql
 from keyturn.journal.rows import Query, RequestRow
-from keyturn.keys import VARIABLE
+from keyturn.support.keys import VARIABLE
 from keyturn.testing import ScriptedModel, function_call
 from keyturn.tools.base import OutcomeUnknown
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from ._lazy import lazy_names
-from ._missing import install
+from .support.lazy import lazy_names
+from .support.missing import install
 
 _HOMES = {
     "__version__": "_version",
@@ -29,7 +29,7 @@ _HOMES = {
     "AgentToolStreamEvent": "engine.views.event_stream",
     "AgentUpdatedStreamEvent": "engine.views.event_stream",
     "AnthropicModel": "models.anthropic.model",
-    "App": "app",
+    "App": "application.app",
     "apply_diff": "tools.patches.v4a",
     "ApplyPatchEditor": "tools.patches.editor",
     "ApplyPatchOperation": "tools.patches.editor",
@@ -218,7 +218,7 @@ _HOMES = {
     "RunErrorHandlerInput": "agents.settings",
     "RunErrorHandlerResult": "agents.settings",
     "RunErrorHandlers": "agents.settings",
-    "RunHandle": "run_handle",
+    "RunHandle": "application.run_handle",
     "RunHooks": "agents.hooks",
     "RunItem": "engine.views.items",
     "RunItemStreamEvent": "engine.views.event_stream",

@@ -60,7 +60,8 @@ from .agents.tool_guardrail import ToolOutputGuardrailData as ToolOutputGuardrai
 from .agents.tool_guardrail import ToolOutputGuardrailResult as ToolOutputGuardrailResult
 from .agents.tool_guardrail import tool_input_guardrail as tool_input_guardrail
 from .agents.tool_guardrail import tool_output_guardrail as tool_output_guardrail
-from .app import App as App
+from .application.app import App as App
+from .application.run_handle import RunHandle as RunHandle
 from .console.loop import run_demo_loop as run_demo_loop
 from .core.errors import AgentMissing as AgentMissing
 from .core.errors import AgentsException as AgentsException
@@ -198,7 +199,6 @@ from .policies.limits import Calls as Calls
 from .policies.limits import Rejections as Rejections
 from .policies.rule import Rule as Rule
 from .policies.rules import Policy as Policy
-from .run_handle import RunHandle as RunHandle
 from .sessions.base import Session as Session
 from .sessions.base import SessionABC as SessionABC
 from .sessions.base import SessionSettings as SessionSettings

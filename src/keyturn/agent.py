@@ -8,7 +8,7 @@ from . import AgentToolStreamEvent as AgentToolStreamEvent
 from . import StopAtTools as StopAtTools
 from . import ToolsToFinalOutputFunction as ToolsToFinalOutputFunction
 from . import ToolsToFinalOutputResult as ToolsToFinalOutputResult
-from ._missing import speaks
 from .agents.agent_base import MCPConfig as MCPConfig
+from .support.missing import speaks
 
 speaks(__name__)

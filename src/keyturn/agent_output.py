@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from . import AgentOutputSchema as AgentOutputSchema
 from . import AgentOutputSchemaBase as AgentOutputSchemaBase
-from ._missing import speaks
+from .support.missing import speaks
 
 speaks(__name__)

@@ -6,6 +6,6 @@ from . import AsyncComputer as AsyncComputer
 from . import Button as Button
 from . import Computer as Computer
 from . import Environment as Environment
-from ._missing import speaks
+from .support.missing import speaks
 
 speaks(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import ApplyPatchEditor as ApplyPatchEditor
 from . import ApplyPatchOperation as ApplyPatchOperation
 from . import ApplyPatchResult as ApplyPatchResult
-from ._missing import speaks
+from .support.missing import speaks
 from .tools.patches.editor import ApplyPatchOperationType as ApplyPatchOperationType
 
 speaks(__name__)

@@ -14,6 +14,6 @@ from . import ToolInputGuardrailTripwireTriggered as ToolInputGuardrailTripwireT
 from . import ToolOutputGuardrailTripwireTriggered as ToolOutputGuardrailTripwireTriggered
 from . import ToolTimeoutError as ToolTimeoutError
 from . import UserError as UserError
-from ._missing import speaks
+from .support.missing import speaks
 
 speaks(__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._missing import speaks
+from .support.missing import speaks
 from .tools.functions.docstrings import DocstringStyle as DocstringStyle
 from .tools.functions.schema import FunctionSchema as FunctionSchema
 from .tools.functions.schema import function_schema as function_schema

@@ -9,6 +9,6 @@ from . import OutputGuardrail as OutputGuardrail
 from . import OutputGuardrailResult as OutputGuardrailResult
 from . import input_guardrail as input_guardrail
 from . import output_guardrail as output_guardrail
-from ._missing import speaks
+from .support.missing import speaks
 
 speaks(__name__)

@@ -20,9 +20,9 @@ from . import ToolCallOutputItem as ToolCallOutputItem
 from . import ToolSearchCallItem as ToolSearchCallItem
 from . import ToolSearchOutputItem as ToolSearchOutputItem
 from . import TResponseInputItem as TResponseInputItem
-from ._missing import speaks
 from .core.items import TResponseOutputItem as TResponseOutputItem
 from .core.items import TResponseStreamEvent as TResponseStreamEvent
 from .engine.views.items import RunItemBase as RunItemBase
+from .support.missing import speaks
 
 speaks(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import MCPToolChoice as MCPToolChoice
 from . import ModelSettings as ModelSettings
-from ._missing import speaks
 from .models.tool_choice import ToolChoice as ToolChoice
+from .support.missing import speaks
 
 speaks(__name__)

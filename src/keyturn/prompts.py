@@ -5,6 +5,6 @@ from __future__ import annotations
 from . import DynamicPromptFunction as DynamicPromptFunction
 from . import GenerateDynamicPromptData as GenerateDynamicPromptData
 from . import Prompt as Prompt
-from ._missing import speaks
+from .support.missing import speaks
 
 speaks(__name__)

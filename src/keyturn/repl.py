@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from . import run_demo_loop as run_demo_loop
-from ._missing import speaks
+from .support.missing import speaks
 
 speaks(__name__)

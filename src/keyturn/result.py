@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import AgentToolInvocation as AgentToolInvocation
 from . import RunResult as RunResult
 from . import RunResultStreaming as RunResultStreaming
-from ._missing import speaks
+from .support.missing import speaks
 
 RunResultBase = RunResult
 

@@ -10,6 +10,6 @@ from . import RetryDecision as RetryDecision
 from . import RetryPolicy as RetryPolicy
 from . import RetryPolicyContext as RetryPolicyContext
 from . import retry_policies as retry_policies
-from ._missing import speaks
+from .support.missing import speaks
 
 speaks(__name__)

@@ -5,6 +5,6 @@ from __future__ import annotations
 from . import AgentHookContext as AgentHookContext
 from . import RunContextWrapper as RunContextWrapper
 from . import TContext as TContext
-from ._missing import speaks
+from .support.missing import speaks
 
 speaks(__name__)

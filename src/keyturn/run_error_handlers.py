@@ -7,6 +7,6 @@ from . import RunErrorHandler as RunErrorHandler
 from . import RunErrorHandlerInput as RunErrorHandlerInput
 from . import RunErrorHandlerResult as RunErrorHandlerResult
 from . import RunErrorHandlers as RunErrorHandlers
-from ._missing import speaks
+from .support.missing import speaks
 
 speaks(__name__)

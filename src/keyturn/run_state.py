@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import RunState as RunState
 from . import TContext as TContext
-from ._missing import speaks
 from .agents.hooks import TAgent as TAgent
+from .support.missing import speaks
 
 speaks(__name__)

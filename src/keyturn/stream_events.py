@@ -6,6 +6,6 @@ from . import AgentUpdatedStreamEvent as AgentUpdatedStreamEvent
 from . import RawResponsesStreamEvent as RawResponsesStreamEvent
 from . import RunItemStreamEvent as RunItemStreamEvent
 from . import StreamEvent as StreamEvent
-from ._missing import speaks
+from .support.missing import speaks
 
 speaks(__name__)

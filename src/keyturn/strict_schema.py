@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._missing import speaks
+from .support.missing import speaks
 from .tools.strict_schema import ensure_strict_json_schema as ensure_strict_json_schema
 
 speaks(__name__)

@@ -53,7 +53,7 @@ from . import WebSearchTool as WebSearchTool
 from . import WebSearchToolImageSettings as WebSearchToolImageSettings
 from . import default_tool_error_function as default_tool_error_function
 from . import function_tool as function_tool
-from ._missing import speaks
+from .support.missing import speaks
 from .tools.approval_callbacks import ApplyPatchApprovalFunction as ApplyPatchApprovalFunction
 from .tools.approval_callbacks import ApplyPatchOnApprovalFunction as ApplyPatchOnApprovalFunction
 from .tools.approval_callbacks import ApplyPatchOnApprovalFunctionResult as ApplyPatchOnApprovalFunctionResult

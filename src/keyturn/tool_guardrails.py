@@ -11,9 +11,9 @@ from . import ToolOutputGuardrailData as ToolOutputGuardrailData
 from . import ToolOutputGuardrailResult as ToolOutputGuardrailResult
 from . import tool_input_guardrail as tool_input_guardrail
 from . import tool_output_guardrail as tool_output_guardrail
-from ._missing import speaks
 from .agents.tool_guardrail import AllowBehavior as AllowBehavior
 from .agents.tool_guardrail import RaiseExceptionBehavior as RaiseExceptionBehavior
 from .agents.tool_guardrail import RejectContentBehavior as RejectContentBehavior
+from .support.missing import speaks
 
 speaks(__name__)

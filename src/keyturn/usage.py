@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from . import RequestUsage as RequestUsage
 from . import Usage as Usage
-from ._missing import speaks
+from .support.missing import speaks
 
 speaks(__name__)

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from . import __version__ as __version__
-from ._missing import speaks
+from .support.missing import speaks
 
 speaks(__name__)

@@ -568,7 +568,7 @@ async def test_a_policy_that_can_match_nothing_is_refused_when_an_app_is_given_i
 async def test_agents_of_an_app_that_are_changed_in_place_are_linted_at_the_next_start() -> None:
     agents = [Agent("desk", model=ScriptedModel(["done"]), tools=[pay_tool()])]
     async with App(agents=agents, journal=MemoryJournal(), policy=Policy(keyturn.Rule("deny", tool="pay"))) as made:
-        with patch("keyturn.app_settings.checked_policy") as lint:
+        with patch("keyturn.application.settings.checked_policy") as lint:
             await made.start("desk", "go")
         assert lint.call_count == 0  # they are as they were linted
         made.agents["desk"] = Agent("desk", model=ScriptedModel(["done"]))

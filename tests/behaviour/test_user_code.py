@@ -24,8 +24,8 @@ from keyturn import (
     add_trace_processor,
 )
 from keyturn.mcp.filters import ToolFilterContext, lets_through
+from keyturn.support.user_code import RaisedByUser, contained, run_callback
 from keyturn.tracing.processing import remove_trace_processor
-from keyturn.user_code import RaisedByUser, contained, run_callback
 from tests.callbacks import CALLBACKS, POISONED, POISONS, Case, a_tool, an_agent, poisoned
 from tests.playing import call, model, play
 from tests.table import each

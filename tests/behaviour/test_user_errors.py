@@ -12,8 +12,8 @@ import keyturn
 import keyturn.testing
 from keyturn import Agent, AgentHooks, AgentsException, RunHooks, Runner, UserError, function_tool
 from keyturn.core.errors import KeyturnError
+from keyturn.support.user_code import as_user_error
 from keyturn.testing import ModelStep, ScriptedModel, function_call
-from keyturn.user_code import as_user_error
 from tests.playing import Run
 
 

@@ -94,8 +94,8 @@ def test_an_altered_directory_is_found(place: Path, capsys: Said) -> None:
 def test_files_that_others_can_read_are_told_of(
     place: Path, capsys: Said, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keyturn.keys._BELIEVED", 0)
-    monkeypatch.setattr("keyturn.keys._looked", ((), 0.0, None))
+    monkeypatch.setattr("keyturn.support.keys._BELIEVED", 0)
+    monkeypatch.setattr("keyturn.support.keys._looked", ((), 0.0, None))
     place.chmod(0o644)
     _, found = looked(capsys)
     assert [each["what"] for each in found if each["level"] == "warn"] == ["permissions", "people"]

@@ -51,7 +51,15 @@ def test_the_front_door_is_quick() -> None:
     code = "import sys, json, keyturn.cli.main; print(json.dumps([m for m in sys.modules if m.startswith('keyturn')]))"
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
-    light = {"keyturn", "keyturn._lazy", "keyturn._missing", "keyturn._version", "keyturn.cli", "keyturn.cli.main"}
+    light = {
+        "keyturn",
+        "keyturn.support",
+        "keyturn.support.lazy",
+        "keyturn.support.missing",
+        "keyturn._version",
+        "keyturn.cli",
+        "keyturn.cli.main",
+    }
     assert set(json.loads(done.stdout)) == light
 
 

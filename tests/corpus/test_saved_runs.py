@@ -15,7 +15,7 @@ from keyturn.audit.checker import check
 from keyturn.core.upcasts import VERSION, readable
 from keyturn.journal.rows import Query
 from keyturn.journal.sqlite import SQLiteJournal
-from keyturn.keys import VARIABLE
+from keyturn.support.keys import VARIABLE
 from tests.corpus import people, queued, talks
 from tests.corpus.save import asks
 from tests.corpus.stories import BOB, DONE, SECRET, STORIES, Story, voted

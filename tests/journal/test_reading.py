@@ -24,8 +24,8 @@ from keyturn.engine.run.open_run import chain_of
 from keyturn.journal.base import LostRace
 from keyturn.journal.rows import Query
 from keyturn.journal.sqlite import SQLiteJournal
-from keyturn.keys import own_ring
 from keyturn.models.scripted.model import tool_outputs
+from keyturn.support.keys import own_ring
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from tests.scenarios import CATALOGUE
 from tests.waiting import until

@@ -22,7 +22,7 @@ from keyturn.audit.checker import check
 from keyturn.core.errors import StorageError, StorageFull, UnsafeStore
 from keyturn.journal import open_journal, sqlite
 from keyturn.journal.sqlite import SQLiteJournal
-from keyturn.keys import state_directory
+from keyturn.support.keys import state_directory
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from keyturn.testing.suites.journal_case import Clock
 from tests import forked

@@ -16,7 +16,7 @@ from keyturn.core.seal import Chain, erased
 from keyturn.engine.run.log_cache import log_in
 from keyturn.journal.base import LostRace
 from keyturn.journal.sqlite import SQLiteJournal
-from keyturn.keys import own_ring
+from keyturn.support.keys import own_ring
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from tests.playing import play
 from tests.scenarios import CATALOGUE

@@ -10,7 +10,7 @@ import pytest
 import uvicorn
 
 from keyturn import MemoryJournal
-from keyturn.app import App
+from keyturn.application.app import App
 from keyturn.server import running
 from keyturn.server.asgi import face, limited
 from keyturn.server.settings import ServerSettings

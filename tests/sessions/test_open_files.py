@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from keyturn import sqlite_files
-from keyturn.sqlite_files import OpenFile
+from keyturn.support import sqlite_files
+from keyturn.support.sqlite_files import OpenFile
 
 
 def test_a_session_that_is_garbage_is_closed_while_another_is_opened(

@@ -16,10 +16,10 @@ from keyturn.core.errors import ToolTimeoutError, UserError
 from keyturn.core.policy import Approval
 from keyturn.core.preview import Command, Json, Preview, Text
 from keyturn.decorators import tool as tool_decorator
+from keyturn.support.user_code import RaisedByUser
 from keyturn.tools.base import InvalidArguments, OutcomeUnknown, Tool, tool_digest
 from keyturn.tools.function import FunctionTool, default_tool_error_function, function_tool
 from keyturn.tools.functions.schema import Secret
-from keyturn.user_code import RaisedByUser
 from tests.table import each
 
 CONTEXT = ToolContext("ctx", tool_name="t", tool_call_id="c1", tool_arguments="{}")

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import App, user_code
+from keyturn import App
 from keyturn.channels import lane
 from keyturn.core import beside, crossing, decide, drills, gate, reviews
 from keyturn.core import commands as cm
@@ -35,6 +35,7 @@ from keyturn.journal.memory import MemoryJournal
 from keyturn.journal.rows import Dispatch
 from keyturn.policies.breaker import Breaker
 from keyturn.realtime.delivery import Delivery
+from keyturn.support import user_code
 from keyturn.tools.base import Prepared
 from trials.simulate import knobs_of, play, shrunk, table, words
 from trials.simulation import stage

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from keyturn import Conflict, KeyturnError, Policy, RunConfig, Runner, RunState, UserError
-from keyturn.app import App
+from keyturn.application.app import App
 from keyturn.core.errors import StorageError
 from keyturn.engine.run.used_states import UsedStates
 from keyturn.inbox.drills import Drill, Drills

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypedDict
 
-from ..constructors import settings
 from ..models.base import Model, ModelSettings
+from ..support.constructors import settings
 from ..tools.agent_tool import AgentTool
 from ..tools.agent_tool_rules import InputBuilder
 from ..tools.base import NeedsApproval, ToolLike

@@ -13,8 +13,8 @@ from typing import Any, Generic, NotRequired, Protocol, TypedDict, runtime_check
 
 from ..core.errors import UserError
 from ..core.settable import Settable
+from ..support.user_code import answer_of
 from ..tools.base import ToolLike
-from ..user_code import answer_of
 from .context import RunContextWrapper, TContext
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from inspect import iscoroutinefunction
 from typing import Any, Generic, overload
 
-from ..constructors import settings
 from ..core.errors import UserError
 from ..core.items import Item
 from ..core.settable import FLAG, Rule, Settable, must
-from ..user_code import answer_of
+from ..support.constructors import settings
+from ..support.user_code import answer_of
 from .context import RunContextWrapper, TContext
 
 

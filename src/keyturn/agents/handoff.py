@@ -17,9 +17,9 @@ from ..core.items import Item
 from ..core.nested_agent import NestedAgent
 from ..core.preview import Json, Preview, Text, redact
 from ..core.settable import CALLBACK, FLAG, TEXT, Rule, must, one_of, own_of, refused, then
+from ..support.user_code import answer_of
 from ..tools.base import Handover, Prepared, Tool
 from ..tools.functions.structured import StructuredInput, any_object
-from ..user_code import answer_of
 from .agent_base import AgentBase, snake_name, takes
 from .context import RunContextWrapper, TContext
 from .handoff_input import HandoffInputData as HandoffInputData

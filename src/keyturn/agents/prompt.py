@@ -11,7 +11,7 @@ from inspect import signature
 from typing import Any, NotRequired, TypedDict, cast
 
 from ..core.errors import UserError
-from ..user_code import answer_of
+from ..support.user_code import answer_of
 from .agent_base import takes
 from .context import RunContextWrapper
 

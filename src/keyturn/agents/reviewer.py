@@ -21,7 +21,7 @@ from ..core.settable import Sealed
 from ..models import default_provider
 from ..models.base import Model, ModelSettings, ModelTracing
 from ..policies.rules import Policy
-from ..user_code import answer_of, class_name
+from ..support.user_code import answer_of, class_name
 from .output import output_schema_for
 
 May: TypeAlias = Literal["ask", "allow"]

@@ -11,7 +11,6 @@ from copy import copy
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, cast
 
-from ..constructors import settings
 from ..core.errors import MaxTurnsExceeded, ModelBehaviorError, ModelRefusalError, UsageLimitExceeded, UserError
 from ..core.items import Item
 from ..core.settable import (
@@ -32,8 +31,9 @@ from ..core.settable import (
 from ..models.base import Model, ModelProvider, ModelSettings
 from ..policies.base import PolicyLike
 from ..sessions.base import SessionSettings
+from ..support.constructors import settings
+from ..support.user_code import answer_of
 from ..tracing.base import check_provider
-from ..user_code import answer_of
 from .context import RunContextWrapper, TContext
 from .guardrail import BlockedMessage, InputGuardrail, OutputGuardrail, check_blocked_message
 from .handoff_input import HandoffHistoryMapper, HandoffInputFilter

@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, overload
 
-from ..constructors import settings
 from ..core.errors import UserError
 from ..core.settable import Rules, Settable, must
-from ..user_code import answer_of
+from ..support.constructors import settings
+from ..support.user_code import answer_of
 from .context import TContext, ToolContext
 
 

@@ -12,7 +12,7 @@ Each name is imported when first used, so that a channel's package is needed onl
 
 from __future__ import annotations
 
-from .._lazy import lazy_names
+from ..support.lazy import lazy_names
 
 _HOMES = {
     "AppriseChannel": "apprise",

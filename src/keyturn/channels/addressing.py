@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ..core.request import Request
 from ..journal.base import Store
 from ..journal.rows import Delivery, DeliveryQuery, Dispatch, Notice, Query, RequestRow
-from ..user_code import class_name
+from ..support.user_code import class_name
 from .base import TOPICS, Recipient
 from .plan import ChannelPlan
 

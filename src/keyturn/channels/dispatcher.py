@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from ..core.errors import Conflict, StorageError
 from ..journal.base import RESERVED, Store
 from ..journal.rows import Delivery, DeliveryQuery, Dispatch, Notice
-from ..user_code import class_name
+from ..support.user_code import class_name
 from .addressing import NOBODY, Addressing
 from .lane import Desk, Lane
 from .plan import ChannelPlan

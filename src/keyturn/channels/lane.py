@@ -20,7 +20,7 @@ from ..core.encodable import in_milliseconds, moment
 from ..core.errors import Conflict, StorageError, UserError
 from ..journal.base import Claim, Store
 from ..journal.rows import Delivery, DeliveryQuery, Dispatch
-from ..user_code import RaisedByUser, answer_of, class_name, contained
+from ..support.user_code import RaisedByUser, answer_of, class_name, contained
 from .addressing import CALLS_FOR_DECISION, Addressing
 from .base import Channel, ChannelBusy, ChannelRefused, Recipient
 from .messages import NoticedRequest, message_of

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from ..core.errors import UserError
 from ..core.immutable import immutable
 from ..core.request import Request
-from ..user_code import answer_of
+from ..support.user_code import answer_of
 from .base import Channel, Recipient, Recipients, channel_name
 
 

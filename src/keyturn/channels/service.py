@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 
 from ..journal.base import Store
-from ..user_code import answer_of, class_name
+from ..support.user_code import answer_of, class_name
 from .base import Channel
 from .dispatcher import Dispatcher
 from .plan import ChannelPlan

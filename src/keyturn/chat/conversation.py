@@ -14,7 +14,7 @@ from typing import Any, Protocol, Unpack
 
 from ..agents.agent import Agent
 from ..agents.settings import RunConfig
-from ..app import App
+from ..application.app import App
 from ..core.codec import Log
 from ..core.errors import Conflict, KeyturnError, NotPending
 from ..core.evolve import fold

@@ -24,10 +24,10 @@ from ..core.errors import KeyturnError, UserError
 from ..core.usage import Price, Prices
 from ..journal import open_journal
 from ..journal.base import Store
-from ..keys import make_directory, state_directory
 from ..screens.drawing import Row, labelled, ours
 from ..sessions.base import Session
 from ..sessions.sqlite import SQLiteSession
+from ..support.keys import make_directory, state_directory
 from .demo_player import Player
 from .printing import command, print_labelled
 

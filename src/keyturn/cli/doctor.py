@@ -12,7 +12,7 @@ import sys
 import warnings
 from typing import Any
 
-from ..app import App
+from ..application.app import App
 from ..core.errors import KeyturnError, UnsafeStore
 from ..journal import open_journal
 from ..render.escape import escape

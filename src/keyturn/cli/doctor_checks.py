@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from ..app import App
+from ..application.app import App
 from ..core.errors import KeyturnError
 from ..core.people import Decider, barred
 from ..core.policy import Approval
@@ -29,8 +29,8 @@ from ..inbox.rule_lint import complaints_of
 from ..journal.base import Store
 from ..journal.rows import DeliveryQuery, Query
 from ..journal.statements import SCHEMA
-from ..keys import OLD_VARIABLE, VARIABLE, ring, state_directory
 from ..models.routing import MEMBERS, model_class, split_name
+from ..support.keys import OLD_VARIABLE, VARIABLE, ring, state_directory
 
 Level = Literal["ok", "warn", "bad"]
 _LOOKED_AT = 500  # rows, of the newest runs and of the oldest open requests

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from ..app import App
+from ..application.app import App
 
 _LONGEST = 8_192
 _SECONDS = 5.0

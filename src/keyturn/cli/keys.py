@@ -9,7 +9,7 @@ import argparse
 import sys
 
 from ..core.errors import KeyturnError
-from ..keys import add_key, retire_key, ring
+from ..support.keys import add_key, retire_key, ring
 
 
 def describe(parser: argparse.ArgumentParser) -> None:

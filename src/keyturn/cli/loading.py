@@ -6,7 +6,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from ..app import App
+from ..application.app import App
 from ..core.errors import UserError
 
 

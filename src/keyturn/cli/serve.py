@@ -14,7 +14,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from ..app import App
+from ..application.app import App
 from ..core.errors import KeyturnError, StorageError, UnsafeStore, UserError
 from .loading import found
 from .logs import describe_logs, set_up_logs

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ..agents.agent import Agent
-from ..app import App
+from ..application.app import App
 from ..core.errors import KeyturnError, UserError
 from ..engine.states.state import RunState
 from ..journal.sql_journal import SQLJournal

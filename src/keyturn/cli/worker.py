@@ -11,7 +11,7 @@ import signal
 import sys
 import warnings
 
-from ..app import App
+from ..application.app import App
 from ..core.errors import UnsafeStore, UserError
 from .health import health_checks
 from .loading import found

@@ -5,7 +5,7 @@ Each name is imported when first used: the command line draws on the console's s
 
 from __future__ import annotations
 
-from .._lazy import lazy_names
+from ..support.lazy import lazy_names
 
 _HOMES = {"Undecided": "decisions", "decide": "decisions"}
 __all__ = [*_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]  # the table is the list; the stub spells it out

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
+from ..support.user_code import answer_of
 from ..tools.backends.backend import Backend
 from ..tools.filesystem.problems import FileProblem
-from ..user_code import answer_of
 from .deps import deps_of
 
 Instructions = str | Callable[..., Any] | None

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ..core.errors import UserError
 from ..core.policy import Approval, CallView, Verdict
-from ..user_code import answer_of
+from ..support.user_code import answer_of
 
 InterruptRule = bool | Callable[[Any, Any, str], bool | Awaitable[bool]] | Approval
 

@@ -7,7 +7,7 @@ from inspect import Parameter, signature
 from typing import Any, cast
 
 from ..core.errors import UserError
-from ..user_code import answer_of
+from ..support.user_code import answer_of
 
 
 class Instructions:

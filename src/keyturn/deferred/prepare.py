@@ -15,8 +15,8 @@ from ..core.usage import Usage
 from ..engine.result import RunResult
 from ..engine.states.state import RunState
 from ..models.base import ModelSettings
+from ..support.user_code import answer_of
 from ..tools.context import ToolContext
-from ..user_code import answer_of
 from .absent import ABSENT
 from .conversation import user_item
 from .deciding import decide, requests_of

@@ -12,10 +12,10 @@ from typing import Any, cast
 from ..agents.agent_base import ToolSource
 from ..core.errors import UserError
 from ..core.settable import Sealed
+from ..support.user_code import answer_of
 from ..tools.base import Tool as AnyTool
 from ..tools.base import ToolLike, gated
 from ..tools.function_tool import FunctionTool
-from ..user_code import answer_of
 from .declaring import DeclaresTools
 from .requests import CallDeferred
 from .tool import Tool, as_tool

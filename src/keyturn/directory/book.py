@@ -18,7 +18,7 @@ from ..core.errors import Conflict, LogDamaged
 from ..core.people import Decider
 from ..core.seal import Chain
 from ..journal.base import Journal, LostRace
-from ..keys import ring
+from ..support.keys import ring
 from .decide import Events
 from .events import Entry, Restored, read_entry, written
 from .fold import fold

@@ -20,10 +20,10 @@ from ..core.records import Decision
 from ..core.run import Call, Run
 from ..journal import opened
 from ..journal.base import Store
-from ..keys import ring
 from ..proofs import scheme as scheme_named
 from ..proofs import verify
 from ..proofs.base import Asked, PublicKey
+from ..support.keys import ring
 from . import addresses, credentials, decide
 from . import events as ev
 from .book import Book

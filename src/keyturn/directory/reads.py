@@ -22,7 +22,7 @@ from ..core.errors import Conflict, LogDamaged
 from ..core.people import Decider
 from ..core.seal import Chain, body_of
 from ..journal.base import Journal, LostRace, Store
-from ..keys import ring
+from ..support.keys import ring
 from .login import By, author_of
 from .people import People
 from .settings import RECORD_READS

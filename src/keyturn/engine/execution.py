@@ -28,7 +28,7 @@ from ..core.items import input_items, own_copy
 from ..core.run import Call, Frame, Run
 from ..core.states import READY, TO_SETTLE
 from ..journal.base import Claim, Journal
-from ..user_code import contained
+from ..support.user_code import contained
 from .driving.drive import Drive
 from .driving.lease import TTL_MS, under_lease
 from .driving.stop import NO_MORE_ROUNDS

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ..core.errors import KeyturnError
-from ..user_code import RaisedByUser, class_name, original, words_of
+from ..support.user_code import RaisedByUser, class_name, original, words_of
 
 VARIABLE = "KEYTURN_DONT_LOG_TOOL_DATA"
 #: The attribute of an error that holds its words without a call's secrets.

@@ -17,7 +17,7 @@ from ..core.errors import Conflict, StorageError, ToolInputGuardrailTripwireTrig
 from ..core.policy import StoppedByPolicy
 from ..core.run import Run, unknown_below
 from ..core.states import READY
-from ..user_code import RaisedByUser, contained
+from ..support.user_code import RaisedByUser, contained
 from .driving.drive import Drive
 from .effects.nested_frames import close_failed
 from .effects.recover import lose_started

@@ -16,7 +16,7 @@ from ..journal import opened
 from ..journal.base import Journal
 from ..policies.base import PolicyLike
 from ..sessions.base import Session
-from ..user_code import contained
+from ..support.user_code import contained
 from .execution import Execution, TurnLimit
 from .result import RunResult
 from .run.agents import AgentGraph

@@ -14,7 +14,7 @@ from typing import Any
 from ..core.aside import SetAside
 from ..core.errors import Conflict, LogDamaged, StorageError, StoreRestored, ToolSourceDown
 from ..journal.base import RESERVED, Claim, Store
-from ..user_code import contained, original
+from ..support.user_code import contained, original
 from .driving.lease import FROZEN_MS, LATER_MS, TTL_MS
 from .driving.taking import claimed
 from .execution import Execution

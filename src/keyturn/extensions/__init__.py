@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._missing import speaks
+from ..support.missing import speaks
 from . import handoff_filters as handoff_filters
 from . import handoff_prompt as handoff_prompt
 

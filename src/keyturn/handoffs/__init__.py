@@ -11,7 +11,7 @@ from .. import handoff as handoff
 from .. import nest_handoff_history as nest_handoff_history
 from .. import reset_conversation_history_wrappers as reset_conversation_history_wrappers
 from .. import set_conversation_history_wrappers as set_conversation_history_wrappers
-from .._missing import speaks
 from ..agents.handoff_input import HandoffHistoryMapper as HandoffHistoryMapper
+from ..support.missing import speaks
 
 speaks(__name__)

@@ -7,6 +7,6 @@ from .. import get_conversation_history_wrappers as get_conversation_history_wra
 from .. import nest_handoff_history as nest_handoff_history
 from .. import reset_conversation_history_wrappers as reset_conversation_history_wrappers
 from .. import set_conversation_history_wrappers as set_conversation_history_wrappers
-from .._missing import speaks
+from ..support.missing import speaks
 
 speaks(__name__)

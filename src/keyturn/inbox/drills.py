@@ -39,9 +39,9 @@ from ..engine.facts.proposals import facts_of
 from ..engine.run.open_run import clock_ms
 from ..journal.base import LostRace, Store
 from ..journal.rows import Query
-from ..keys import ring
+from ..support.keys import ring
+from ..support.user_code import answer_of
 from ..tools.base import InvalidArguments, Prepared, Tool, not_blank, plain_preview, tool_digest, tool_spec
-from ..user_code import answer_of
 
 log = logging.getLogger("keyturn.drills")
 

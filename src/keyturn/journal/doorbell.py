@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from ..keys import make_directory
+from ..support.keys import make_directory
 
 
 class Doorbell:

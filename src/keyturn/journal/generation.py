@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..core.errors import StoreMoved, StoreRestored
-from ..keys import ring
+from ..support.keys import ring
 from . import statements as say
 from .marks import Mark, is_template, known, mark_of, noticed, replace_marks
 from .pages import rows_of
@@ -250,7 +250,7 @@ def is_unsettled_template(db: StoreConnection, origin: Origin) -> bool:
 def counted(store: str, row: int) -> str:
     """Encode a file's transaction count: a number, sealed, since rows can be planted.
 
-    >>> from keyturn.keys import ring
+    >>> from keyturn.support.keys import ring
     >>> count_in("s", counted("s", 5)), count_in("other", counted("s", 5))
     (5, None)
     """

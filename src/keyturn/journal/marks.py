@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ..core.errors import UserError
-from ..keys import make_directory, state_directory
+from ..support.keys import make_directory, state_directory
 
 _COUNT = 8
 _MOST = 1_000

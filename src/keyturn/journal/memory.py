@@ -20,7 +20,7 @@ from ..core.errors import Conflict, UserError
 from ..core.seal import Ring, erased, parted
 from ..core.settable import Sealed, own_of
 from ..core.states import OVER
-from ..keys import own_ring
+from ..support.keys import own_ring
 from .base import Claim, LostRace
 from .bell import ANY, DUE, NOTICES
 from .commit_effects import CommitEffects, of_append

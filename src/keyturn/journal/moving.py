@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.errors import Conflict, StorageError, StoreRestored
 from ..core.seal import Chain, verify
-from ..keys import ring
+from ..support.keys import ring
 from . import statements as say
 from .rows import Delivery
 from .sql_journal import SQLJournal

@@ -14,7 +14,7 @@ from ..core.quota import LIMIT
 from ..core.reviews import open_review
 from ..core.seal import Chain
 from ..core.states import OVER
-from ..keys import ring
+from ..support.keys import ring
 from .base import Store
 from .rows import Query
 

@@ -13,7 +13,7 @@ from copy import copy
 from typing import Any, Literal, Self
 
 from ..core.errors import LogDamaged, UserError
-from ..keys import ring
+from ..support.keys import ring
 from . import statements as say
 from . import tally_sql
 from .base import Claim

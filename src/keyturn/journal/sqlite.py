@@ -19,7 +19,7 @@ from typing import Any, Self, cast
 from urllib.parse import unquote
 
 from ..core.errors import StorageError, StorageFull, UnsafeStore, UserError
-from ..sqlite_files import OpenFile
+from ..support.sqlite_files import OpenFile
 from . import statements as say
 from .bell import Bell
 from .commit_effects import merged, waking

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..core.errors import StorageError
-from ..sqlite_files import APPLICATION
+from ..support.sqlite_files import APPLICATION
 from . import statements as say
 from .generation import Origin, begin, is_unsettled_template, read_meta, settle_template
 from .store_thread import StoreConnection

@@ -5,7 +5,7 @@ This module only names what is public; each name is imported when first used, si
 
 from __future__ import annotations
 
-from .._lazy import lazy_names
+from ..support.lazy import lazy_names
 
 _HOMES = {
     "MCPServer": "own_server",

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypedDict, cast
 
 from ..core.errors import UserError
 from ..core.immutable import immutable
-from ..user_code import answer_of, class_name
+from ..support.user_code import answer_of, class_name
 
 _LOG = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Protocol
 
-from ..user_code import answer_of
+from ..support.user_code import answer_of
 from .approval import Approvals
 from .base import MCPServerError, RemoteTool
 from .bounds import LIST_BYTES, LIST_PAGES, LIST_TOOLS, size_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._missing import speaks
+from ..support.missing import speaks
 from .servers import MCPServerManager as MCPServerManager
 
 speaks(__name__)

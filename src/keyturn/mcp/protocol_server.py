@@ -17,7 +17,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from ..core.errors import UserError
-from ..user_code import answer_of
+from ..support.user_code import answer_of
 from .base import MCPServerDown, MCPServerError, RemoteCall, RemoteTool, ToolReply
 from .calls import CallRefused, InputRequired, Lost, OpenCalls, Parked, Unreached, Unsent
 from .elicitation import ONLY, Unfit, asked_again, asked_next, open_question, question, questions, results

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._missing import speaks
+from ..support.missing import speaks
 from .own_server import MCPServer as MCPServer
 from .protocol_server import ProtocolServer as ProtocolServer
 from .sse import MCPServerSse as MCPServerSse

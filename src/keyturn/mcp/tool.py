@@ -23,6 +23,7 @@ from ..core.items import Item
 from ..core.preview import Block, Diff, Json, Preview, Text, redact
 from ..core.settable import Rule, refused
 from ..core.strict import parse
+from ..support.user_code import answer_of
 from ..tools.base import (
     TOOL_RULES,
     InvalidArguments,
@@ -36,7 +37,6 @@ from ..tools.base import (
 )
 from ..tools.outputs import rendered
 from ..tools.strict_schema import ensure_strict_json_schema
-from ..user_code import answer_of
 from .base import MCPServerError, RemoteCall, RemoteTool, ToolReply
 from .results import value_of
 from .schema import misfit

@@ -7,7 +7,7 @@ from .. import Session as Session
 from .. import SessionABC as SessionABC
 from .. import SessionSettings as SessionSettings
 from .. import SQLiteSession as SQLiteSession
-from .._missing import speaks
 from ..agents.settings import SessionInputCallback as SessionInputCallback
+from ..support.missing import speaks
 
 speaks(__name__)

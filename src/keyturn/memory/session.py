@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from .. import Session as Session
 from .. import SessionABC as SessionABC
-from .._missing import speaks
+from ..support.missing import speaks
 
 speaks(__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._missing import speaks
 from ..agents.settings import SessionInputCallback as SessionInputCallback
+from ..support.missing import speaks
 
 speaks(__name__)

@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from .._lazy import lazy_names
+from ..support.lazy import lazy_names
 from .base import ModelProvider
 
 _PLACE = "default_models"

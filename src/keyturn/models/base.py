@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from typing import Any, Literal, TypeVar, cast
 
-from ..constructors import settings
 from ..core.errors import ModelBehaviorError, ModelTimeoutError
 from ..core.items import Item, RawItem, plain_item
 from ..core.settable import Settable
 from ..core.usage import TokenDetails as TokenDetails
 from ..core.usage import Usage as Usage
+from ..support.constructors import settings
 
 T = TypeVar("T")
 # The roots of what HTTP clients and providers' packages raise when no answer came in time.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._missing import speaks
+from ..support.missing import speaks
 from .openai.defaults import OPENAI_DEFAULT_MODEL_ENV_VARIABLE_NAME as OPENAI_DEFAULT_MODEL_ENV_VARIABLE_NAME
 from .openai.defaults import GPT5DefaultReasoningEffort as GPT5DefaultReasoningEffort
 from .openai.defaults import get_default_model as get_default_model

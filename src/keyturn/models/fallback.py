@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ..core.errors import UserError
 from ..core.settable import Sealed, own_of
-from ..user_code import answer_of, run_callback
+from ..support.user_code import answer_of, run_callback
 from . import default_provider
 from .base import Model, ModelResponse, close_stream
 from .faults import is_passing

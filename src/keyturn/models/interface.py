@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._missing import speaks
+from ..support.missing import speaks
 from .base import Model as Model
 from .base import ModelProvider as ModelProvider
 from .base import ModelTracing as ModelTracing

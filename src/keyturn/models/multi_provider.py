@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._missing import speaks
+from ..support.missing import speaks
 from .routing import MultiProvider as MultiProvider
 
 speaks(__name__)

@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, cast
 
-from ..constructors import settings
 from ..core.errors import UserError
 from ..core.settable import Rules, Settable, made_by, must
-from ..user_code import answer_of
+from ..support.constructors import settings
+from ..support.user_code import answer_of
 
 
 def _is_amount(value: object) -> bool:

@@ -25,8 +25,8 @@ from ..journal.rows import RequestRow
 from ..render.arguments import is_text, shown_name
 from ..render.layout import LayoutLine
 from ..render.one_row import fits_a_line, is_plain
+from ..support.user_code import class_name, run_callback
 from ..tools.base import InvalidArguments, as_typed, not_blank, plain_preview
-from ..user_code import class_name, run_callback
 from .edit_preview import EditPreview, lines_of
 
 _UNKNOWN = "an argument that no tool knows"

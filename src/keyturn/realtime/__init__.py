@@ -7,7 +7,7 @@ whoever uses that model.
 
 from __future__ import annotations
 
-from .._lazy import lazy_names
+from ..support.lazy import lazy_names
 
 _HOMES = {
     "AssistantAudio": "items",

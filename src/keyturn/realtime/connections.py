@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from ..agents.context import RunContextWrapper
 from ..core.call_ids import ROOT
 from ..engine.driving.drive import Drive
-from ..user_code import answer_of
+from ..support.user_code import answer_of
 from .config import RealtimeRunConfig, RealtimeSessionModelSettings
 from .delivery import Delivery, Session
 from .model import RealtimeDisconnected, RealtimeModel, RealtimeModelConfig

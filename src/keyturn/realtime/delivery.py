@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 from ..core.call_ids import ROOT, is_below
 from ..core.items import Item
 from ..core.run import Call, Frame, Run
-from ..user_code import run_callback
+from ..support.user_code import run_callback
 from .conversation import KEPT, kept_id, on_the_wire, output_text
 from .model_events import RealtimeModelToolCallEvent
 from .model_inputs import (

@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 
 from ..core.errors import KeyturnError, UserError
 from ..models.openai.defaults import OPENAI
-from ..user_code import answer_of
+from ..support.user_code import answer_of
 from .config import RealtimeAudioFormat as RealtimeAudioFormat
 from .config import RealtimeSessionModelSettings
 from .model_events import RealtimeModelEvent as RealtimeModelEvent

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 from ..core.errors import UserError
 from ..core.settable import Sealed
-from ..user_code import answer_of
+from ..support.user_code import answer_of
 from . import model_events as ev
 from .items import own_part
 from .model import RealtimeDisconnected, RealtimeModel, RealtimeModelConfig, RealtimeModelListener, get_api_key

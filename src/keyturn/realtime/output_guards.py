@@ -10,7 +10,7 @@ from typing import Any
 from ..agents.context import RunContextWrapper
 from ..agents.guardrail import OutputGuardrail, OutputGuardrailResult
 from ..engine.logger import error_words, logger
-from ..user_code import answer_of
+from ..support.user_code import answer_of
 
 # So many looks at once; what is said meanwhile is looked at next, all of it.
 _AT_ONCE = 8

@@ -22,7 +22,7 @@ from ..engine.facts.values import said_items
 from ..engine.states.state import RunState
 from ..engine.views.event_stream import Feed
 from ..engine.views.items import ToolApprovalItem
-from ..user_code import answer_of
+from ..support.user_code import answer_of
 from .agent import RealtimeAgent
 from .beginning import Beginning
 from .config import RealtimeUserInput

@@ -8,7 +8,7 @@ import secrets
 
 from limits import RateLimitItemPerHour
 
-from ..app import App
+from ..application.app import App
 from ..channels.base import Channel, Message, Recipient
 from ..core.errors import UserError
 from ..render.escape import escape

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from ..app import App
+from ..application.app import App
 from .api.refusing import answer_http
 from .api.v1 import api_of
 from .contained import ContainedRequests

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ..user_code import contained
+from ..support.user_code import contained
 
 
 class ContainedRequests:

@@ -13,7 +13,7 @@ from typing import Any
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..app import App
+from ..application.app import App
 from ..core.errors import KeyturnError
 from .address import client_of, network_of
 from .guard import SAFE, TooLong

@@ -6,7 +6,7 @@ import asyncio
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ..app import App
+from ..application.app import App
 
 
 class Opening:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..app import App
+from ..application.app import App
 from ..core.errors import NotAllowed
 from ..journal.rows import RequestRow
 from ..presenting.asking import Standing, standing

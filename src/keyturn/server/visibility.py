@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Sequence
 
-from ..app import App
+from ..application.app import App
 from ..core.errors import NotAllowed, NotPending, RunMissing
 from ..core.people import Decider, kept_out
 from ..core.policy import Approval

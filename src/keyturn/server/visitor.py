@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from starlette.requests import HTTPConnection
 
-from ..app import App
+from ..application.app import App
 from ..core.errors import NotAllowed
 from ..directory.login import Login
 from ..directory.state import ADMIN, Directory, Person

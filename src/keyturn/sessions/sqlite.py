@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 from ..core.errors import UserError
 from ..core.items import Item
 from ..core.settable import Sealed
-from ..sqlite_files import APPLICATION, OpenFile, refused_session
+from ..support.sqlite_files import APPLICATION, OpenFile, refused_session
 from .base import SESSION_RULES, SessionABC, SessionSettings
 from .encoding import encoded
 

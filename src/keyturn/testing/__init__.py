@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._lazy import lazy_names
+from ..support.lazy import lazy_names
 
 _HOMES = {
     "Answer": "testing.crash",

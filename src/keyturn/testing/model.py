@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._missing import speaks
+from ..support.missing import speaks
 from . import InvalidModelStep as InvalidModelStep
 from . import ModelCall as ModelCall
 from . import ModelScriptError as ModelScriptError

@@ -14,7 +14,7 @@ from ..core.items import own_copy
 from ..core.nested_agent import NestedAgent
 from ..core.preview import Preview, Text
 from ..core.settable import unexpected
-from ..user_code import answer_of
+from ..support.user_code import answer_of
 from .agent_tool_rules import AGENT_TOOL_RULES, InputBuilder, described_input
 from .agent_tool_rules import StructuredToolInputBuilderOptions as StructuredToolInputBuilderOptions
 from .base import Delegate, InvalidArguments, NeedsApproval, Prepared

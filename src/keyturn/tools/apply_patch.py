@@ -19,7 +19,7 @@ from ..core.items import Item, own_copy
 from ..core.preview import Block, Preview, Text
 from ..core.settable import TEXT, Rule, made_by, must
 from ..core.strict import parse
-from ..user_code import answer_of, awaited, run_callback
+from ..support.user_code import answer_of, awaited, run_callback
 from .base import TOOL_RULES, InvalidArguments, NeedsApproval, Prepared, Tool, ToolProblem, plain_preview
 from .functions.path_arguments import plain_path
 from .patches import unified_diff, v4a

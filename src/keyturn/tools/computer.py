@@ -20,7 +20,7 @@ from ..core.errors import UserError
 from ..core.items import Item, RawItem
 from ..core.preview import Json, Preview, Text
 from ..core.settable import CALLBACK, Rule, one_of, own_of, refused
-from ..user_code import answer_of
+from ..support.user_code import answer_of
 from .base import TOOL_RULES, InvalidArguments, NeedsApproval, OutcomeUnknown, Prepared, Tool, ToolProblem
 from .computer_actions import read_actions
 from .context import RunContextWrapper

@@ -15,7 +15,7 @@ from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Command, Preview, Text
 from ..core.settable import TEXT, Rules, must
-from ..user_code import answer_of
+from ..support.user_code import answer_of
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool
 from .context import ToolContext
 from .functions.options import INVOKER, IsEnabled

@@ -13,7 +13,7 @@ from ..core.errors import ToolTimeoutError, UserError
 from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Command, Diff, Json, Preview, Text, redact
-from ..user_code import answer_of, class_name, run_callback
+from ..support.user_code import answer_of, class_name, run_callback
 from .base import NeedsApproval, OutcomeUnknown, Prepared, Tool, ToolProblem
 from .context import ToolContext
 from .function_rules import FUNCTION_RULES

@@ -17,7 +17,7 @@ from ..core.exact_text import is_exact
 from ..core.items import Item, RawItem, own_copy
 from ..core.preview import Json, Preview, Text
 from ..core.settable import CALLBACK, Rule, refused, then
-from ..user_code import answer_of
+from ..support.user_code import answer_of
 from .base import InvalidArguments, Prepared, Tool
 from .context import RunContextWrapper
 from .functions.structured import any_object

@@ -14,7 +14,7 @@ from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from ..core.errors import UserError
 from ..core.items import Item
-from ..user_code import class_name, run_callback
+from ..support.user_code import class_name, run_callback
 
 MAX_TEXT = 1 << 20
 MAX_DATA = 32 << 20

@@ -12,7 +12,7 @@ from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any, Literal, cast
 
-from ..user_code import answer_of, awaited
+from ..support.user_code import answer_of, awaited
 from .base import InvalidArguments
 from .functions.bound import in_worker
 

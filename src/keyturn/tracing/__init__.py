@@ -7,7 +7,7 @@ What the engine needs is imported here; the other public names of the room are i
 
 from __future__ import annotations
 
-from .._lazy import lazy_names
+from ..support.lazy import lazy_names
 from .genai import of_model as of_model
 from .genai import of_reply as of_reply
 from .genai import of_request as of_request

@@ -15,7 +15,7 @@ from typing import Any, cast
 from opentelemetry import trace as otel
 
 from .._version import __version__
-from ..user_code import contained
+from ..support.user_code import contained
 from .base import NoSpan, Span
 
 _PLAIN = (bool, int, float)

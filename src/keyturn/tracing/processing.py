@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..core.errors import UserError
-from ..user_code import run_callback
+from ..support.user_code import run_callback
 from .base import NoSpan, Tracer, trace_of
 from .base import Span as TracerSpan
 from .processor_interface import TracingProcessor

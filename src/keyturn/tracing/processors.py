@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from ..core.settable import Sealed
-from ..user_code import run_callback
+from ..support.user_code import run_callback
 from .export import BackendSpanExporter
 from .processing import add_trace_processor, is_heard
 from .processor_interface import TracingExporter, TracingProcessor

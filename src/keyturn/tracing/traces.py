@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._missing import speaks
+from ..support.missing import speaks
 from .trace import Trace as Trace
 
 speaks(__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._missing import speaks
+from ..support.missing import speaks
 from .processing import gen_span_id as gen_span_id
 from .spans import now as now
 from .trace import gen_trace_id as gen_trace_id

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from keyturn import FileProblem, Workspace
-from keyturn.keys import ring
+from keyturn.support.keys import ring
 from keyturn.tools.filesystem.problems import EditRefused, FileChanged, FileTooLarge, NotText, PathRefused
 from keyturn.tools.filesystem.search import SearchQuery
 from keyturn.tools.filesystem.staging import Change

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from keyturn import BubblewrapExecutor, SandboxUnavailable, ShellTool, UserError
-from keyturn.keys import ring
+from keyturn.support.keys import ring
 from keyturn.tools.shell_calls import (
     LocalShellActionRequest,
     LocalShellCallData,

@@ -1,8 +1,9 @@
 """The key that signs checkpoints: an Ed25519 key in a file of its own, with the statements that name its followers.
 
-The file is read only while nobody else can read or write it, as the file of the sealing keys is (`keyturn.keys`). It is
-one file, replaced whole, so that a rotation that is cut off has happened or has not. After the private key it holds the
-public keys, the oldest first, as `public_keys.py` reads them: each is a statement that the key before it has signed.
+The file is read only while nobody else can read or write it, as that of the sealing keys is (`keyturn.support.keys`).
+It is one file, replaced whole, so that a rotation that is cut off has happened or has not. After the private key it
+holds the public keys, the oldest first, as `public_keys.py` reads them: each is a statement that the key before it has
+signed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import UserError
-from ...keys import alone, make_private, read_private, replace_private, state_directory
+from ...support.keys import alone, make_private, read_private, replace_private, state_directory
 from .public_keys import KeyStatement, PublicKeys, key_name, signed_pair, without_package
 
 VARIABLE = "KEYTURN_AUDIT_KEY"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from ...app import App
+from ...application.app import App
 from ..demo_player import SCRIPTED, Player
 from .agents import agents
 from .tools import HOME, home

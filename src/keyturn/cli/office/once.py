@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, LiteralString
 
-from ...app import App
+from ...application.app import App
 from ...core.errors import Conflict, NotAllowed
 from ...directory.login import Login
 from ...journal.rows import RequestRow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import LiteralString, NamedTuple
 
-from ...app import App
+from ...application.app import App
 
 
 class Seated(NamedTuple):

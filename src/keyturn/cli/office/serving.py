@@ -17,7 +17,7 @@ import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...app import App
+from ...application.app import App
 from ...console.screen import Terminal
 from ...core.errors import KeyturnError, UserError
 from ...journal.rows import Query

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ...app import App
+from ...application.app import App
 from ...audit.decisions.entries import AuditEntry
 from ...audit.service import Audit
 from ...core.codec import Log

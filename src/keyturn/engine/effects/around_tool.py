@@ -18,8 +18,8 @@ from ...agents.tool_guardrail import (
 from ...core.errors import ToolInputGuardrailTripwireTriggered, ToolOutputGuardrailTripwireTriggered
 from ...core.events import Report
 from ...core.run import Call
+from ...support.user_code import answer_of, raised_by
 from ...tools.base import Tool
-from ...user_code import answer_of, raised_by
 from ..driving.drive import Drive
 from ..facts.values import jsonable
 from ..run.frame_settings import FrameSettings

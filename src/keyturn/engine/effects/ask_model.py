@@ -29,7 +29,7 @@ from ...models.base import (
     close_stream,
     in_time,
 )
-from ...user_code import answer_of, contained, raised_by
+from ...support.user_code import answer_of, contained, raised_by
 from ..driving.drive import Drive
 from ..driving.usage_limits import name_of, stuck
 from ..logger import error_words, logger

@@ -18,7 +18,7 @@ from ...core.run import Frame
 from ...core.usage import NOTHING, Counts, addable
 from ...models import default_provider
 from ...models.base import Model, ModelRequest, ModelResponse, ModelTracing
-from ...user_code import contained
+from ...support.user_code import contained
 from ..driving.drive import Drive
 from ..driving.usage_limits import name_of
 from ..logger import error_words, logger

@@ -8,7 +8,7 @@ from ...agents.handoff import HandoffInputData
 from ...core.errors import UserError
 from ...core.items import Item, own_copy, plain_item
 from ...core.run import Call
-from ...user_code import answer_of
+from ...support.user_code import answer_of
 from ..driving.drive import Drive
 from ..session.segments import View, segments
 from ..views.items import HandoffCallItem, HandoffOutputItem, RunItem, RunItemBase, ToolCallOutputItem, reply_item

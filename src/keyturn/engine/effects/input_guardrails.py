@@ -11,7 +11,7 @@ from ...core import events as ev
 from ...core.errors import InputGuardrailTripwireTriggered, OutputGuardrailTripwireTriggered
 from ...core.items import Item, as_given, own_copy
 from ...core.run import Frame
-from ...user_code import answer_of
+from ...support.user_code import answer_of
 from ..driving.drive import Drive
 from ..facts.values import jsonable
 from ..run.frame_settings import FrameSettings

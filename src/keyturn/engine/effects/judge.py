@@ -19,7 +19,7 @@ from ...core.errors import ModelBehaviorError, ModelRefusalError
 from ...core.events import Report
 from ...core.items import Item, message_text, refusal_text
 from ...core.run import Frame
-from ...user_code import answer_of, raised_by, run_callback
+from ...support.user_code import answer_of, raised_by, run_callback
 from ..driving.drive import Drive
 from ..facts.values import jsonable
 from ..run.frame_settings import FrameSettings

@@ -9,8 +9,8 @@ from ...core import commands as cm
 from ...core.events import Report
 from ...core.items import input_items, own_copy
 from ...core.run import Call
+from ...support.user_code import answer_of, class_name, raised_by
 from ...tools.base import Delegate
-from ...user_code import answer_of, class_name, raised_by
 from ..driving.drive import Drive
 from ..facts.values import jsonable
 from ..logger import error_words, logger

@@ -13,8 +13,8 @@ from ...core import commands as cm
 from ...core.errors import Conflict, NotAllowed
 from ...core.request import request_of
 from ...core.run import Call
+from ...support.user_code import answer_of
 from ...tools.base import tool_digest
-from ...user_code import answer_of
 from ..driving.drive import Drive
 from ..facts import decisions
 from ..facts.values import jsonable

@@ -18,8 +18,8 @@ from ...core.items import Item
 from ...core.preview import redact
 from ...core.run import Call
 from ...sessions.history import superseded_output
+from ...support.user_code import answer_of
 from ...tools.base import Tool, text_noticed
-from ...user_code import answer_of
 from ..run.frame_settings import FrameSettings
 
 _EDITED = "A person changed the arguments of this call before approving it. It ran with: "

@@ -20,6 +20,7 @@ from ...core.items import Item, own_copy
 from ...core.moves import asked_on
 from ...core.preview import Json, Preview
 from ...core.run import Call
+from ...support.user_code import answer_of, as_user_error, class_name, contained, raised_by
 from ...tools.base import (
     TOOL_CHANGED,
     TOOL_FAILED,
@@ -35,7 +36,6 @@ from ...tools.base import (
     tool_digest,
     tool_spec,
 )
-from ...user_code import answer_of, as_user_error, class_name, contained, raised_by
 from ..driving.drive import Drive, let_run_as
 from ..facts.live_preview import CHANGED, changed_since, look, recorded
 from ..facts.values import kept

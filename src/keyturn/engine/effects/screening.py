@@ -27,8 +27,8 @@ from ...core.preview import Preview
 from ...core.records import BY_GRANT
 from ...core.run import Call, call_digest
 from ...core.states import READY
+from ...support.user_code import answer_of, class_name
 from ...tools.base import Tool, plain_preview
-from ...user_code import answer_of, class_name
 from ..driving.drive import Drive
 from ..facts import decisions
 from ..facts.live_preview import look

@@ -15,8 +15,8 @@ from typing import Any, cast
 from ...core.errors import BadJson
 from ...core.preview import REDACTED, redact
 from ...core.run import Call
+from ...support.user_code import original
 from ...tools.base import OutcomeUnknown, Tool, ToolProblem
-from ...user_code import original
 from ..logger import LONGEST, TRACE, WORDS, tool_data_allowed, traceback_of
 
 log = logging.getLogger("keyturn.tools")

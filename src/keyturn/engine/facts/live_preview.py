@@ -12,8 +12,8 @@ from ...core.digest import canonical
 from ...core.errors import ToolSourceDown
 from ...core.preview import Preview
 from ...core.run import Call
+from ...support.user_code import answer_of, class_name
 from ...tools.base import Tool, not_blank, plain_preview
-from ...user_code import answer_of, class_name
 from ..logger import error_words, logger
 
 CHANGED = "what it would change is not as it was when it was shown: look again before you decide"

@@ -12,7 +12,7 @@ from ...core.errors import BadJson, UserError
 from ...core.items import Item, input_items, own_copy
 from ...core.people import plain_text
 from ...core.strict import Limits, parse
-from ...user_code import run_callback
+from ...support.user_code import run_callback
 from ..logger import error_words, logger
 
 _ROOM = Limits(bytes=64 << 20)  # what people say has the room of a state

@@ -19,7 +19,7 @@ from ...core.items import Item, own_copy
 from ...core.run import Run
 from ...core.seal import Chain
 from ...journal.base import Journal
-from ...keys import ring
+from ...support.keys import ring
 from .agents import AgentGraph
 from .copies import Copies
 from .used_states import THIS_PROCESS, UsedStates

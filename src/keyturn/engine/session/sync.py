@@ -17,7 +17,7 @@ from ...core.items import Item, own_copy, plain_item
 from ...core.run import Frame, Run
 from ...sessions.base import SessionSettings, called
 from ...sessions.history import drop_leading_orphans, history_address, orphan_calls, orphan_outputs, superseded_output
-from ...user_code import answer_of, run_callback
+from ...support.user_code import answer_of, run_callback
 from ..driving.drive import Drive
 from ..driving.lease import still_held
 from ..logger import error_words, logger

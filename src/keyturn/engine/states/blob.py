@@ -13,7 +13,7 @@ import msgspec
 
 from ...core.errors import StateRejected
 from ...core.upcasts import VERSION, readable
-from ...keys import OLD_VARIABLE, VARIABLE, ring
+from ...support.keys import OLD_VARIABLE, VARIABLE, ring
 
 MAX_BYTES = 64 * 1024 * 1024
 _PARTS = ("run", "agent", "context", "log", "undelivered")

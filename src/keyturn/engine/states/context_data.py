@@ -13,7 +13,7 @@ from ...agents.context import RunContextWrapper
 from ...agents.context_type import made_as, same
 from ...core import commands as cm
 from ...core.errors import StateRejected, UserError
-from ...user_code import run_callback
+from ...support.user_code import run_callback
 from ..driving.drive import Drive
 from ..logger import error_words, logger
 from ..run.open_run import OpenRun

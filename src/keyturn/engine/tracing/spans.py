@@ -16,10 +16,10 @@ from ...core.effects import Effect
 from ...core.preview import redact
 from ...core.run import Call
 from ...models.base import Model, ModelRequest, ModelResponse, ModelTracing
+from ...support.user_code import class_name
 from ...tools.base import Tool
 from ...tracing import Trace, of_model, of_reply, of_request, of_usage
 from ...tracing.base import Span, Tracer
-from ...user_code import class_name
 from ..run.open_run import OpenRun
 from .request_spans import RequestSpans, named
 from .trace_parent import Silent, group_of, own_trace, tracer_of

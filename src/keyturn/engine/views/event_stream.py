@@ -17,7 +17,7 @@ from ...core import events as ev
 from ...core.errors import UserError
 from ...core.items import RawItem
 from ...core.nested_agent import NestedAgent
-from ...user_code import answer_of
+from ...support.user_code import answer_of
 from ..run.open_run import OpenRun
 from .items import AddedInputItem, RunItem, ToolApprovalItem
 from .projection import Projection

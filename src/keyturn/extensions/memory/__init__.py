@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from ... import EncryptedSession as EncryptedSession
 from ... import SQLAlchemySession as SQLAlchemySession
-from ..._missing import speaks
+from ...support.missing import speaks
 
 speaks(__name__)

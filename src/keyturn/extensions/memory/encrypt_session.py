@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ... import EncryptedSession as EncryptedSession
-from ..._missing import speaks
 from ...sessions.encrypted import EncryptedEnvelope as EncryptedEnvelope
+from ...support.missing import speaks
 
 speaks(__name__)

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...app import App
+from ...application.app import App
 from ...core.errors import NotAllowed
 from ...inbox.personal import PersonalInbox
 from ...wire.people import Secret

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...core.errors import KeyturnError
-from ...keys import ring
+from ...support.keys import ring
 from ..limits import TooMany
 from .entrance import Entrance
 from .tickets import store_of

@@ -10,7 +10,7 @@ from limits import parse
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from ...app import App
+from ...application.app import App
 from ...core.errors import KeyturnError, UserError
 from ...core.policy import milliseconds
 from ...directory.credentials import FRESH_MS

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...keys import ring
+from ...support.keys import ring
 from ..visitor import Visitor
 
 _LASTS = 300

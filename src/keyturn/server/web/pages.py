@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from ...app import App
+from ...application.app import App
 from ...core.errors import KeyturnError
 from ...inbox.personal import PersonalInbox
 from ...presenting.asking import MARKS, STATES, seconds

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ...core.errors import UserError
-from ...keys import state_place
+from ...support.keys import state_place
 from .problems import FileMissing, FileProblem, PathRefused, problem, shown
 
 Parts = tuple[str, ...]

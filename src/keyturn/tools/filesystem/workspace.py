@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from ...core.settable import Sealed
-from ...keys import state_place
+from ...support.keys import state_place
 from .globs import BadGlob
 from .jail import Jail, Parts, parts_of
 from .numbered_lines import LINES, numbered_lines

@@ -17,7 +17,7 @@ from ...core.errors import UserError
 from ...core.items import own_copy
 from ...core.preview import Preview, Text
 from ...core.settable import Rules, then
-from ...user_code import run_callback
+from ...support.user_code import run_callback
 from ..base import Prepared
 from ..context import ToolContext
 from ..filesystem.problems import FileChanged, FileProblem, FileTooLarge, shown

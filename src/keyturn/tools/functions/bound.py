@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from ...user_code import answer_of, awaited, contained
+from ...support.user_code import answer_of, awaited, contained
 
 ToolErrorFunction = Callable[[Any, Exception], str | Awaitable[str]]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...core.errors import BadJson
-from ...user_code import class_name
+from ...support.user_code import class_name
 
 _MOST, _LONGEST = 8, 300
 _OWN_WORDS = {

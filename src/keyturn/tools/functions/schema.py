@@ -19,7 +19,7 @@ from ...core.errors import BadJson, UserError
 from ...core.exact_text import is_exact
 from ...core.immutable import immutable
 from ...core.strict import JsonValue, parse
-from ...user_code import contained
+from ...support.user_code import contained
 from ..base import InvalidArguments, ToolProblem
 from .docstrings import Docstring, DocstringStyle, read_docstring
 from .parameters import Parameters, build_parameters

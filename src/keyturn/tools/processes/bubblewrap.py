@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any
 
 from ...core.errors import UserError
-from ...keys import state_directory
+from ...support.keys import state_directory
 from .command import LocalExecutor
 from .socket_filter import socket_filter
 from .supervised import Launch

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from ...core.digest import canonical
 from ...core.errors import UserError
 from ...core.settable import Rules, Sealed, must
-from ...keys import ring
+from ...support.keys import ring
 from ..base import ToolProblem
 from ..functions.path_arguments import plain_path
 from ..shell_calls import ShellCallOutcome, ShellCommandOutput, ShellResult

@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
-from .agents.agent import Agent, AgentDeclaration
-from .agents.context_type import checked_type
-from .agents.hooks import RunHooks
-from .agents.settings import RunConfig, with_arguments
-from .channels.plan import ChannelPlan
-from .channels.service import ChannelService
-from .core.errors import UserError
-from .core.settable import CALLBACK, ELSEWHERE, FLAG, WHOLE, Constructed, Rule, fixed, must, own_of
-from .engine.states.loading import ContextOptions
-from .inbox.drills import DrillService
-from .inbox.rule_lint import checked_policy
+from ..agents.agent import Agent, AgentDeclaration
+from ..agents.context_type import checked_type
+from ..agents.hooks import RunHooks
+from ..agents.settings import RunConfig, with_arguments
+from ..channels.plan import ChannelPlan
+from ..channels.service import ChannelService
+from ..core.errors import UserError
+from ..core.settable import CALLBACK, ELSEWHERE, FLAG, WHOLE, Constructed, Rule, fixed, must, own_of
+from ..engine.states.loading import ContextOptions
+from ..inbox.drills import DrillService
+from ..inbox.rule_lint import checked_policy
+from ..policies.base import PolicyLike
 from .lifespan import AppResources
-from .policies.base import PolicyLike
 
 _ONE = "an app has one journal as long as it lives: make another App"
 _POLICY_LOST = (

@@ -11,7 +11,7 @@ import os
 import threading
 from pathlib import Path
 
-from .core.errors import StorageError, UserError
+from ..core.errors import StorageError, UserError
 
 # "Ktrn": written into the header of each journal's file, for programs that do not share this process.
 APPLICATION = 0x4B74726E

@@ -12,45 +12,45 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from functools import partial
 from typing import Any, Self, Unpack
 
-from .agents.agent import Agent, AgentDeclaration
-from .agents.context_type import declared_type
-from .agents.hooks import RunHooks
-from .agents.settings import RunConfig
-from .app_settings import AppSettings, check_heard
-from .audit.service import Audit
-from .channels.service import Channels, ChannelService
-from .core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
-from .directory.people import People
-from .engine.attended import Hosting
-from .engine.driving.writer import Writer
-from .engine.execution import Execution
-from .engine.result import RunResult
-from .engine.run.log_cache import log_in
-from .engine.run.open_run import clock_ms, wrapped
-from .engine.runner import DEFAULT_MAX_TURNS, play_of
-from .engine.session.owner import own_session
-from .engine.states.context_data import Maker, check_returns
-from .engine.states.fork import forked
-from .engine.states.loading import found, waiting_tools
-from .engine.states.named_start import ONCE, NamedStart, plain_part
-from .engine.states.state import RunState
-from .engine.states.taking_over import Keeping, TakeoverOptions, take_over, write
-from .engine.stream import followed
-from .engine.views.event_stream import StreamEvent
-from .engine.views.rows import rows_in
-from .engine.worker import Worker
-from .inbox.desk import By, Inbox
-from .inbox.drills import Drills, DrillService
-from .inbox.insights import Insights
-from .inbox.restored import settle_whole
-from .journal import opened
-from .journal.base import Claim, Store
-from .journal.rows import ENDED, Query, RunRow
+from ..agents.agent import Agent, AgentDeclaration
+from ..agents.context_type import declared_type
+from ..agents.hooks import RunHooks
+from ..agents.settings import RunConfig
+from ..audit.service import Audit
+from ..channels.service import Channels, ChannelService
+from ..core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
+from ..directory.people import People
+from ..engine.attended import Hosting
+from ..engine.driving.writer import Writer
+from ..engine.execution import Execution
+from ..engine.result import RunResult
+from ..engine.run.log_cache import log_in
+from ..engine.run.open_run import clock_ms, wrapped
+from ..engine.runner import DEFAULT_MAX_TURNS, play_of
+from ..engine.session.owner import own_session
+from ..engine.states.context_data import Maker, check_returns
+from ..engine.states.fork import forked
+from ..engine.states.loading import found, waiting_tools
+from ..engine.states.named_start import ONCE, NamedStart, plain_part
+from ..engine.states.state import RunState
+from ..engine.states.taking_over import Keeping, TakeoverOptions, take_over, write
+from ..engine.stream import followed
+from ..engine.views.event_stream import StreamEvent
+from ..engine.views.rows import rows_in
+from ..engine.worker import Worker
+from ..inbox.desk import By, Inbox
+from ..inbox.drills import Drills, DrillService
+from ..inbox.insights import Insights
+from ..inbox.restored import settle_whole
+from ..journal import opened
+from ..journal.base import Claim, Store
+from ..journal.rows import ENDED, Query, RunRow
+from ..policies.base import PolicyLike
+from ..server.settings import ServerSettings
+from ..support.user_code import run_callback
 from .lifespan import AppResources, Lifespan
-from .policies.base import PolicyLike
 from .run_handle import RunHandle
-from .server.settings import ServerSettings
-from .user_code import run_callback
+from .settings import AppSettings, check_heard
 
 OVER = ENDED
 
@@ -168,7 +168,7 @@ class App(AppSettings):
 
     def asgi(self, settings: ServerSettings | None = None) -> Callable[..., Awaitable[None]]:
         """Return the server of this app, pages and API, to be served alone or mounted in another ASGI app."""
-        from .server.mounting import served
+        from ..server.mounting import served
 
         return served(self, settings)
 

@@ -27,7 +27,7 @@ from traceback import TracebackException
 from types import CodeType, GetSetDescriptorType, MemberDescriptorType, TracebackType, new_class
 from typing import Any, cast
 
-from .core.errors import KeyturnError, UserError
+from ..core.errors import KeyturnError, UserError
 
 # A coroutine cannot raise these, and no class can be one of these and of ours.
 _ALONE = (StopIteration, StopAsyncIteration)
@@ -73,7 +73,7 @@ class Contained:
     ...     raise SystemExit(2)
     Traceback (most recent call last):
     ...
-    keyturn.user_code.RaisedByUser: a callback raised SystemExit: 2
+    keyturn.support.user_code.RaisedByUser: a callback raised SystemExit: 2
     """
 
     __slots__ = ()

@@ -19,8 +19,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
 
-from .core.errors import UserError
-from .core.seal import Ring, key_id
+from ..core.errors import UserError
+from ..core.seal import Ring, key_id
 
 try:
     import fcntl

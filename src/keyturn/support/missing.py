@@ -10,7 +10,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-_OURS = __name__.rpartition(".")[0]
+_OURS = __name__.partition(".")[0]
 
 
 class MissingPaths:
@@ -45,4 +45,4 @@ def speaks(module: str) -> None:
 
 
 def _said(path: str) -> str:
-    return import_module("._absent", __package__).said(path)
+    return import_module(f"{_OURS}._absent").said(path)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from .engine.result import RunResult
-from .engine.views.event_stream import StreamEvent
-from .journal.rows import RunRow
+from ..engine.result import RunResult
+from ..engine.views.event_stream import StreamEvent
+from ..journal.rows import RunRow
 
 
 class Runs(Protocol):

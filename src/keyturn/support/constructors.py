@@ -11,7 +11,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import wraps
 from typing import Any, TypeVar, dataclass_transform
 
-from .core.settable import settable_names, unexpected_of
+from ..core.settable import settable_names, unexpected_of
 
 _T = TypeVar("_T")
 

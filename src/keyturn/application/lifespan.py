@@ -15,8 +15,8 @@ from functools import partial
 from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Any
 
-from .core.errors import UserError
-from .user_code import answer_of, class_name, contained
+from ..core.errors import UserError
+from ..support.user_code import answer_of, class_name, contained
 
 log = logging.getLogger("keyturn.app")
 

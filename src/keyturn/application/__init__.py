@@ -1,0 +1,1 @@
+"""An app: agents, a journal and settings together, with its lifespan and handles of its runs."""
