@@ -205,7 +205,10 @@ def test_an_error_of_a_user_may_have_a_message_of_its_own() -> None:
     assert (Own("mine").message, str(Own("mine"))) == ("mine", "other words")
 
 
-@pytest.mark.parametrize("answer", [None, True, "all", ModelInputData("text", None)])  # type: ignore[arg-type]
+NO_LIST: Any = "text"
+
+
+@pytest.mark.parametrize("answer", [None, True, "all", ModelInputData(NO_LIST, None)])
 async def test_a_filter_of_the_models_input_that_returns_something_else_is_named(run: Run, answer: Any) -> None:
     config = RunConfig(call_model_input_filter=lambda data: answer)
     with pytest.raises(UserError, match="call_model_input_filter must return a ModelInputData"):
