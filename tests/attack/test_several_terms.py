@@ -6,7 +6,20 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, App, Approval, Decider, MemoryJournal, NotAllowed, Policy, RunConfig, function_tool
+from keyturn import (
+    Agent,
+    App,
+    Approval,
+    Decider,
+    Inbox,
+    MemoryJournal,
+    NotAllowed,
+    Policy,
+    RunConfig,
+    Runner,
+    RunState,
+    function_tool,
+)
 from keyturn.audit.checker import check
 from keyturn.core.combined_terms import NOT_COMBINED, combined
 from keyturn.core.policy import Verdict
@@ -235,3 +248,30 @@ def test_combined_terms_require_what_either_requires(case: str) -> None:
     outer, inner, both = COMBINED[case]
     assert combined(outer, inner) == both
     assert combined(inner, outer) == both
+
+
+async def test_an_approval_that_is_taken_back_asks_anew_on_the_terms_on_record() -> None:
+    """A looser deployment while the call was approved lets nobody decide who could not before."""
+    paid = list[int]()
+
+    @function_tool(needs_approval=True, approval=Approval(role="ops"), preview=lambda params: "a payment")
+    def pay(amount: int) -> str:
+        paid.append(amount)
+        return "paid"
+
+    journal = MemoryJournal()
+    agent = Agent("desk", model=ScriptedModel([[function_call("pay", {"amount": 5})], "done"]), tools=[pay])
+    run = (await Runner.run(agent, "go", journal=journal)).run_id
+    inbox = Inbox(journal, {"desk": agent})
+    ann = Decider("ann", roles=("ops",), strength="authenticated")
+    await inbox.approve((await inbox.list())[0], by=ann)
+    pay.approval = None
+    [row] = await inbox.list(state="approve")
+    await inbox.withdraw(row, by=ann)
+    await Runner.run(agent, await RunState.load(journal, run, agent))
+    [request] = await inbox.list()
+    with pytest.raises(NotAllowed):
+        await inbox.approve(request, by="mallory")
+    assert paid == []
+    report = await check(journal)
+    assert report.ok, report.violations
