@@ -28,6 +28,7 @@ from keyturn.engine.effects.screening import beside_own
 from keyturn.models.scripted.model import function_call
 from keyturn.policies.rules import Rule
 from keyturn.testing import ScriptedModel, tool_outputs
+from keyturn.tools.base import NeedsInput
 from tests.table import each
 from tests.waiting import until
 
@@ -252,26 +253,27 @@ def test_combined_terms_require_what_either_requires(case: str) -> None:
 
 async def test_an_approval_that_is_taken_back_asks_anew_on_the_terms_on_record() -> None:
     """A looser deployment while the call was approved lets nobody decide who could not before."""
-    paid = list[int]()
+    starts = list[int]()
 
-    @function_tool(needs_approval=True, approval=Approval(role="ops"), preview=lambda params: "a payment")
-    def pay(amount: int) -> str:
-        paid.append(amount)
-        return "paid"
+    @function_tool(approval=OPS)
+    def pay(amount: int) -> Any:
+        starts.append(amount)
+        return NeedsInput({"amount": amount}, wants="approval")
 
     journal = MemoryJournal()
     agent = Agent("desk", model=ScriptedModel([[function_call("pay", {"amount": 5})], "done"]), tools=[pay])
     run = (await Runner.run(agent, "go", journal=journal)).run_id
     inbox = Inbox(journal, {"desk": agent})
-    ann = Decider("ann", roles=("ops",), strength="authenticated")
-    await inbox.approve((await inbox.list())[0], by=ann)
-    pay.approval = None
-    [row] = await inbox.list(state="approve")
-    await inbox.withdraw(row, by=ann)
+    await inbox.approve((await inbox.list())[0], by=ANN)
+    await Runner.run(agent, await RunState.load(journal, run, agent))
+    [asks_inside] = await inbox.list()
+    await inbox.approve(asks_inside, by=ANN)
+    pay.approval, pay.needs_approval = None, True
+    await inbox.withdraw(asks_inside, by=ANN)
     await Runner.run(agent, await RunState.load(journal, run, agent))
     [request] = await inbox.list()
     with pytest.raises(NotAllowed):
         await inbox.approve(request, by="mallory")
-    assert paid == []
+    assert starts == [5]
     report = await check(journal)
     assert report.ok, report.violations
