@@ -190,7 +190,7 @@ async def _llm_starts(
             await hooks.on_llm_start(scope.context, agent, request.system_instructions, told)
 
 
-def _conversation(drive: Drive, frame: Frame, scope: FrameSettings, reader: Any) -> list[Item]:
+def _conversation(drive: Drive, frame: Frame, scope: FrameSettings, reader: object) -> list[Item]:
     """Return what the model is to read of a frame's conversation, as items that only this reader has."""
     live, frames = drive.live, drive.run.frames
     conversation = live.copies.of(reader, frames[frame.id], live.prefixes.get(frame.id) or None, frames)
@@ -293,7 +293,7 @@ def read(value: Any, name: str) -> Any:
     return getattr(value, name, None)
 
 
-def streamed_response(final: Any) -> ModelResponse:
+def streamed_response(final: object) -> ModelResponse:
     """Return the reply that a `response.completed` event carries."""
     if isinstance(final, ModelResponse):
         return final

@@ -118,13 +118,13 @@ async def _results(drive: Drive, frame: Frame, agent: Agent[Any]) -> list[Functi
     return results
 
 
-def _answer(agent: Agent[Any], value: Any) -> FinalAnswer:
+def _answer(agent: Agent[Any], value: object) -> FinalAnswer:
     """Return a tool's answer; of an agent that answers with text, as text."""
     worded = agent.output_type is None or agent.output_type is str
     return FinalAnswer(str(value) if worded and not isinstance(value, str) else value)
 
 
-async def concluded(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any], value: Any) -> list[Report]:
+async def concluded(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any], value: object) -> list[Report]:
     """What the output guardrails said of an answer; where they let it pass, the end is told."""
     guardrails = [*agent.output_guardrails, *(scope.config.output_guardrails or [])]
     looks = [
@@ -170,7 +170,7 @@ def _error_data(result: Any) -> RunErrorData:
     return RunErrorData(result.input, new, history, output, result.raw_responses, result.last_agent)
 
 
-def _answer_message(value: Any) -> Item:
+def _answer_message(value: object) -> Item:
     text = value if isinstance(value, str) else str(value)
     part: Item = {"type": "output_text", "text": text, "annotations": []}
     return {"type": "message", "role": "assistant", "content": [part]}
