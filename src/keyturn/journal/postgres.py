@@ -23,7 +23,7 @@ from ..core.errors import StorageError, StorageFull, UserError
 from . import statements as say
 from .bell import Bell
 from .commit_effects import merged
-from .generation import Origin, begin, read_meta, settle_template
+from .generation import Origin, begin, is_unsettled_template, read_meta, settle_template
 from .session_sql import give_places
 from .sql_journal import SQLJournal
 from .store_thread import BatchFailed, StoreThread
@@ -32,6 +32,8 @@ from .tally_sql import add
 CHANNEL = "keyturn"
 _AGAIN = {"40001", "40P01", "55P03"}
 _FULL = {"53100", "53200"}
+# A server that became a standby, or that its provider made read-only, stays so for a connection that it has.
+_READ_ONLY = "25006"
 # Another server, another timeline of it (a standby that was promoted, a restore to a point in time), another database.
 _PLACE = (
     "SELECT (SELECT system_identifier FROM pg_control_system()), substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), "
@@ -95,14 +97,30 @@ class PostgresJournal(SQLJournal):
         await super().close()
 
 
+# A server that vanished is given up: without these a connection waits for hours for an answer that never comes.
+_ALIVE = {"keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "30000"}
+# A lock that is held by a stopped process, or by an operator, is an error and no standstill.
+_BOUND_LOCKS = "SELECT set_config('lock_timeout', %s, false) WHERE current_setting('lock_timeout') = '0'"
+_OPENING_SECONDS = 60
+
+
+def connected(url: str, **options: Any) -> Any:
+    """Connect, with the limits that the URL does not set itself; text is UTF-8 whatever the environment says."""
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    given = conninfo_to_dict(url)
+    bounds = {name: value for name, value in ({"connect_timeout": "10"} | _ALIVE).items() if name not in given}
+    return psycopg.connect(url, autocommit=True, client_encoding="utf8", **bounds, **options)
+
+
 class PostgresConnection:
     """Wraps one connection, in the one thread that uses it."""
 
-    def __init__(self, url: str, clock: Callable[[], int] | None) -> None:
-        import psycopg
-
+    def __init__(self, url: str, clock: Callable[[], int] | None, lock_seconds: int = 10) -> None:
         self._clock = clock
-        self._db = psycopg.connect(url, autocommit=True, connect_timeout=10, prepare_threshold=2)
+        self._db = connected(url, prepare_threshold=2)
+        self._db.execute(_BOUND_LOCKS, (f"{lock_seconds}s",))
         self._said: dict[str, Any] = {}
         self.told = 0
         self._told_before = 0
@@ -204,6 +222,9 @@ class PostgresConnection:
         except psycopg.Error:  # a server that does not tell: what it was promoted or restored from cannot be noticed
             return None
 
+    def check_place(self) -> None:
+        return None
+
     def damage(self) -> list[str]:
         return []  # the server looks after its own pages
 
@@ -274,7 +295,7 @@ class Listener:
 
         while not self._closed.is_set():
             try:
-                with psycopg.connect(self._url, autocommit=True, connect_timeout=10) as db:
+                with connected(self._url) as db:
                     db.execute(f"LISTEN {CHANNEL}")
                     self._ready.set()
                     self._bell.ring_all()  # what was told while nobody heard
@@ -307,11 +328,14 @@ def prepare(url: str) -> Origin:
     import psycopg
 
     try:
-        db = PostgresConnection(url, None)
+        db = PostgresConnection(url, None, _OPENING_SECONDS)
         try:
-            db.whole(_migrate)
+            _check_encoding(db)
+            if not _is_current(db):
+                db.whole(_migrate)
             origin = Origin(db.place() or "")
-            db.whole(lambda db: _settle_template(db, origin))
+            if is_unsettled_template(db, origin):
+                db.whole(lambda db: _settle_template(db, origin))
             origin.look(db)
             read_meta(db).check_whole()
         finally:
@@ -330,6 +354,19 @@ def prepare(url: str) -> Origin:
 def _settle_template(db: PostgresConnection, origin: Origin) -> None:
     db.execute(_ALONE)
     settle_template(db, origin)
+
+
+def _check_encoding(db: PostgresConnection) -> None:
+    [(encoding,)] = db.execute("SHOW server_encoding")
+    if encoding != "UTF8":
+        raise StorageError(f"the database has the encoding {encoding}, and a journal needs UTF8: create another one")
+
+
+def _is_current(db: PostgresConnection) -> bool:
+    """Return whether the schema is this very version: such a database is only read to open it."""
+    if db.execute("SELECT to_regclass('keyturn_schema')") == [(None,)]:
+        return False
+    return db.execute("SELECT max(version) FROM keyturn_schema") == [(say.SCHEMA,)]
 
 
 def _migrate(db: PostgresConnection) -> None:
@@ -369,6 +406,8 @@ def judge(error: BaseException) -> BatchFailed:
         return BatchFailed(StorageError(f"the journal's database was too busy: {error}"), again=True)
     if state in _FULL:
         return BatchFailed(StorageFull("there is no room left in the journal's database; make room and resume"))
+    if state == _READ_ONLY:
+        return BatchFailed(StorageError(f"the journal's database is read-only: {error}"), drop=True)
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return BatchFailed(StorageError(f"the journal's database cannot be reached: {error}"), unknown=True)
     if isinstance(error, psycopg.Error):

@@ -6,6 +6,7 @@ Through `apsw`, which brings a current SQLite with it. WAL and `synchronous=FULL
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import pwd
 import random
@@ -139,7 +140,7 @@ class SQLiteConnection:
         self._origin = origin or Origin()
         self._held = OpenFile(path, "journal")
         try:
-            self._db: Any = apsw.Connection(str(path))
+            self._db: Any = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         except BaseException:
             self._held.close()
             raise
@@ -147,6 +148,7 @@ class SQLiteConnection:
         self._db.create_scalar_function("keyturn_text", _is_text, 1, deterministic=True)
         for pragma in _PRAGMAS:
             self._db.execute(f"PRAGMA {pragma}")
+        self._files = OpenFiles(path)  # it has its WAL open by now, which others do not take away any more
         self._cursor = self._db.cursor()
         self._failing: type[Exception] = apsw.IOError
         self._failed = False
@@ -186,6 +188,7 @@ class SQLiteConnection:
         add(self, effects.tallies)
         row = self._count_on() if self._firm and self.told != self._told_before else None
         self.execute("COMMIT")
+        self.check_place()  # a file that was moved meanwhile keeps nothing: what is in it is not acknowledged
         if self._origin.mark is not None and row is not None:
             self._origin.mark.reached(row)
 
@@ -215,6 +218,22 @@ class SQLiteConnection:
     def place(self) -> str | None:
         return None
 
+    def check_place(self) -> None:
+        if not self._files.are_there():
+            self._persist()
+            raise StorageError(
+                f"{str(self._files.path)!r} was moved, replaced or deleted while it was open, or its -wal file was: "
+                "nothing is written any more; stop every process that has the journal open, put the right file in "
+                "its place, without the -wal and -shm files of another one, and start them again"
+            )
+
+    def _persist(self) -> None:
+        """Have SQLite leave the -wal file alone as it closes: the one that has this name may be another file's."""
+        import apsw
+
+        on = ctypes.c_int(1)
+        self._db.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(on))
+
     def damage(self) -> list[str]:
         """Check every page: an index that lacks a row hides that row from whoever asks by it."""
         found = self.execute("PRAGMA integrity_check(10)")
@@ -232,6 +251,32 @@ class SQLiteConnection:
     def close(self) -> None:
         self._db.close()
         self._held.close()
+
+
+class OpenFiles:
+    """Knows by their inodes the files that a connection has open: a database, and its WAL once there is one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._wal = f"{path}-wal"
+        self._inodes = (_inode(path), _inode(self._wal))
+
+    def are_there(self) -> bool:
+        """Return whether the files still have their names."""
+        file, wal = self._inodes
+        found = _inode(self._wal)
+        if wal is None and found is not None:
+            self._inodes = (file, found)
+            wal = found
+        return _inode(self.path) == file and found == wal
+
+
+def _inode(path: str | Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _checkpoint(file: Path) -> None:
@@ -341,8 +386,12 @@ def judge(error: BaseException) -> BatchFailed:
     if isinstance(error, apsw.IOError):
         # The file is opened anew before anything else is written: what a failed fsync left behind is not trusted.
         return BatchFailed(StorageError(f"the journal's file could not be written: {error}"), unknown=False)
+    if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.CorruptError | apsw.NotADBError):
+        return BatchFailed(StorageError(f"the journal's file cannot be used: {error}"), drop=True)
     if isinstance(error, apsw.Error):
         return BatchFailed(StorageError(f"the journal's database refused: {error}"))
+    if isinstance(error, OSError):
+        return BatchFailed(StorageError(f"the journal's file cannot be opened: {error.strerror or error}"))
     if isinstance(error, UnicodeError | OverflowError):
         return BatchFailed(
             StorageError(f"the journal's file holds, or was given, a value that is neither text nor a number: {error}")
