@@ -19,7 +19,7 @@ from .agents.settings import RunConfig
 from .app_settings import AppSettings, check_heard
 from .audit.service import Audit
 from .channels.service import Channels, ChannelService
-from .core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
+from .core.errors import AgentMissing, KeyturnError, NotPending, RunMissing, RunStopped, UserError
 from .directory.people import People
 from .engine.attended import Hosting
 from .engine.driving.writer import Writer
@@ -110,7 +110,7 @@ class App(AppSettings):
         self._resources = AppResources(self, lifespan)
         self._telling = ChannelService(self.journal, channels)
         self._drilling = DrillService(self.journal, self.agents, drills, self.run_config.workflow_name)
-        self._worker: Worker | None = None
+        self._workers = set[Worker]()
         self._working: asyncio.Task[None] | None = None
         self._users = 0  # `async with` blocks and calls of `work` that need the resources
 
@@ -306,7 +306,7 @@ class App(AppSettings):
         await self._resources.open()
         self._users += 1
         try:
-            await self._hire().run()
+            await self._run(self._hire())
         finally:
             self._users -= 1
             await self._close_unused()
@@ -316,13 +316,13 @@ class App(AppSettings):
 
         Then what the app owns is closed: the MCP servers of its agents, and its lifespan.
         """
-        if self._worker is not None:
-            self._worker.stop()
+        for worker in self._workers:
+            worker.stop()
         try:
             if self._working is not None:
                 await self._working
         finally:
-            self._worker = self._working = None
+            self._working = None
             await self._close_unused()
 
     async def _close_unused(self) -> None:
@@ -334,13 +334,26 @@ class App(AppSettings):
     @property
     def busy(self) -> int:
         """Return how many runs this process moves right now."""
-        return 0 if self._worker is None else self._worker.busy
+        return sum(worker.busy for worker in self._workers)
 
     @property
     def trouble(self) -> str | None:
         """Return why this process's worker cannot work on the journal now; None while it can."""
-        error = None if self._worker is None else self._worker.error
-        return None if error is None else str(error)
+        return next((str(worker.error) for worker in self._workers if worker.error is not None), None)
+
+    async def check_health(self, seconds: float = 4.0) -> str | None:
+        """Return why the journal, or this process's worker, cannot work; None while they can.
+
+        The journal is asked, and a journal that does not answer within `seconds` is down.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                await self.journal.due(1)
+        except TimeoutError:
+            return f"the journal did not answer within {seconds:g} s"
+        except (KeyturnError, OSError) as error:
+            return str(error)
+        return self.trouble
 
     async def at_work(self) -> None:
         """Have a worker in this process, unless the app leaves runs to others, with what its agents need."""
@@ -349,15 +362,27 @@ class App(AppSettings):
             self._employ()
 
     def _employ(self) -> None:
-        if self.embedded and (self._working is None or self._working.done()):
-            self._working = asyncio.ensure_future(self._hire().run())
+        if self.embedded and not self._workers:
+            self._working = asyncio.ensure_future(self._run(self._hire()))
+
+    async def _run(self, worker: Worker) -> None:
+        try:
+            await worker.run()
+        finally:
+            self._workers.discard(worker)
 
     def _hire(self) -> Worker:
         self._telling.start()
         self._drilling.start()
         settling = partial(settle_whole, self.journal)
-        self._worker = Worker(self.journal, self._taken, slots=self.slots, grace=self.grace, settle=settling)
-        return self._worker
+        worker = Worker(
+            self.journal, self._taken, slots=self.slots, grace=self.grace, settle=settling, has=self._has_agent
+        )
+        self._workers.add(worker)
+        return worker
+
+    def _has_agent(self, name: str) -> bool:
+        return name in self.agents
 
     async def _taken(self, claim: Claim) -> Execution:
         """Make the execution of a run that this worker holds."""

@@ -115,7 +115,7 @@ def _drills(app: Any, _name: str, given: Any) -> Any:
 
 
 def _slots(app: Any, name: str, given: Any) -> Any:
-    if (worker := own_of(app).get("_worker")) is not None:
+    for worker in own_of(app).get("_workers", ()):
         worker.slots = WHOLE(app, name, given)
     return WHOLE(app, name, given)
 

@@ -95,9 +95,7 @@ class BatchFailed(Exception):
     `drop` says that the connection is not used again: what was wrong with it may stay so after the database is mended.
     """
 
-    def __init__(
-        self, error: BaseException, *, again: bool = False, unknown: bool = False, drop: bool = False
-    ) -> None:
+    def __init__(self, error: BaseException, *, again: bool = False, unknown: bool = False, drop: bool = False) -> None:
         super().__init__(str(error))
         self.error = error
         self.again = again
