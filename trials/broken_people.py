@@ -14,8 +14,8 @@ from keyturn.directory import fold, state
 from keyturn.directory.people import People
 from keyturn.engine.effects import before_start
 from keyturn.engine.effects.quotas import Quotas
-from keyturn.inbox.counter import Counter
 from keyturn.inbox.desk import Inbox
+from keyturn.inbox.request_store import RequestStore
 from trials.alteration import Edit, Moves, Mutant, mutant
 
 _SHOWN = "shown.digest not in (None, waiting.digest) or shown.revision not in (None, waiting.revision)"
@@ -76,8 +76,8 @@ OF_PEOPLE: list[Mutant] = [
     mutant(
         "a list is decided as it is now",
         "I4 what is decided is what was shown",
-        Edit(Counter._waiting, _SHOWN, "False"),
-        Edit(Counter._waiting, "shown.digest is None and call.renewed", "False"),
+        Edit(RequestStore.waiting, _SHOWN, "False"),
+        Edit(RequestStore.waiting, "shown.digest is None and call.renewed", "False"),
     ),
     mutant(
         "alike whatever the arguments",

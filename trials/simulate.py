@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import logging
 import sys
 import time
 from collections import Counter
@@ -27,6 +28,7 @@ SMALLER: dict[str, tuple[Any, ...]] = {
     "policies": (False,), "meddling": (False,), "restores": (False,),
     "roles": (False,), "limits": (False,), "telling": (False,), "talks": (False,),
     "forks": (False,), "poison": (False,), "reviews": (False,), "queues": (False,), "late": (False,),
+    "patience": (False,),
     "runs": (1,), "processes": (1, 2), "depth": (0, 1), "calls": (1, 2),
 }  # fmt: skip
 
@@ -126,6 +128,7 @@ def main(argv: list[str]) -> int:
     if args.seed is not None:
         show(args.seed, knobs_of(args.knob), tale=True)
         return 0
+    logging.getLogger("keyturn").setLevel(logging.CRITICAL)  # that something fails is what this is about
     begun, counts, broken = time.monotonic(), Counter[str](), list[tuple[int, list[str]]]()
     for batch, found in played(args.first, args.seeds, args.jobs):
         counts += batch

@@ -29,12 +29,20 @@ def asks(terms: Approval | None = None, tool: str = "pay") -> Policy:
 class World:
     """An app whose agent makes one payment, on a clock that is set by hand."""
 
-    def __init__(self, policy: Any = None, *, terms: Approval | None = None, how: str = "plain", inner: Any = None):
+    def __init__(
+        self,
+        policy: Any = None,
+        *,
+        terms: Approval | None = None,
+        how: str = "plain",
+        inner: Any = None,
+        needs: Any = False,
+    ):
         self.paid: list[int] = []
         self.time = [1_000_000]
         self.journal = MemoryJournal(lambda: self.time[0])
 
-        @function_tool(approval=terms)
+        @function_tool(approval=terms, needs_approval=needs)
         def pay(amount: int) -> str:
             """Pay."""
             self.paid.append(amount)
@@ -98,6 +106,35 @@ async def test_terms_of_an_inner_policy_hold_beside_those_of_the_outer_one(how: 
             await app.inbox.approve(request, by="mallory")
         assert world.paid == []
         await app.inbox.approve(await world.request(), by=ANN)
+        await world.still()
+    assert world.paid == [5]
+    await world.kept()
+
+
+@each("outer, inner", [(asks(), SOON), (asks(SOON), None)])
+async def test_a_policy_that_asks_without_terms_asks_on_those_of_the_tool_beside_another(
+    outer: Policy, inner: Approval | None
+) -> None:
+    """The terms that one policy states do not take the place of those on which the other one asks."""
+    world = World(outer, terms=OPS, how="nested", inner=inner)
+    async with world.app as app:
+        request = await world.waits()
+        assert request.expires_at is not None
+        with pytest.raises(NotAllowed):
+            await app.inbox.approve(request, by="mallory")
+        await app.inbox.approve(request, by=ANN)
+        await world.still()
+    assert world.paid == [5]
+    await world.kept()
+
+
+async def test_a_policy_asks_on_the_terms_of_a_tool_that_would_not_have_asked_about_this_call() -> None:
+    world = World(asks(), terms=OPS, needs=lambda context, params, call_id: params["amount"] > 100)
+    async with world.app as app:
+        request = await world.waits()
+        with pytest.raises(NotAllowed):
+            await app.inbox.approve(request, by="mallory")
+        await app.inbox.approve(request, by=ANN)
         await world.still()
     assert world.paid == [5]
     await world.kept()

@@ -22,6 +22,7 @@ from keyturn.journal import open_journal
 from keyturn.journal.base import Store
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from keyturn.testing.crash import Effects, Scenario, play
+from keyturn.tools.base import NeedsInput, OutcomeUnknown
 from tests.scenarios import CATALOGUE
 
 
@@ -45,6 +46,52 @@ async def test_every_scenario_keeps_every_promise_on_every_store(store: Store) -
     assert report.ok, str(report)
     assert (report.runs, report.unproven, report.moving) == (2 * len(CATALOGUE), 0, 0)
     assert report.lines > 400
+
+
+async def test_a_standing_approval_that_covers_what_asks_from_inside_keeps_every_promise(store: Store) -> None:
+    """A later call is decided in the line in which its tool asks; one that was approved asks a person."""
+    asked = list[int]()
+
+    @function_tool
+    def pay(context: ToolContext, amount: int) -> Any:
+        asked.append(amount)
+        if amount == 3 or not context.tool_call_approved:
+            return NeedsInput({"amount": amount}, wants="approval")
+        return "paid"
+
+    model = ScriptedModel([[function_call("pay", {"amount": amount})] for amount in (1, 2, 3)])
+    agent = Agent("desk", model=model, tools=[pay])
+    result = await Runner.run(agent, "go", journal=store)
+    state = result.to_state()
+    state.approve(result.interruptions[0], always_approve=True)
+    result = await Runner.run(agent, state)
+    assert (asked, [call.params for call in result.interruptions]) == ([1, 1, 2, 2, 3, 3], [{"amount": 3}])
+    report = await check(store)
+    assert report.ok, report.violations
+
+
+async def test_an_idempotent_call_that_was_in_doubt_and_asks_from_inside_is_proposed_anew() -> None:
+    """To repeat it does no harm, so that nobody has to say what its first start did."""
+    starts = list[int]()
+
+    @function_tool(idempotent=True)
+    def pay(amount: int) -> Any:
+        starts.append(amount)
+        if len(starts) == 1:
+            raise OutcomeUnknown("the bank does not answer")
+        return NeedsInput({"amount": amount}, wants="approval")
+
+    agent = Agent("desk", model=ScriptedModel([[function_call("pay", {"amount": 1})], "done"]), tools=[pay])
+    journal = MemoryJournal()
+    state = (await Runner.run(agent, "go", journal=journal)).to_state()
+    state.resolve(state.get_interruptions()[0], "retry")
+    state = (await Runner.run(agent, state)).to_state()
+    state.approve(state.get_interruptions()[0])
+    pay.description = "Pay somebody else."
+    result = await Runner.run(agent, state)
+    assert (len(starts), [call.kind for call in result.interruptions]) == (2, ["approval"])
+    report = await check(journal)
+    assert report.ok, report.violations
 
 
 async def test_every_prefix_of_every_log_keeps_every_promise() -> None:

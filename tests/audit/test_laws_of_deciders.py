@@ -102,6 +102,14 @@ def voided(pen: Pen) -> Pen:
     return pen
 
 
+def asks_inside(pen: Pen) -> Pen:
+    """A run whose last call asks for an approval, is approved by its grant, and asks all the same."""
+    for _ in range(2):
+        pen.begin(NEXT)
+        pen(cm.NeedInput(NEXT, {"q": 1}, wants="approval"))
+    return pen
+
+
 def given_with(**terms: Any) -> Steps:
     """A standing decision beside ada's approval of a call."""
     pen = asked()
@@ -192,6 +200,10 @@ THROUGH: Table = {
     "a grant in doubt": ("I1", lambda: after(pen := lost(), *through(pen, "retry"))),
     "a grant that edits": ("I1", lambda: after(pen := asked(), *through(pen, "edit", args="{}"))),
     "an older grant on what waits": ("I1", lambda: after(pen := granted(where={"n": 2}), *through(pen, call=NEXT))),
+    "an older grant on what was approved and asks from inside": (
+        "I1",
+        lambda: after(pen := asks_inside(granted()), *through(pen, call=NEXT)),
+    ),
     "an older grant on what was voided": ("I1", lambda: after(pen := voided(granted()), *through(pen, call=NEXT))),
 }
 

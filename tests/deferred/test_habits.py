@@ -13,6 +13,7 @@ from keyturn import (
     Agent as CoreAgent,
 )
 from keyturn import (
+    Approval,
     ApprovalRequired,
     CallDeferred,
     RunHooks,
@@ -127,8 +128,9 @@ def delete(path: str) -> str:
         lambda: ApprovalRequiredToolset(FunctionToolset([delete])),
         lambda: FunctionToolset([delete]).approval_required(lambda ctx, tool, args: args["path"] != "tmp"),
         lambda: FunctionToolset([Tool(delete, requires_approval=True)]).approval_required(lambda *_: False),
+        lambda: FunctionToolset([Tool(delete, approval=Approval())]).approval_required(lambda *_: False),
     ],
-    ids=["all", "wrapped", "some", "what asks by itself"],
+    ids=["all", "wrapped", "some", "what asks by itself", "what states terms"],
 )
 async def test_a_toolset_that_asks(run: Any, carry: Any, toolset: Any) -> None:
     agent: Agent[Any] = Agent(ScriptedModel([[call("delete", path="etc")], "Done."]), toolsets=[toolset()])

@@ -35,6 +35,7 @@ class Knobs:
     reviews: bool = True
     queues: bool = True
     late: bool = True
+    patience: bool = True
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from keyturn.policies.rules import ask, deny
 from .cast import ProviderDown, RandomModel, cast_of, voice_of
 from .kinds import DRILLS_AT_MOST, DRILLS_EVERY, UNASKED
 from .loop import Process
+from .patience import GaveUp, impatient
 from .poison import is_ordinary
 from .seen import Word
 from .store import FaultyStore
@@ -31,7 +32,7 @@ from .telling import dispatcher
 from .turns import SESSION, Shelf
 from .world import World
 
-EXPECTED = (KeyturnError, ProviderDown)
+EXPECTED = (KeyturnError, ProviderDown, GaveUp)
 _DRILLED = {"n": 13, "note": "drill"}
 Said = tuple[str, Word]  # the call, and what was said of it
 
@@ -169,7 +170,7 @@ class Site:
             options["session"] = Shelf(world)
         self.driven[run] += 1
         try:
-            if await self.tried("drive", lambda: self._driven(given, options)):
+            if await self.tried("drive", lambda: impatient(self._driven(given, options), world)):
                 world.acknowledged += [(run, call, word) for call, word in said or []]
         finally:
             self.driven[run] -= 1

@@ -36,6 +36,7 @@ class World:
         self.fate, self.meddling_dice = plan.dice("fate"), plan.dice("meddling")
         self.telling_dice, self.talk_dice = plan.dice("telling"), plan.dice("talks")
         self.poison_dice, self.queue_dice = plan.dice("poison"), plan.dice("queue")
+        self.patience_dice = plan.dice("patience")
         self.loop = VirtualLoop(plan.dice("order"))
         self.counts: Counter[str] = Counter()
         self.violations: list[str] = []

@@ -87,8 +87,9 @@ class AuditedCall:
     `place` is new, asked, ready, running, doubt (in doubt), asking (its tool needs an answer), dead (it will not run)
     or settled (it has its result). `asks` counts what made earlier words on it void, `rounds` the questions of its
     tool. `must_ask` says that it was proposed anew and nobody decided since, `former_tool` is the digest of its tool
-    before that. `renewed` is the nonce of the restore that asked anew. `approval` is the decision that let it run, and
-    `revoked` says that it does not any more, `acted` that it may have had an effect that is not to be repeated unasked,
+    before that. `renewed` is the nonce of the restore that asked anew. `approval` is the decision that let it run,
+    `approved` says that it was approved as it is asked now, `revoked` that what let it run does not any more, `acted`
+    that it may have had an effect that is not to be repeated unasked, `doubted` that it was in doubt before,
     `started_at` and `started_by` when and by which process it was started last, `supplied` that its tool's question was
     answered. `let_by` and `let_at` are what let it run unasked, and when; `confirmed` is its requester's word, after
     which others decide; `claim` and `snoozes` are the marks that people made on what waits, `looks` says since when
@@ -112,8 +113,10 @@ class AuditedCall:
     reason: str = ""
     decision: ev.Decision | None = None
     approval: ev.Decision | None = None
+    approved: bool = False
     revoked: bool = False
     acted: bool = False
+    doubted: bool = False
     started_at: int = 0
     started_by: str = ""
     supplied: bool = False
@@ -144,7 +147,7 @@ class AuditedCall:
         need(refused or isinstance(own, str), "I4", f"call {self.id} is proposed without the text of what would run")
         self.args = own
         self.place = "settled" if refused else "new"
-        self.recheck = self.revoked = False
+        self.recheck = self.revoked = self.approved = False
         self.warned = False
         self.unmark()
         self.votes = {}
@@ -172,11 +175,11 @@ class AuditedCall:
         """Reset the call, which has done nothing yet, to one that asks; what let it start counts no more."""
         if self.edited:
             self.proposal = replace(self.proposal, args=self.args, edited=True)
-        self.acted = self.approval is not None and self.approval.verdict == "retry"
+        self.acted = self.doubted and self.proposal.recover != "retry"
         self.place = "asked"
         self.terms = self.proposal.terms if self.terms is None else self.terms
         self.preview = event.preview
-        self.recheck = self.revoked = self.warned = False
+        self.recheck = self.revoked = self.warned = self.approved = False
         self.decision = self.approval = self.question = None
         self.asks += 1
 

@@ -141,6 +141,8 @@ def asking(tool: Any, asks: Asks | None) -> Any:
 
 def _either(tool: AnyTool, asks: Asks) -> Any:
     own = tool.needs_approval
+    if own is False and tool.approval is not None:  # terms without a question ask about every call
+        return True
 
     async def needs_approval(context: Any, params: Any, call_id: str) -> bool:
         for question, given in ((own, (context, params, call_id)), (asks, (context, tool, params))):

@@ -10,12 +10,12 @@ from ..core import events as ev
 from ..core.people import plain_text
 from ..core.settable import Sealed
 from ..engine.facts.values import said_items
-from .decisions import Decisions
+from .front import Desk
 from .naming import By as By
 from .own import OwnInbox
 
 
-class Inbox(Decisions, Sealed):
+class Inbox(Desk, Sealed):
     """Lists what waits for people in a journal, and records what they decide.
 
     `store` is a journal or its URL. `agents` are the roots by name; they are needed to check an edit, and for nothing
@@ -41,9 +41,9 @@ class Inbox(Decisions, Sealed):
 
         None is the program itself, which cannot resume a run that was set aside.
         """
-        await self.tell(run, cm.Resume(max_turns, decider=None if by is None else await self._who(by)))
+        await self.tell(run, cm.Resume(max_turns, decider=None if by is None else await self._requests.who(by)))
 
     async def cancel(self, run: str, *, by: By | None, why: str = "") -> None:
         """Cancel a run, for a person or for the program itself (None); what is in flight is stopped."""
-        who = None if by is None else await self._who(by)
+        who = None if by is None else await self._requests.who(by)
         await self.tell(run, cm.Cancel(who, plain_text(why, "why")))

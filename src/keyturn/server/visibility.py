@@ -21,7 +21,7 @@ from ..directory.reads import How
 from ..directory.settings import OWN, VISIBLE
 from ..directory.state import ADMIN
 from ..engine.run.log_cache import log_in
-from ..inbox.counter import NO_SUCH
+from ..inbox.request_store import NO_SUCH
 from ..inbox.shows import is_left_out, may_decide
 from ..journal.rows import GrantRow, Query, RequestRow, RunRow
 from .visitor import Visitor

@@ -150,7 +150,8 @@ def decided(audited: AuditedRun, event: ev.CallDecided) -> None:
     if made.verdict in ("approve", "edit", "retry") and made.via != "probe":
         call.approval, call.revoked = made, False
     elif made.verdict == "retry":  # its tool found that it did not run
-        call.acted = False
+        call.acted = call.doubted = False
+    call.approved = call.approved or made.verdict in ("approve", "edit")
     given = call.place == "asking" and call.question is not None and call.question.wants == "result"
     call.supplied = call.place == "asking" and not given
     call.place = "dead" if given else may[made.verdict]
@@ -339,6 +340,7 @@ def needed(audited: AuditedRun, event: ev.CallNeeds) -> None:
     call.unmark()
     call.votes = {}
     if event.wants == "approval":
+        call.screened_in = 0 if call.approved else audited.line  # a standing decision covers what asks now, and once
         call.ask_before_acting(event)
         return
     call.place = "asking"
@@ -367,7 +369,7 @@ def lost(audited: AuditedRun, event: ev.CallLost) -> None:
         need(again, "I2", f"call {call.id} may start again by itself, and its tool never said that it may")
         call.place = "ready"
         return
-    call.place = "doubt"
+    call.place, call.doubted = "doubt", True
     call.asked_at = audited.now
     call.renewed_in = audited.line
     call.asks += 1

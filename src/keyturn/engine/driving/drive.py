@@ -42,6 +42,8 @@ class Drive(Writer):
         self.patient = False
         # Calls whose start is recorded and whose tool was not touched yet, with how often they had been asked about.
         self.begun: dict[str, int] = {}
+        # Which policies were asked about each call here, as they were: another process may have asked others.
+        self._judges: dict[str, tuple[Any, ...]] = {}
         # Whether the root's model talks by itself, so that there may be more to do at any time.
         self.attended = False
         # Makes what the run, or a nested frame of it, came to so far: for handlers and extractors that a caller wrote.
@@ -137,6 +139,15 @@ class Drive(Writer):
         if tool is None:
             raise ToolMissing(call.proposal.name, agent=call.agent)
         return tool
+
+    def judge(self, call: Call, policies: tuple[Any, ...]) -> None:
+        """Note that these policies were asked about a call."""
+        self._judges[call.id] = policies
+
+    def judged_by(self, call: Call, policies: tuple[Any, ...]) -> bool:
+        """Return whether these very policies were asked about a call, as they are now."""
+        asked = self._judges.get(call.id, ())
+        return len(asked) == len(policies) and all(one is other for one, other in zip(asked, policies, strict=True))
 
     def begin_call(self, call_id: str) -> None:
         """Note that the start of a call was recorded in a fused step: it is to be run next."""

@@ -20,7 +20,7 @@ from ..driving.drive import Drive
 from ..logger import logger
 from ..run.frame_settings import FrameSettings
 
-First = Literal["policy", "tool", "terms", "proof", "grant", "guardrails", "slot", "world", "hooks"]
+First = Literal["policy", "verdict", "tool", "terms", "proof", "grant", "guardrails", "slot", "world", "hooks"]
 
 
 #: Why a call asks anew whose tool states other terms than it was decided on.
@@ -30,13 +30,16 @@ OUTGROWN = "its tool takes other terms now, which the decision does not meet: it
 def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> list[First]:
     """List what comes before the start of a call.
 
-    That is: the newest policy's word on a decision, the tool and its own terms as they are now, the signatures of
-    people, who gave the grant, input guardrails, a free slot, the world that the call was shown with, and hooks.
+    That is: the newest policy's word on a decision, the policies that were not asked about the call, the tool and its
+    own terms as they are now, the signatures of people, who gave the grant, input guardrails, a free slot, the world
+    that the call was shown with, and hooks.
     """
     first: list[First] = []
     undecided = call.recheck or call.state == "asked"
     if undecided and (scope.policies or asked_otherwise(call)):
         first.append("policy")
+    elif not drive.judged_by(call, scope.judges):
+        first.append("verdict")
     if tool_digest(tool, call.raw) != call.proposal.tool:
         first.append("tool")
     if outgrown(drive.run, call, tool):

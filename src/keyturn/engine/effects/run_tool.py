@@ -6,6 +6,7 @@ the tool's own declaration says so. A value that cannot be recorded is a failed 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -42,7 +43,7 @@ from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
 from ..states.context_data import context_now
 from .around_tool import judged, rejected_by_input, tool_hooks
-from .before_start import OUTGROWN, before_start, lapsed, outgrown, terms_of, unsigned
+from .before_start import OUTGROWN, First, before_start, lapsed, outgrown, terms_of, unsigned
 from .borrowing import borrow_for_call
 from .handoff_view import filtered_view
 from .nested_frames import open_frame
@@ -62,17 +63,21 @@ _NO_RETRY = "the tool is not the one that was shown, so no retry runs it: resolv
 _JSON = (str, bool, int, float, type(None), dict, list)
 
 
-async def run_tool(drive: Drive, call_id: str) -> None:
+#: Returns why the policies of now do not let a call run that they were not asked about; "" where they do.
+Objection = Callable[[Drive, FrameSettings, Call, Tool], Awaitable[str]]
+
+
+async def run_tool(drive: Drive, call_id: str, objection: Objection) -> None:
     """Run a call that may run; what is raised carries none of its secrets to who records it."""
     call = drive.run.calls[call_id]
     try:
-        await _run(drive, call)
+        await _run(drive, call, objection)
     except Exception as error:
         keep_words(call, error)
         raise
 
 
-async def _run(drive: Drive, call: Call) -> None:
+async def _run(drive: Drive, call: Call, objection: Objection) -> None:
     call_id = call.id
     begun = drive.begun.pop(call_id, None)
     tool, scope = await drive.tool_of(call), drive.scope(call.frame)
@@ -83,16 +88,7 @@ async def _run(drive: Drive, call: Call) -> None:
             await _invoke(drive, scope, call, tool, drive.tool_context(call, tool))
         return
     first = before_start(drive, scope, call, tool)
-    if "tool" in first:
-        await ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
-        return
-    if "terms" in first:
-        await ask_anew(drive, scope, call, tool, OUTGROWN)
-        return
-    if "proof" in first and (why := await unsigned(drive, call, terms_of(call, tool))):
-        await ask_anew(drive, scope, call, tool, why)
-        return
-    if "grant" in first and (why := await lapsed(drive, call, terms_of(call, tool))):
+    if why := await _why_anew(drive, scope, call, tool, first, objection):
         await ask_anew(drive, scope, call, tool, why)
         return
     context = drive.tool_context(call, tool)
@@ -108,11 +104,32 @@ async def _run(drive: Drive, call: Call) -> None:
         await _invoke(drive, scope, call, tool, context)
         return
     async with scope.slot():
-        await _start(drive, scope, call, tool, context, reports)
+        await _start(drive, scope, call, tool, context, reports, objection)
+
+
+async def _why_anew(
+    drive: Drive, scope: FrameSettings, call: Call, tool: Tool, first: Sequence[First], objection: Objection
+) -> str:
+    """Return why what lets a call run does not any more; "" where it does."""
+    if "tool" in first:
+        return _TOOL_CHANGED
+    if "terms" in first:
+        return OUTGROWN
+    if "verdict" in first and (why := await objection(drive, scope, call, tool)):
+        return why
+    if "proof" in first and (why := await unsigned(drive, call, terms_of(call, tool))):
+        return why
+    return await lapsed(drive, call, terms_of(call, tool)) if "grant" in first else ""
 
 
 async def _start(
-    drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: ToolContext[Any], reports: list[Report]
+    drive: Drive,
+    scope: FrameSettings,
+    call: Call,
+    tool: Tool,
+    context: ToolContext[Any],
+    reports: list[Report],
+    objection: Objection,
 ) -> None:
     """Check the preview once more, now that others had their word, and record the start."""
     changed = await changed_since(tool, call)
@@ -127,8 +144,9 @@ async def _start(
     if outgrown(drive.run, call, tool):
         await ask_anew(drive, scope, call, tool, OUTGROWN)
         return
-    terms = terms_of(call, tool)  # a key may have been revoked, or a person may have left
-    if why := await unsigned(drive, call, terms) or await lapsed(drive, call, terms):
+    terms = terms_of(call, tool)  # the policy may have changed, a key may have been revoked, or a person may have left
+    why = await objection(drive, scope, call, tool)
+    if why := why or await unsigned(drive, call, terms) or await lapsed(drive, call, terms):
         await ask_anew(drive, scope, call, tool, why)
         return
     context.__dict__.update(let_run_as(call))  # they may have edited theirs

@@ -24,7 +24,9 @@ from ...core.past import RunPast
 from ...core.people import barred
 from ...core.policy import ALLOW, STRICTNESS, Approval, CallView, StoppedByPolicy, Verdict
 from ...core.preview import Preview
+from ...core.records import BY_GRANT
 from ...core.run import Call, call_digest
+from ...core.states import READY
 from ...tools.base import Tool, plain_preview
 from ...user_code import answer_of, class_name
 from ..driving.drive import Drive
@@ -45,6 +47,7 @@ _Judge = Callable[[Drive, FrameSettings, Call, Tool, "_Looked"], Awaitable[Verdi
 
 # A policy that could not say: such a call asks, and is not let through by a decision alone.
 _UNTOLD = "policy failed"
+_OUTVOTED = "the policy changed after this call was let run"
 
 
 async def screen(drive: Drive, call_id: str) -> None:
@@ -82,11 +85,14 @@ class _Looked:
 async def _judged(judge: _Judge, drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
     """Judge a call and record the verdict; anew where others took what it would be counted for meanwhile."""
     looked = _Looked(Quotas(drive, call))
+    judges = scope.judges
     while True:
         try:
-            return await judge(drive, scope, call, tool, looked)
+            verdict = await judge(drive, scope, call, tool, looked)
         except NoRoom:
             continue
+        drive.judge(call, judges)
+        return verdict
 
 
 async def _counted(drive: Drive, looked: _Looked, runs: bool, screen: cm.Screen, *before: cm.RunCommand) -> None:
@@ -118,13 +124,13 @@ async def _screen_again(drive: Drive, scope: FrameSettings, call: Call, tool: To
 
 async def _recheck(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, looked: _Looked) -> Verdict:
     """Ask the newest policy about a decision; where it says nothing, the tool's own terms hold."""
-    verdict = await _policy(drive, scope, call, looked)
+    verdict = await _policy(drive, scope, call, tool, looked)
     if verdict is None:
         return await _own(scope, call, tool) if asked_otherwise(call) else ALLOW  # its own terms: `outgrown`
     if verdict.action == "ask" and _untold(verdict):  # fail closed: an approval counts only once the policy has spoken
         raise UserError(f"{verdict.reason} when it was asked about a decision; nothing ran: mend it and resume")
     if verdict.action == "ask" and verdict.terms is None and asked_otherwise(call):  # it asks as the tool says
-        return msgspec.structs.replace(verdict, terms=(await _own(scope, call, tool)).terms)
+        return msgspec.structs.replace(verdict, terms=tool.approval)
     return verdict
 
 
@@ -135,6 +141,27 @@ async def stands(drive: Drive, call: Call, tool: Tool) -> bool:
         return True
     verdict = await _recheck(drive, scope, call, tool, _Looked(Quotas(drive, call)))
     return verdict.action == "allow" or (verdict.action == "ask" and meets(drive.run, call, verdict.terms))
+
+
+async def outvoted(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> str:
+    """Return why policies that were not asked about a call do not let it run; "" where they do, or were asked.
+
+    It was let run in another process, or before they were set. Its log holds the verdict of then.
+    """
+    judges = scope.judges
+    if call.state not in READY or drive.judged_by(call, judges):
+        return ""
+    async with drive.screening if _counts(scope) else nullcontext():
+        decided = call.decision is not None
+        ask = _recheck if decided else _verdict
+        verdict = await ask(drive, scope, call, tool, _Looked(Quotas(drive, call)))
+    granted = call.by.startswith(BY_GRANT) and verdict.terms == call.terms
+    met = meets(drive.run, call, verdict.terms) if decided else granted
+    if verdict.action == "allow" or (verdict.action == "ask" and met):
+        drive.judge(call, judges)
+        return ""
+    why = verdict.reason or _OUTVOTED
+    return f"{why}; it was started before, and may have run" if call.begun and not call.proposal.reads else why
 
 
 async def _screen(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, looked: _Looked) -> Verdict:
@@ -168,16 +195,14 @@ async def _shown(verdict: Verdict, call: Call, tool: Tool) -> Preview | None:
 
 async def _verdict(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, looked: _Looked) -> Verdict:
     own = await _own(scope, call, tool)
-    if not scope.policies:
-        return own
-    stated = await _policy(drive, scope, call, looked)
+    stated = await _policy(drive, scope, call, tool, looked) if scope.policies else None
     if stated is not None and tool.approval is not None and tool.approval.needs_proof:
         return beside_own(tool.approval, stated)
-    if stated is not None and stated.action == "allow" and call.voided:
-        return msgspec.structs.replace(stated, terms=tool.approval)  # it asks all the same, and the tool says whom
-    if stated is None or (stated.action == "ask" and stated.terms is None and own.action == "ask"):
-        return own if stated is None else msgspec.structs.replace(stated, terms=own.terms)
-    return stated
+    verdict = own if stated is None else stated
+    asks = verdict.action == "ask" or (verdict.action == "allow" and call.voided)  # what was voided asks all the same
+    if asks and verdict.terms is None:  # whoever asks, the tool says whom
+        return msgspec.structs.replace(verdict, terms=tool.approval)
+    return verdict
 
 
 def beside_own(own: Approval, stated: Verdict) -> Verdict:
@@ -213,7 +238,7 @@ async def _own(scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
     return Verdict("ask", terms=tool.approval, by="tool") if answer else ALLOW
 
 
-async def _policy(drive: Drive, scope: FrameSettings, call: Call, looked: _Looked) -> Verdict | None:
+async def _policy(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, looked: _Looked) -> Verdict | None:
     """Ask every policy of this frame; the outermost holds, unless an inner one is stricter."""
     stated: Verdict | None = None
     of_run = drive.scope(ev.ROOT).policy
@@ -225,12 +250,15 @@ async def _policy(drive: Drive, scope: FrameSettings, call: Call, looked: _Looke
             continue
         if policy is not of_run:  # an agent tool brings it along; the run itself may go on without any
             verdict = msgspec.structs.replace(verdict, by=f"nested {verdict.by}")
-        stated = verdict if stated is None else _stricter(stated, verdict)
+        stated = verdict if stated is None else _stricter(stated, verdict, tool.approval)
     return stated
 
 
-def _stricter(outer: Verdict, inner: Verdict) -> Verdict:
-    """Return the stricter of two verdicts; of two alike the outer one, on the terms of both."""
+def _stricter(outer: Verdict, inner: Verdict, own: Approval | None) -> Verdict:
+    """Return the stricter of two verdicts; of two alike the outer one, on the terms of both.
+
+    One that asks without terms asks on those of the tool, `own`, which the terms of the other do not replace.
+    """
     if STRICTNESS[inner.action] < STRICTNESS[outer.action]:
         return outer
     by = f"{outer.by}, {inner.by}"
@@ -239,8 +267,9 @@ def _stricter(outer: Verdict, inner: Verdict) -> Verdict:
     review = max(outer.review, inner.review)
     said = inner if _untold(inner) else outer  # where one of them could not say, nobody has said
     terms = inner.terms or outer.terms
-    if outer.terms is not None and inner.terms is not None:
-        terms = combined(outer.terms, inner.terms)
+    if terms is not None and outer.action == "ask":
+        both = [stated for stated in (outer.terms or own, inner.terms or own) if stated is not None]
+        terms = combined(*both) if len(both) > 1 else terms
         if terms is None:
             return Verdict("deny", NOT_COMBINED, by=by)
     return msgspec.structs.replace(said, terms=terms, by=by, stop=outer.stop or inner.stop, review=review)

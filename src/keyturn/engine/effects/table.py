@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from .ask_model import ask_model, exhausted, limited
@@ -10,7 +11,7 @@ from .input_guardrails import guard, tripped
 from .judge import judge
 from .quotas import return_owed
 from .run_tool import run_tool
-from .screening import screen
+from .screening import outvoted, screen
 from .settle import settle
 
 PERFORM: dict[str, Callable[[Any, str], Awaitable[None]]] = {
@@ -20,7 +21,7 @@ PERFORM: dict[str, Callable[[Any, str], Awaitable[None]]] = {
     "exhausted": exhausted,
     "limited": limited,
     "screen": screen,
-    "run": run_tool,
+    "run": partial(run_tool, objection=outvoted),
     "settle": settle,
     "judge": judge,
     "return": return_owed,

@@ -75,6 +75,11 @@ class FrameSettings:
         return (*self._stated(), *self.carried)
 
     @property
+    def judges(self) -> tuple[Any, ...]:
+        """Return the policies as they are now; one that reads its rules again is known by those that it has read."""
+        return tuple(getattr(policy, "policy", policy) for policy in self.policies)
+
+    @property
     def policy(self) -> Any:
         """Return the policy of this frame as it is now; None where it has none of its own."""
         return self.config.policy if self.policy_of is None else self.policy_of()

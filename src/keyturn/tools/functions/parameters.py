@@ -38,7 +38,7 @@ class Field(msgspec.Struct, frozen=True):
 class Parameters(msgspec.Struct, frozen=True):
     """Reads and prints a callable's arguments.
 
-    `read` takes a JSON text, `show` what `read` returned.
+    `read` takes a JSON text, `show` what `read` returned. `runs_code` says that reading runs validators.
     """
 
     fields: tuple[Field, ...]
@@ -46,6 +46,7 @@ class Parameters(msgspec.Struct, frozen=True):
     secrets: tuple[str, ...]
     read: Callable[[str], Any]
     show: Callable[[Any], dict[str, JsonValue]]
+    runs_code: bool
 
 
 def build_parameters(tool: str, signature: Signature, said: Mapping[str, str], strict: bool) -> Parameters:
@@ -58,7 +59,8 @@ def build_parameters(tool: str, signature: Signature, said: Mapping[str, str], s
     show = _printer(model, facts)
     _check_defaults(model, fields, read, show)
     schema = _built(fields, model.model_json_schema)
-    return Parameters(fields, ensure_strict_json_schema(schema) if strict else schema, facts.secrets, read, show)
+    told = ensure_strict_json_schema(schema) if strict else schema
+    return Parameters(fields, told, facts.secrets, read, show, facts.runs_code)
 
 
 def _model(tool: str, signature: Signature, said: Mapping[str, str], strict: bool) -> tuple[Any, tuple[Field, ...]]:

@@ -33,17 +33,21 @@ _KINDS = {
 
 
 class Survey(msgspec.Struct, frozen=True):
-    """Holds what the types of a tool's parameters need: which secrets to redact, and whether any is a set."""
+    """Holds what the types of a tool's parameters need: which secrets to redact, and whether any is a set.
+
+    `runs_code` says that reading runs code of the user or of a library, which may read one text in two ways.
+    """
 
     secrets: tuple[str, ...]
     has_sets: bool
+    runs_code: bool
 
 
 def survey(fields: Mapping[str, Any], definitions: list[Any]) -> Survey:
     """Inspect the core schema of every parameter; a `UserError` names the first that cannot print back."""
     by_ref = {cast("str", each["ref"]): each for each in definitions}
     secrets: list[str] = []
-    has_sets = False
+    has_sets = runs_code = False
     for name, field in fields.items():
         for path, node in _nodes(field, (name,), by_ref, set()):
             objection = _objection(node, path[-1])
@@ -52,7 +56,8 @@ def survey(fields: Mapping[str, Any], definitions: list[Any]) -> Survey:
             if SECRET_MARK in node.get("metadata", ()) and name not in secrets:
                 secrets.append(name)
             has_sets = has_sets or node["type"] in ("set", "frozenset")
-    return Survey(tuple(secrets), has_sets)
+            runs_code = runs_code or _runs_code(node)
+    return Survey(tuple(secrets), has_sets, runs_code)
 
 
 def _nodes(schema: Any, path: _Path, by_ref: Mapping[str, Any], seen: set[str]) -> Iterator[tuple[_Path, _Node]]:
@@ -77,6 +82,12 @@ def _nodes(schema: Any, path: _Path, by_ref: Mapping[str, Any], seen: set[str]) 
     for key, each in node.items():
         if key not in _ASIDE:
             yield from _nodes(each, path, by_ref, seen)
+
+
+def _runs_code(node: _Node) -> bool:
+    """Return whether a node calls a function when it is read: a validator, a constructor, a lookup of a member."""
+    hooks = ("post_init", "custom_init", "missing")
+    return node["type"].startswith("function-") or any(node.get(name) for name in hooks)
 
 
 def _objection(node: _Node, name: str) -> str | None:

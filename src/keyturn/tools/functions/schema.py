@@ -20,7 +20,7 @@ from ...core.exact_text import is_exact
 from ...core.immutable import immutable
 from ...core.strict import JsonValue, parse
 from ...user_code import contained
-from ..base import InvalidArguments
+from ..base import InvalidArguments, ToolProblem
 from .docstrings import Docstring, DocstringStyle, read_docstring
 from .parameters import Parameters, build_parameters
 from .refusal import cause, complaints
@@ -94,6 +94,7 @@ class FunctionSchema:
     _read: Callable[[str], Any] = field(repr=False)
     _show: Callable[[Any], dict[str, JsonValue]] = field(repr=False)
     _layout: _Layout = field(repr=False)
+    _runs_code: bool = field(repr=False, default=False)
 
     def freeze(self, text: str) -> Frozen:
         """Return what will run for a model's text, or raise `InvalidArguments` in words that help the model.
@@ -119,12 +120,20 @@ class FunctionSchema:
         return self._settled(given, params, frozen)
 
     def bind(self, text: str) -> tuple[list[Any], dict[str, Any]]:
-        """Convert a text that `freeze` returned or called exact to Python arguments, without the context."""
+        """Convert a text that `freeze` returned or called exact to Python arguments, without the context.
+
+        Where validators read it as another value now, as one that follows a link does, `ToolProblem` is raised: what
+        would run is not what was decided on.
+        """
         try:
             with contained:
-                values: dict[str, Any] = self._read(text).__dict__
+                made = self._read(text)
+                moved = self._runs_code and canonical(self._show(made)) != canonical(parse(text))
+            values: dict[str, Any] = made.__dict__
         except Exception as error:
             raise self._refused(error) from cause(error)
+        if moved:
+            raise ToolProblem(f"{self.name} was not run: its arguments mean something else now. Call it again.")
         layout = self._layout
         positional = [values[key] for key in layout.positional]
         keywords = {name: values[key] for name, key in layout.keywords}
@@ -207,6 +216,7 @@ def function_schema(
         _read=built.read,
         _show=built.show,
         _layout=_layout(built, signature.reserved),
+        _runs_code=built.runs_code,
     )
 
 

@@ -6,7 +6,7 @@ what will run, `value` from that text to the object. Nothing here runs anything.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, cast, get_origin
 
 from ...core.digest import canonical
 from ...core.errors import BadJson, UserError
@@ -16,6 +16,7 @@ from ..base import InvalidArguments, Prepared
 from .bound import CallSchema
 
 _FIELD = "input"
+_OBJECTS = "its input type must be a BaseModel, a dataclass or a TypedDict"
 
 
 class StructuredInput:
@@ -73,6 +74,9 @@ def any_object(name: str, text: str) -> Prepared:
 def _schema_of(name: str, of: Any) -> CallSchema:
     from .schema import function_schema  # here for the same reason as in `function`
 
+    if not isinstance(of, type) and get_origin(of) is None:
+        raise UserError(f"tool {name!r}: {_OBJECTS}, not {of!r}")
+
     def take(input: object) -> None: ...
 
     take.__annotations__ = {_FIELD: of}
@@ -85,7 +89,7 @@ def _bare(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     definitions = cast("dict[str, Any]", schema.get("$defs", {}))
     own = definitions.get(str(inner.get("$ref", "")).rpartition("/")[2], inner)
     if own.get("type") != "object":
-        raise UserError(f"tool {name!r}: its input type must be a BaseModel, a dataclass or a TypedDict")
+        raise UserError(f"tool {name!r}: {_OBJECTS}")
     below = {key: each for key, each in definitions.items() if each is not own or _refers(definitions, key)}
     return {**own, "$defs": below} if below else dict(own)
 

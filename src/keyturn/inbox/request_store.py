@@ -1,22 +1,22 @@
-"""The counter behind every word of an inbox: find what it is about and who says it, and append what follows."""
+"""What every part of an inbox asks of a journal: a request with its run, who is speaking, and an append."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack, cast
+from typing import Any
 
 import msgspec
 
 from ..agents.agent import Agent
 from ..core import commands as cm
 from ..core.codec import Log
-from ..core.errors import Conflict, NotPending, RunMissing, UserError
+from ..core.errors import Conflict, NotAllowed, NotPending, RunMissing, UserError
 from ..core.people import Decider, Strength
 from ..core.policy import Approval
 from ..core.preview import Preview
-from ..core.request import Request, request_of
-from ..core.run import Call, Run, edit_digest, request_id
+from ..core.request import Request, request_of, review_of
+from ..core.reviews import reviewed_call
+from ..core.run import Call, Run, request_id
 from ..core.states import WAITING
 from ..core.words import decided_before
 from ..directory.login import DECIDE, Login
@@ -32,101 +32,66 @@ from ..engine.states.undelivered import edited
 from ..engine.views.items import ToolApprovalItem
 from ..engine.views.projection import requests_of
 from ..engine.views.rows import rows_in
-from ..journal import opened
 from ..journal.base import Store
 from ..journal.rows import Query, RequestRow
-from ..presenting.edit_preview import EditPreview
-from ..presenting.shown_request import ShownRequest
-from ..presenting.trail import Mark, trail_of
-from ..presenting.words_before import Context, context_of
-from .naming import By, Named, Naming, Shown, named, person_of, shown_of
+from .naming import By, Named, Naming, named, person_of
+from .shows import may_decide
 
 NO_SUCH = "there is no such request; list() says which there are"
 
 
-class Counter:
-    """Reads requests and runs of a journal, and appends what is said of them."""
+class RequestStore:
+    """Reads requests and runs of a journal, and appends what is decided of them."""
 
-    def __init__(
-        self, store: Store | str, agents: Mapping[str, Agent[Any]] | None = None, people: People | None = None
-    ) -> None:
-        self._store = opened(store) if isinstance(store, str) else store
-        self._agents = agents or {}
-        self.people = People(self._store) if people is None else people
-        self.reads = Reads(self._store, self.people)
+    def __init__(self, store: Store, agents: Mapping[str, Agent[Any]], people: People) -> None:
+        self.store = store
+        self.agents = agents
+        self.people = people
+        self.reads = Reads(store, people)
 
-    @property
-    def store(self) -> Store:
-        """Return the journal that this is the inbox of."""
-        return self._store
-
-    async def tell(self, run: str, *commands: cm.RunCommand) -> Run:
-        """Decide commands against a run as it stands and append their events; return the run afterwards."""
-        log = await self._read(run)
-        await self._commit(log, *commands)
-        return log.run
-
-    async def now(self) -> int:
-        """Return the journal's time, in milliseconds since 1970."""
-        return await self._store.now()
-
-    async def item(self, request: str, *, by: By | None = None) -> ToolApprovalItem:
-        """Return an open request with its tool at hand, by which a change of its arguments can be checked and shown.
-
-        `by` says who reads it, which is put on record where the directory says so.
-        """
-        row = await self._row(request)
-        await self._read_by(by, "request", [row])
-        item, _call = await self._item(await self._read(row.run), row.request)
-        return item
-
-    async def context(self, row: RequestRow) -> Context:
-        """Return what was said before the call of a request, and how the model's words press whoever reads them."""
-        return context_of(await self._read(row.run), row.call)
-
-    async def trail(self, row: RequestRow) -> list[Mark]:
-        """Return what happened to the call of a request so far, oldest first: votes, decisions, edits, its result."""
-        return trail_of(await log_in(self._store, row.run), row.call)
-
-    async def _read_by(self, by: By | None, how: How, rows: Sequence[RequestRow]) -> None:
-        """Put on record that somebody is about to be shown these; nobody is said to read for the program itself."""
-        if by is not None and rows:
-            await self.reads.note(by, how, [row.id for row in rows])
-
-    async def _row(self, request: str) -> RequestRow:
-        found = await self._store.requests(Query(id=named(request, "a request")))
+    async def row(self, request: str) -> RequestRow:
+        """Return the row of a request, or raise `NotPending`."""
+        found = await self.store.requests(Query(id=named(request, "a request")))
         if not found:
             raise NotPending(NO_SUCH)
         if found[0].state != "damaged":
             return found[0]
-        made = (await rows_in(self._store, found[0].run)).opened  # the row's run is a hint: the log has the request
+        made = (await rows_in(self.store, found[0].run)).opened  # the row's run is a hint: the log has the request
         row = next((row for row in made if row.id == request), None)
         if row is None:
             raise NotPending("the row of this request is damaged, and its run has no such request")
         return row
 
-    async def _read(self, run: str) -> Log:
-        log = await log_in(self._store, named(run, "a run"))
+    async def log(self, run: str) -> Log:
+        """Return the log of a run, or raise `RunMissing`."""
+        log = await log_in(self.store, named(run, "a run"))
         if not log.steps:
             raise RunMissing(run)
         return log
 
-    async def _commit(self, log: Log, *commands: cm.RunCommand) -> Written:
-        return await write_to(self._store, log, *commands)
+    async def commit(self, log: Log, *commands: cm.RunCommand) -> Written:
+        """Append what commands lead to."""
+        return await write_to(self.store, log, *commands)
 
-    async def _words(self, by: By, words: Naming, waiting: Request, *, glass: bool = False) -> decisions.Words:
+    async def note_reading(self, by: By | None, how: How, rows: Sequence[RequestRow]) -> None:
+        """Put on record that somebody is about to be shown these; nobody is said to read for the program itself."""
+        if by is not None and rows:
+            await self.reads.note(by, how, [row.id for row in rows])
+
+    async def words(self, by: By, words: Naming, waiting: Request, *, glass: bool = False) -> decisions.Words:
+        """Return who decides, admitted by the terms of the request, with their note and proof."""
         terms = waiting.terms_now
         if glass and waiting.terms is not None:
             terms = waiting.terms.behind_glass()
         strength: Strength = "authenticated" if words.get("proof") is None else "signed"
-        named: decisions.Words = {"by": await self._who(by, terms, waiting.requester, strength=strength)}
+        named: decisions.Words = {"by": await self.who(by, terms, waiting.requester, strength=strength)}
         if "note" in words:
             named["note"] = words["note"]
         if "proof" in words:
             named["proof"] = words["proof"]
         return named
 
-    async def _who(
+    async def who(
         self,
         by: By,
         terms: Approval | None = None,
@@ -139,10 +104,10 @@ class Counter:
             return person_of(by)
         return await self.people.admitted(by, strength, scopes=scopes, terms=terms, requester=requester)
 
-    async def _waiting(self, shown: Named) -> tuple[Log, Request]:
+    async def waiting(self, shown: Named) -> tuple[Log, Request]:
         """Return the run and the open request of that name, else what was shown, which the gate refuses."""
-        row = await self._row(shown.id)
-        log = await self._read(row.run)
+        row = await self.row(shown.id)
+        log = await self.log(row.run)
         call = log.run.calls.get(row.call)
         if request_id(log.run, row.call) != row.id:
             raise NotPending("this request belongs to no call of its run; get() says what became of it")
@@ -161,15 +126,15 @@ class Counter:
             raise Conflict("the request is no longer the one that was shown; look at it again")
         return log, waiting
 
-    async def _deliver(self, log: Log, shown: Named, said: decisions.MadeDecision) -> RequestRow:
+    async def deliver(self, log: Log, shown: Named, said: decisions.MadeDecision) -> RequestRow:
         """Record a decision; a run that failed is taken up again by it."""
         await self._check_proof(log.run, said)
         deliver = cm.Deliver([said.decision], [] if said.grant is None else [said.grant])
-        written = await self._commit(log, deliver, *self._resumed(log))
+        written = await self.commit(log, deliver, *self.resumed(log))
         before = log.run.decided.get(said.decision.call)
         if not written.events and before is not None and before.by != said.decision.by:
             raise decided_before(before)  # they are of one mind, but it is not on their word that it runs
-        row = await self._row(shown.id)
+        row = await self.row(shown.id)
         ends = [] if written.changes is None else written.changes.closed
         end = next((end for end in ends if end.id == shown.id), None)
         return row if end is None or row.state != "open" else row.ended(end)
@@ -184,39 +149,20 @@ class Counter:
             raise UserError("a signature is for one call: sign the decision without a grant")
         await self.people.check_proof((request_id(run, call.id), call.revision), decision)
 
-    def _resumed(self, log: Log) -> list[cm.RunCommand]:
+    def resumed(self, log: Log) -> list[cm.RunCommand]:
         """Return the command that takes a run up again that failed."""
         return [cm.Resume()] if _resumes(log.run) else []
 
-    async def _edited(
+    async def checked(
         self, log: Log, request: Request, edit: Mapping[str, Any] | str, seen: Preview | None
     ) -> decisions.Edit | None:
         """Return what will run after an edit, checked by the tool."""
-        item, call = await self._item(log, request)
+        item, call = await self.item_of(log, request)
         return edited(item, edit, call, seen)
 
-    async def preview_edit(self, request: Shown, edit: Mapping[str, Any], **words: Unpack[Naming]) -> EditPreview:
-        """Return what approving a request with these arguments would run, as its tool checks it; nothing is recorded.
-
-        A secret is left as it is by the mark that is shown in its place.
-        """
-        log, waiting = await self._waiting(shown_of(request, words))
-        item, call = await self._item(log, waiting)
-        shown = ShownRequest(item)
-        if not shown.editable or call is None:
-            raise UserError(f"nobody can change the arguments of {waiting.tool!r}; approve or reject the call as it is")
-        if not isinstance(cast("object", edit), Mapping):
-            raise UserError("edit is all arguments by their names, as they are to be")
-        edited(item, edit, call)  # which says what the tool has against them
-        shown.take(dict(edit))
-        made = await asyncio.to_thread(shown.previewed)
-        checked = edited(item, edit, call, made.would)
-        # Equal digests would tell that a secret was guessed right.
-        runs = "" if checked is None or shown.types_secret else edit_digest(log.run, call, checked.args, checked.basis)
-        return msgspec.structs.replace(made, runs=runs)
-
-    async def _item(self, log: Log, request: Request) -> tuple[ToolApprovalItem, Call | None]:
-        agent = self._agents.get(log.run.root_agent)
+    async def item_of(self, log: Log, request: Request) -> tuple[ToolApprovalItem, Call | None]:
+        """Return the item of an open request with its tool, and its call."""
+        agent = self.agents.get(log.run.root_agent)
         if agent is None:
             raise UserError(f"an edit is checked by its tool: give the inbox the agent {log.run.root_agent!r}")
         live = OpenRun(log, AgentGraph(agent), own_context(log.run, agent))
@@ -225,6 +171,22 @@ class Counter:
         if item is None:
             raise NotPending("this request waits no longer; get() says what became of it")
         return item, live.run.calls.get(item.call)
+
+    async def may_see(self, row: RequestRow, for_: By) -> bool:
+        """Return whether somebody may decide a request, a signature aside."""
+        shown = row.request
+        try:
+            who = await self.who(for_, shown.terms, shown.requester, scopes=())
+        except NotAllowed:
+            return False
+        return may_decide(shown, who)
+
+    async def review_shown(self, row: RequestRow) -> Request | None:
+        """Return a review as its run's own log says it; None where it asks nobody any more."""
+        run = (await self.log(row.run)).run
+        review = run.reviews.get(reviewed_call(row.call) or "")
+        open = review is not None and review.said is None and request_id(run, row.call) == row.id
+        return review_of(run, review) if review is not None and open else None
 
 
 def _resumes(run: Run) -> bool:
