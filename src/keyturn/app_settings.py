@@ -115,8 +115,8 @@ def _drills(app: Any, _name: str, given: Any) -> Any:
 
 
 def _slots(app: Any, name: str, given: Any) -> Any:
-    for worker in own_of(app).get("_workers", ()):
-        worker.slots = WHOLE(app, name, given)
+    if (workers := own_of(app).get("_workers")) is not None:
+        workers.set_slots(WHOLE(app, name, given))
     return WHOLE(app, name, given)
 
 

@@ -13,6 +13,7 @@ import pytest
 from keyturn.core.errors import StorageError, StoreRestored
 from keyturn.inbox.restored import settle
 from keyturn.journal import open_journal
+from keyturn.journal.postgres import PostgresJournal
 from keyturn.journal.rows import Notice
 from keyturn.journal.sqlite import SQLiteJournal
 
@@ -125,7 +126,7 @@ async def test_a_database_that_was_read_only_is_written_once_it_is_not(own_datab
     name = own_database.rpartition("/")[2]
     with psycopg.connect(own_database, autocommit=True) as db:
         db.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on".encode())
-        journal = open_journal(own_database)
+        journal = PostgresJournal(own_database)
         with pytest.raises(StorageError, match="read-only"):
             await journal.append("run", 0, [b"one"])
         db.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = off".encode())
@@ -134,22 +135,30 @@ async def test_a_database_that_was_read_only_is_written_once_it_is_not(own_datab
 
 
 async def test_a_process_that_holds_the_lock_of_the_schema_keeps_nobody_from_opening(own_database: str) -> None:
-    await open_journal(own_database).close()
+    await PostgresJournal(own_database).close()
     with psycopg.connect(own_database) as stopped:
         stopped.execute("SELECT pg_advisory_xact_lock(hashtext('keyturn.schema'))")
-        await open_journal(own_database).close()
+        await PostgresJournal(own_database).close()
+
+
+def _lock_timeout(db: Any) -> Any:
+    return db.execute("SHOW lock_timeout")
+
+
+def _parameters(db: Any) -> Any:
+    return db._db.info.get_parameters()
 
 
 async def test_no_lock_and_no_server_that_vanished_holds_a_journal_for_ever(own_database: str) -> None:
     """What the URL says itself is left as it is."""
-    journal = open_journal(own_database)
-    assert await journal.whole(lambda db: db.execute("SHOW lock_timeout")) == [("10s",)]
-    given = await journal.whole(lambda db: db._db.info.get_parameters())
+    journal: Any = open_journal(own_database)
+    assert await journal.whole(_lock_timeout) == [("10s",)]
+    given = await journal.whole(_parameters)
     assert (given["keepalives_idle"], given["tcp_user_timeout"]) == ("10", "30000")
     await journal.close()
     journal = open_journal(own_database + "?keepalives_idle=77&options=-clock_timeout%3D3s")
-    assert await journal.whole(lambda db: db.execute("SHOW lock_timeout")) == [("3s",)]
-    assert (await journal.whole(lambda db: db._db.info.get_parameters()))["keepalives_idle"] == "77"
+    assert await journal.whole(_lock_timeout) == [("3s",)]
+    assert (await journal.whole(_parameters))["keepalives_idle"] == "77"
     await journal.close()
 
 

@@ -35,9 +35,9 @@ class Worker:
     """Moves runs of a journal forward, at most `slots` at once.
 
     `take` makes the play of a run that was claimed; `settle` puts in doubt what a store lets run that was restored.
-    What a run's tools and models raise is the run's own affair: it is recorded there, and the worker goes on. A run that
-    cannot be taken up here stays due, so that another worker takes it up at once: the workers of one journal may have
-    different agents. `has` says whether this process has an agent of that name.
+    What a run's tools and models raise is the run's own affair: it is recorded there, and the worker goes on. A run
+    that cannot be taken up here stays due, so that another worker takes it up at once: the workers of one journal may
+    have different agents. `has` says whether this process has an agent of that name.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Self, cast
 from urllib.parse import unquote
 
-from ..core.errors import StorageError, StorageFull, UnsafeStore, UserError
+from ..core.errors import StorageError, UnsafeStore, UserError
 from ..sqlite_files import OpenFile
 from . import statements as say
 from .bell import Bell
@@ -30,8 +30,9 @@ from .generation import COUNT, ID, Origin, count_in, counted
 from .pages import rows_of
 from .session_sql import give_places
 from .sql_journal import SQLJournal
+from .sqlite_faults import OpenFiles, judge
 from .sqlite_schema import is_current, migrate, origin_of
-from .store_thread import BatchFailed, StoreThread
+from .store_thread import StoreThread
 from .tally_sql import add
 
 BUSY_SECONDS = 60.0
@@ -253,32 +254,6 @@ class SQLiteConnection:
         self._held.close()
 
 
-class OpenFiles:
-    """Knows by their inodes the files that a connection has open: a database, and its WAL once there is one."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._wal = f"{path}-wal"
-        self._inodes = (_inode(path), _inode(self._wal))
-
-    def are_there(self) -> bool:
-        """Return whether the files still have their names."""
-        file, wal = self._inodes
-        found = _inode(self._wal)
-        if wal is None and found is not None:
-            self._inodes = (file, found)
-            wal = found
-        return _inode(self.path) == file and found == wal
-
-
-def _inode(path: str | Path) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino
-
-
 def _checkpoint(file: Path) -> None:
     """Write the WAL into the file and leave nothing in it."""
     try:
@@ -367,36 +342,6 @@ def _doubts(path: Path) -> list[str]:
             "may not hold; keep it on a disk of this machine, or use postgresql://"
         )
     return found
-
-
-def judge(error: BaseException) -> BatchFailed:
-    """Convert an error of SQLite to what it means for the job."""
-    import apsw
-
-    if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return BatchFailed(
-            StorageError(
-                "the journal's file is locked: another process has a write transaction open, and a process that was "
-                f"stopped keeps it open; resume or end that process, or wait longer with busy_timeout= ({error})"
-            ),
-            again=True,
-        )
-    if isinstance(error, apsw.FullError):
-        return BatchFailed(StorageFull("there is no room left for the journal; make room and resume: nothing was lost"))
-    if isinstance(error, apsw.IOError):
-        # The file is opened anew before anything else is written: what a failed fsync left behind is not trusted.
-        return BatchFailed(StorageError(f"the journal's file could not be written: {error}"), unknown=False)
-    if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.CorruptError | apsw.NotADBError):
-        return BatchFailed(StorageError(f"the journal's file cannot be used: {error}"), drop=True)
-    if isinstance(error, apsw.Error):
-        return BatchFailed(StorageError(f"the journal's database refused: {error}"))
-    if isinstance(error, OSError):
-        return BatchFailed(StorageError(f"the journal's file cannot be opened: {error.strerror or error}"))
-    if isinstance(error, UnicodeError | OverflowError):
-        return BatchFailed(
-            StorageError(f"the journal's file holds, or was given, a value that is neither text nor a number: {error}")
-        )
-    return BatchFailed(error)
 
 
 def _patience(seconds: float) -> Callable[[int], bool]:
