@@ -355,15 +355,8 @@ class App(AppSettings):
     def _hire(self) -> Worker:
         self._telling.start()
         self._drilling.start()
-        settling = partial(settle_whole, self.journal)
-        return Worker(
-            self.journal,
-            self._taken,
-            slots=self.slots,
-            grace=self.grace,
-            settle=settling,
-            has=lambda agent: agent in self.agents,
-        )
+        hired = partial(Worker, self.journal, self._taken, slots=self.slots, grace=self.grace)
+        return hired(settle=partial(settle_whole, self.journal), has=lambda agent: agent in self.agents)
 
     async def _taken(self, claim: Claim) -> Execution:
         """Make the execution of a run that this worker holds."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,7 +50,7 @@ async def test_a_process_with_another_key_changes_nothing(place: Place, monkeypa
     tries: list[Callable[[], Any]] = [
         lambda: stranger.append("another", 0, [b"x"]),
         lambda: stranger.claim("run", "stranger", 60_000),
-        lambda: stranger.tell([Notice(topic="x", run="run", about="{}")]),
+        lambda: stranger.tell([Notice(topic="x", run="run", about={})]),
         lambda: stranger.erase("run"),
         lambda: settle(stranger),
     ]
@@ -88,11 +87,15 @@ def _replaced(file: Path) -> None:
     file.with_name("other.db").replace(file)
 
 
-GONE = {
+def _without_wal(file: Path) -> None:
+    file.with_name("runs.db-wal").unlink()
+
+
+GONE: dict[str, Callable[[Path], object]] = {
     "moved": _moved,
     "replaced": _replaced,
-    "deleted": os.unlink,
-    "without its -wal file": lambda file: os.unlink(f"{file}-wal"),
+    "deleted": Path.unlink,
+    "without its -wal file": _without_wal,
 }
 
 
