@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from keyturn import App
+from keyturn.cli.main import main
 from keyturn.core.errors import StorageError, StoreRestored
 from keyturn.inbox.restored import settle
 from keyturn.journal import open_journal
@@ -16,7 +19,7 @@ from keyturn.journal.postgres import PostgresJournal
 from keyturn.journal.rows import Notice
 from keyturn.journal.sqlite import SQLiteJournal
 
-from .restoring import Place
+from .restoring import Payer, Place, go_on, waits
 
 ONE, OTHER = "the-secret-of-the-service", "what-root-has-in-its-shell"
 
@@ -173,3 +176,34 @@ def test_a_database_that_does_not_hold_all_text_is_refused(
     postgres_door.execute(f"CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0".encode())
     with pytest.raises(StorageError, match="encoding LATIN1"):
         open_journal(own_database)
+
+
+def journal_of(app: App) -> Any:
+    return app.journal
+
+
+async def test_a_copy_that_is_sealed_anew_needs_no_older_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The directory, open runs, erased ones and rows: what was ever sealed with the secret that is taken out."""
+    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("KEYTURN_SECRET", ONE)
+    payer, old, new = Payer(), f"sqlite:///{tmp_path}/old.db", f"sqlite:///{tmp_path}/new.db"
+    app = App([payer.agent], old, worker=False)
+    await app.people.start("ada")
+    waiting = await waits(app.journal, payer)
+    ended = await waits(app.journal, payer, approved=True)
+    await go_on(app.journal, ended, payer)
+    await app.journal.erase(ended)
+    await journal_of(app).close()
+    monkeypatch.setenv("KEYTURN_SECRET", OTHER)
+    monkeypatch.setenv("KEYTURN_SECRETS_OLD", ONE)
+    assert await asyncio.to_thread(main, ["copy", old, new, "--reseal"]) == 0
+    monkeypatch.delenv("KEYTURN_SECRETS_OLD")
+    assert await asyncio.to_thread(main, ["check", new]) == 0
+    app = App([payer.agent], new, worker=False)
+    await app.people.add("ben", by="ada")
+    [request] = await app.inbox.list()
+    await app.inbox.approve(request, by="ann")
+    await go_on(app.journal, waiting, payer)
+    assert payer.paid == ["ada", "ada"]
+    assert [row.status for row in await app.runs()] == ["finished", "erased"]
+    await journal_of(app).close()
