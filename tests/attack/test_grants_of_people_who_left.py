@@ -13,10 +13,12 @@ from keyturn import (
     Approval,
     Grant,
     MemoryJournal,
+    NotAllowed,
     ToolGuardrailFunctionOutput,
     function_tool,
     tool_input_guardrail,
 )
+from keyturn.directory.credentials import FRESH_MS, check_grant
 from keyturn.directory.people import Login, People
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, function_call
@@ -141,3 +143,22 @@ async def test_a_grant_lets_no_call_start_whose_giver_left_just_before(app: App,
     finally:
         pay.tool_input_guardrails = None
     assert (status, len(PAID), len(first)) == ("waiting", 1, 1)
+
+
+async def test_a_login_gives_no_grant_that_outlasts_it(app: App) -> None:
+    """A token of an hour, and a session that was left open, which is fresh at first."""
+    people = app.people
+    short = await people.login(await people.issue_token("ben", ["decide"], by="ada", expires="1h"))
+    session = await people.login(await people.begin_session("ben", "password", lasts="12h"))
+    run = await app.start("desk", "once")
+    await app.wait(run.id, 20)
+    [asked] = await app.inbox.list(run=run.id)
+    for grant in (Grant(), Grant(uses=2), Grant(expires="2h")):
+        with pytest.raises(NotAllowed, match="outlasts it"):
+            await app.inbox.approve(asked, by=short, grant=grant)
+    await people.check_grant(session, None)
+    directory, later = await people.directory(), await people.now() + FRESH_MS
+    with pytest.raises(NotAllowed, match="sign in again"):
+        check_grant(directory, session, None, later)
+    check_grant(directory, session, later + 3_600_000, later)
+    await app.inbox.approve(asked, by=short, grant=Grant(expires="59m"))

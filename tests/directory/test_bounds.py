@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from keyturn import MemoryJournal
+from keyturn.core.challenge import decision_challenge
 from keyturn.core.people import Decider
+from keyturn.core.records import Decision
 from keyturn.directory import bounds, decide
 from keyturn.directory.bounds import LimitReached
 from keyturn.directory.events import Entry, KeyEnrolled
 from keyturn.directory.fold import fold
 from keyturn.directory.login import Login
 from keyturn.directory.people import People
+from keyturn.directory.state import Delegation
 from tests.channels.telling import clocked
 from tests.server.programs import program
+from trials.signers import SSHSigner
 
 BOB = Login("bob", ("people",))
 
@@ -71,6 +77,25 @@ async def test_how_many_keys_a_person_has_is_bounded_and_one_that_is_revoked_is_
     assert decide.enrol_key(directory, "bob", more) == [more]
 
 
+async def test_signatures_that_are_counted_have_an_end_within_an_hour(
+    own_key: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keyturn.directory.people.SIGNATURES_AN_HOUR", 20)
+    people = await _office()
+    key = SSHSigner("sk-ssh-ed25519@openssh.com")
+    await people.enrol_key("ada", key.public, key.sign(people.to_sign("ada", key.public)))
+    await people.confirm_key(key.public.id, by="ada")
+    bare = Decision("r/1.0", "approve", "d", 5)
+    challenge = decision_challenge(people.tenant, "request", 1, bare)
+
+    async def signs(number: int) -> None:
+        proof = replace(key, count=number + 10).sign(challenge)
+        decision = msgspec.structs.replace(bare, decider=Decider("ada", (), "signed"), proof=proof)
+        await people.check_proof(("request", 1), decision)
+
+    assert 0 < await _until_refused(signs, 20) < 20
+
+
 async def test_all_settings_together_have_a_size_and_what_makes_it_less_is_taken() -> None:
     people = await _office()
     large = "x" * 60_000
@@ -79,6 +104,30 @@ async def test_all_settings_together_have_a_size_and_what_makes_it_less_is_taken
     await people.set("s1", None, person="bob", by="bob")
     await people.set("s2", large, person="bob", by="bob")
     assert await _until_refused(lambda n: people.set(f"s{n}", large, by="ada"), 20) == 17, "of everybody, too"
+
+
+async def test_a_large_change_counts_as_several_since_each_is_kept() -> None:
+    people = await _office()
+
+    async def toggle(number: int) -> None:
+        await people.set("s", f"{number}" + "x" * 60_000, person="bob", by=BOB)
+
+    assert await _until_refused(toggle, bounds.CHANGES_AN_HOUR) == 8
+
+
+async def test_who_may_decide_for_whom_is_found_without_a_look_at_the_delegations_of_others() -> None:
+    """They are kept after they ended, and each notice asks it of everybody."""
+
+    class Unread(dict[str, Delegation]):
+        def values(self) -> Any:
+            raise AssertionError("all of them were looked through")
+
+    people = await _office()
+    await people.delegate("bob", "cyd", lasts="1h")
+    directory, now = (await people.directory()).copy(), await people.now()
+    directory.delegations = Unread(directory.delegations)
+    assert [lent.giver for lent in directory.lent_to("cyd", now)] == ["bob"]
+    assert directory.lent_to("ada", now) == []
 
 
 async def test_a_setting_that_is_toggled_makes_no_more_entries_than_an_hour_has_room_for() -> None:

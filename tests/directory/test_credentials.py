@@ -8,12 +8,14 @@ from typing import get_args
 import pytest
 
 from keyturn import NotAllowed, UserError
+from keyturn.audit.directory import faults_of
+from keyturn.directory.book import Book
 from keyturn.directory.credentials import FRESH_MS, HANDS_OUT, HANDS_OUT_NOTHING
-from keyturn.directory.events import AnyDirectoryEvent
+from keyturn.directory.events import AnyDirectoryEvent, written
 from keyturn.directory.people import Login, People
 from keyturn.directory.recipients import reached_by
 from tests.channels.telling import Clock, clocked
-from trials.signers import SSHSigner
+from trials.signers import PasskeySigner, SSHSigner
 
 pytestmark = pytest.mark.usefixtures("own_key")
 
@@ -155,6 +157,71 @@ async def test_a_token_with_an_end_confirms_no_address_of_its_person_which_outla
         await people.confirm_address("bob", "slack", code, by=short)
     session = await people.login(await people.begin_session("bob", "password", lasts="12h"))
     await people.confirm_address("bob", "slack", code, by=session)
+
+
+async def test_a_token_with_an_end_makes_no_link_and_enrols_no_key_which_outlast_it() -> None:
+    people, _ = await directory()
+    scopes = ["decide", "read", "people"]
+    short = await people.login(await people.issue_token("ada", scopes, by="ada", expires="7d"))
+    signer = SSHSigner("ssh-ed25519")
+    proof = signer.sign(people.to_sign("ada", signer.public))
+    with pytest.raises(NotAllowed, match="makes no link"):  # whose session would issue a token without an end
+        await people.make_link("ada", by=short)
+    with pytest.raises(NotAllowed, match="enrols or confirms no key"):
+        await people.enrol_key("ada", signer.public, proof, by=short)
+    endless = await people.login(await people.issue_token("ada", scopes, by="ada"))
+    key = await people.enrol_key("ada", signer.public, proof, by=endless)
+    with pytest.raises(NotAllowed, match="enrols or confirms no key"):
+        await people.confirm_key(key.id, by=short)
+    await people.confirm_key(key.id, by=endless)
+
+
+async def test_a_browser_is_subscribed_only_by_what_the_subscription_does_not_outlast() -> None:
+    people, clock = await directory()
+    address = '{"endpoint": "https://p.example"}'
+    short = await people.login(await people.issue_token("bob", ["read", "people"], by="ada", expires="1h"))
+    with pytest.raises(NotAllowed, match="outlasts it"):
+        await people.set_address("bob", "push", address, by=short, sure=True)
+    session = await people.login(await people.begin_session("bob", "password", lasts="12h"))
+    await people.set_address("bob", "push", address, by=session, sure=True)
+    clock.now += FRESH_MS
+    with pytest.raises(NotAllowed, match="sign in again"):
+        await people.set_address("bob", "push", address.replace("p.", "q."), by=session, sure=True)
+
+
+@pytest.mark.parametrize("how", ["removed", "no administrator any more"])
+async def test_an_administrator_who_was_does_not_come_in_by_what_they_made_for_others(how: str) -> None:
+    people, _ = await directory()
+    await people.add("eve", roles=["admin"], by="ada")
+    await people.add("robot", kind="machine", by="ada")
+    link = await people.make_link("ada", by="eve")
+    token = await people.issue_token("ada", by="eve")
+    login = await people.login(token)
+    robots = await people.issue_token("robot", ["read"], by="eve")
+    await (people.remove("eve", by="ada") if how == "removed" else people.take_role("admin", of="eve", by="ada"))
+    with pytest.raises(NotAllowed, match="is not good"):
+        await people.use_link(link)
+    with pytest.raises(NotAllowed, match="is not good"):
+        await people.login(token)
+    with pytest.raises(NotAllowed, match="issued it"):
+        await people.admit(login, "decide")
+    assert (await people.login(robots)).person == "robot"
+    await people.use_link(await people.make_link("ada", by="ada"))
+    assert [*faults_of([written(each) for each in await people.entries()])] == []
+
+
+async def test_after_a_restore_passkeys_and_clicks_wait_for_a_link() -> None:
+    people, _ = await directory()
+    signer = PasskeySigner("ES256")
+    await people.enrol_key("bob", signer.public, signer.sign(people.to_sign("bob", signer.public)))
+    await people.set_address("bob", "slack", "U0BOB", by="ada")
+    await Book(people._store).restored("was brought back from a copy")
+    challenge = b"c" * 32
+    with pytest.raises(NotAllowed, match="sign in by a link"):  # bob may have been removed since the copy was made
+        await people.person_by_key(challenge, signer.sign(challenge))
+    assert reached_by(await people.directory(), "slack", "U0BOB") is None
+    await people.use_link(await people.make_link("bob", by="ada"))
+    assert (await people.person_by_key(challenge, signer.sign(challenge)))[0] == "bob"
 
 
 async def test_a_first_key_is_confirmed_only_by_a_login_that_decides() -> None:

@@ -87,6 +87,19 @@ async def test_the_same_request_again_adds_nothing_for_an_hour(own_key: None) ->
     assert len(await read(store)) == 2
 
 
+async def test_the_same_log_or_search_again_adds_nothing_for_an_hour(own_key: None) -> None:
+    time = [1_000_000]
+    store = MemoryJournal(lambda: time[0])
+    inbox = await waiting(store)
+    for _ in range(50):
+        await inbox.reads.note("ada", "log", what="a run without requests")
+        await inbox.reads.note("ada", "search", what="tool=pay")
+    assert await read(store) == [("log", "ada"), ("search", "ada")]
+    time[0] += 3_600_000
+    await inbox.reads.note("ada", "log", what="a run without requests")
+    assert len(await read(store)) == 3
+
+
 async def test_many_who_read_at_once_are_few_appends(own_key: None) -> None:
     store = MemoryJournal()
     people = People(store)

@@ -16,7 +16,7 @@ import pytest
 from keyturn import Proof, ProofRefused, UserError
 from keyturn.core.challenge import decision_challenge
 from keyturn.core.records import Decision
-from keyturn.proofs import scheme, verify
+from keyturn.proofs import passkey, scheme, verify
 from keyturn.proofs.base import Asked, Site
 from keyturn.proofs.passkey import assertion_options, proof_of, registration_options
 from tests.table import each
@@ -317,3 +317,15 @@ def test_what_is_no_site_is_refused(rp: Any, origins: Any) -> None:
 def test_sites_that_browsers_take() -> None:
     assert Site("example.com", ("https://example.com", "https://inbox.example.com:8443")).rp == "example.com"
     assert Site("kt.localhost", ("http://kt.localhost:8177",)).rp == "kt.localhost"
+
+
+def test_a_key_is_parsed_once_however_often_strangers_have_it_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [PasskeySigner("ES256", number).public for number in (101, 102)]
+    parsed: list[Any] = []
+    written = passkey._written
+    monkeypatch.setattr(passkey, "_written", lambda text: parsed.append(text) or written(text))
+    stranger = PasskeySigner("ES256", 103).answer(CHALLENGE)
+    for _ in range(3):
+        with pytest.raises(ProofRefused, match="not enrolled"):
+            proof_of(stranger, keys)
+    assert len(parsed) <= len(keys)

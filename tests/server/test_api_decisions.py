@@ -315,6 +315,18 @@ async def test_who_reads_is_put_on_record_where_the_directory_says_so() -> None:
         assert read == {("ben", "request"), ("dan", "list"), ("cyd", "request"), ("ben", "search"), ("bea", "log")}
 
 
+async def test_who_is_shown_arguments_by_an_answer_to_a_change_is_on_record() -> None:
+    async with program() as at:
+        asked = await at.waiting()
+        await at.post("/people/set", {"name": "record_reads", "value": True})
+        shown = {"digest": asked["digest"]}
+        words = [("cyd", "wake", shown), ("dan", "let_go", shown), ("bea", "snooze", {**shown, "lasts": "1h"})]
+        for who, word, body in [*words, ("ben", "take", shown)]:
+            answer = await at.post(f"/requests/{asked['id']}/{word}", body, who)
+            assert answer["params"]["to"] == "ann"
+            assert [each.how for each in await at.app.audit.reads(person=who)] == ["request"], word
+
+
 async def test_a_setting_of_the_server_takes_the_words_that_it_knows() -> None:
     async with program() as at:
         for value in ("mine", True, ["own"]):

@@ -62,6 +62,7 @@ SCOPES: dict[str, frozenset[str]] = {
     "GET /settings": PEOPLE,
     "POST /people/add": PEOPLE,
     "POST /people/remove": PEOPLE,
+    "POST /people/forget_subject": PEOPLE,
     "POST /people/give_role": PEOPLE,
     "POST /people/take_role": PEOPLE,
     "POST /people/join": PEOPLE,

@@ -157,7 +157,8 @@ CHANGES = [
     ["people", "set", "mood", '"good"', "--person", "zed{n}"], ["people", "set", "zed{n}", "5", "--json"],
     ["people", "delegate", "zed{n}", "ben", "--lasts", "2h"], ["people", "end-delegation", "none"],
     ["people", "token", "zed{n}"],
-    ["people", "revoke-token", "none"], ["people", "link", "zed{n}"], ["people", "remove", "zed{n}"],
+    ["people", "revoke-token", "none"], ["people", "link", "zed{n}"], ["people", "forget-subject", "zed{n}"],
+    ["people", "forget-subject", "nobody"], ["people", "remove", "zed{n}"],
     ["people", "enrol-key", "{key}.pub"], ["people", "keys", "ada"], ["people", "revoke-key", "none"],
 ]  # fmt: skip
 

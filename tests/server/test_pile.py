@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from keyturn import MemoryJournal
-from keyturn.inbox import decisions
+from keyturn.inbox import reading
 from keyturn.inbox.listing import PAGES, SORTED, Filters, Place, listed
 from keyturn.journal.rows import Changes, Closing, Query, RequestRow, RunRow
 from tests.server.programs import program
@@ -57,7 +57,7 @@ class Pile:
             self.open[place] = msgspec.structs.replace(each, id=f"{place:032x}")
 
 
-@pytest.mark.parametrize(("older", "most", "pages"), [(False, 500, 3), (True, decisions.LOOKS, 4)])
+@pytest.mark.parametrize(("older", "most", "pages"), [(False, 500, 3), (True, reading.LOOKS, 4)])
 async def test_requests_that_are_alike_are_found_page_by_page_in_a_bounded_number_of_rows(
     monkeypatch: pytest.MonkeyPatch, older: bool, most: int, pages: int
 ) -> None:

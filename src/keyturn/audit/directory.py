@@ -117,6 +117,8 @@ def _confirmation(known: _Known, by: str, event: ev.KeyConfirmed) -> str:
 def _impossible(known: _Known, event: ev.AnyDirectoryEvent) -> str:
     """Return why nobody at all could have made this event; "" where somebody could."""
     about = {getattr(event, name, "") for name in ("person", "giver", "receiver")} - {""}
+    if isinstance(event, ev.SubjectForgotten):  # also of a person who left
+        return "" if event.person in known.kinds else "it is about somebody who was never there"
     if not isinstance(event, ev.PersonAdded | ev.PersonReturned) and about - known.here:
         return "it is about somebody who is not there"
     match event:

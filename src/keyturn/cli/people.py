@@ -36,6 +36,7 @@ _WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "token": ("issue a token, shown this once", ("person", "--scope", "--label", "--expires")),
     "revoke-token": ("revoke a token, by its id or by itself", ("id",)),
     "link": ("make a link by which a person enters once", ("person",)),
+    "forget-subject": ("release the single sign-on account that is bound to a person; its sessions end", ("person",)),
     "address": (
         "say where a person is told of requests; no address for not any more",
         ("person", "channel", "address"),
@@ -161,7 +162,8 @@ def _told(book: Book, person: PersonSeen) -> Iterator[str]:
         if token.person == person.id and not token.revoked:
             ends = "" if token.expires_at is None else f", until {token.expires_at:%Y-%m-%d %H:%MZ}"
             scopes = escape(", ".join(token.scopes), keep="")
-            yield f"  token {escape(token.id, keep='')} {escape(token.label, keep='')} for {scopes}{ends}"
+            issuer = "" if token.issued_by == person.id else f", issued by {escape(token.issued_by, keep='')}"
+            yield f"  token {escape(token.id, keep='')} {escape(token.label, keep='')} for {scopes}{ends}{issuer}"
     for key in book.keys:
         if key.person == person.id:
             yield f"  {key_line(key)}"
@@ -231,6 +233,7 @@ _CHANGES: dict[str, _Do] = {
     "token": _token,
     "revoke-token": lambda people, given: people.change("revoke_token", given.id),
     "link": _link,
+    "forget-subject": lambda people, given: people.change("forget_subject", given.person),
     "address": lambda people, given: people.change("set_address", given.person, given.channel, given.address),
     "confirm-address": lambda people, given: people.change(
         "confirm_address", given.person, given.channel, given.code or ""

@@ -19,7 +19,6 @@ from typing import Any, LiteralString, NamedTuple, cast
 import msgspec
 
 from ..core.errors import KeyturnError, NotAllowed, UserError
-from ..core.people import Decider
 from ..directory.login import By
 from ..directory.people import Login, People
 from ..journal import open_journal
@@ -149,11 +148,6 @@ def hinting(known: bool, more: LiteralString = "") -> Generator[None]:
         if known:
             raise
         raise NotAllowed(f"{error}; log in with {TOKEN} or --token-file{more}") from None
-
-
-def author_of(login: Login | None, arguments: argparse.Namespace) -> str | Decider:
-    """Return who changes the directory: who logged in, else a name."""
-    return by_of(arguments) if login is None else Decider(login.person, (), "authenticated")
 
 
 def token_of(arguments: argparse.Namespace) -> str | None:

@@ -155,6 +155,7 @@ class People(_Words):
     delegations = _waits(AsyncPeople.delegations)
     add = _waits(AsyncPeople.add)
     remove = _waits(AsyncPeople.remove)
+    forget_subject = _waits(AsyncPeople.forget_subject)
     give_role = _waits(AsyncPeople.give_role)
     take_role = _waits(AsyncPeople.take_role)
     join = _waits(AsyncPeople.join)

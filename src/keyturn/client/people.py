@@ -89,6 +89,10 @@ class AsyncPeople:
         """Have a person leave a group."""
         await self._done("leave", said.Membership(group=group, person=person))
 
+    async def forget_subject(self, person: str) -> None:
+        """Release the account of the identity provider that is bound to a person; its sessions end."""
+        await self._done("forget_subject", said.NamePerson(person=person))
+
     async def set_address(self, person: str, channel: str, address: str) -> None:
         """Say at which address a person is told of requests over a channel."""
         await self._done("set_address", said.Address(person=person, channel=channel, address=address))

@@ -5,15 +5,19 @@ Pure, as `decide.py` is. Administrators are trusted with how often; how much one
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Iterable, Sized
 from typing import Any, NamedTuple
 
 from ..core.digest import canonical
 from ..core.errors import UserError
+from . import events as ev
 
 #: How many changes a person who is no administrator makes in an hour.
 CHANGES_AN_HOUR = 120
+#: How many signed decisions of one person are counted in an hour, of keys that count their signatures.
+SIGNATURES_AN_HOUR = 600
 HOUR_MS = 3_600_000
+_ONE_CHANGE = 4_096  # characters
 
 #: How many of each a person has at the same time.
 MOST: dict[str, int] = {
@@ -65,14 +69,29 @@ class Pace(NamedTuple):
             return self
         return Pace(hour, 0, self.made if hour == self.hour + 1 else 0)
 
-    def one_more(self, now: int) -> Pace:
-        """Return the same with one change more."""
-        return (kept := self.later(now))._replace(made=kept.made + 1)
+    def more(self, now: int, weight: int) -> Pace:
+        """Return the same with one change more, which counts as several where it is large."""
+        return (kept := self.later(now))._replace(made=kept.made + weight)
 
     def within(self, now: int) -> float:
         """Return how many changes were made in the last hour, as near as two numbers tell it."""
         kept = self.later(now)
         return kept.made + kept.before * (1 - (now % HOUR_MS) / HOUR_MS)
+
+
+def weight_of(events: Iterable[ev.AnyDirectoryEvent]) -> int:
+    """Return as how many changes an entry counts: each of its parts is kept for good.
+
+    >>> weight_of([ev.SettingChanged("s", "x" * 60_000, "bob")])
+    15
+    """
+    size = 0
+    for event in events:
+        if isinstance(event, ev.SettingChanged):
+            size += len(canonical(event.value))
+        elif isinstance(event, ev.KeyEnrolled):
+            size += len(event.public) + (0 if event.proof is None else len(event.proof.data))
+    return 1 + size // _ONE_CHANGE
 
 
 def room_for(what: str, there: Sized) -> None:
@@ -84,11 +103,11 @@ def room_for(what: str, there: Sized) -> None:
         raise LimitReached(f"a person has at most {MOST[what]} {what} at the same time: remove one first")
 
 
-def check_pace(pace: Pace, now: int) -> None:
+def check_pace(pace: Pace, now: int, most: int = CHANGES_AN_HOUR) -> None:
     """Refuse whoever changed the directory too often: each change is an entry that stays."""
-    if pace.within(now) >= CHANGES_AN_HOUR:
-        minutes = (HOUR_MS - now % HOUR_MS) // 1_000 + 1
-        raise LimitReached(f"the directory is changed at most {CHANGES_AN_HOUR} times an hour by one person", minutes)
+    if pace.within(now) >= most:
+        seconds = (HOUR_MS - now % HOUR_MS) // 1_000 + 1
+        raise LimitReached(f"the directory is changed at most {most} times an hour by one person", seconds)
 
 
 def check_settings(before: dict[str, Any], name: str, value: Any, *, own: bool) -> None:

@@ -73,17 +73,25 @@ HANDS_OUT_NOTHING: tuple[type[Any], ...] = (
 )
 
 
-def check(directory: Directory, by: object, events: Iterable[ev.AnyDirectoryEvent], now: int) -> None:
+def check(
+    directory: Directory,
+    by: object,
+    events: Iterable[ev.AnyDirectoryEvent],
+    now: int,
+    *,
+    scopes: Iterable[str] | None = None,
+) -> None:
     """Refuse a login that hands out more than it is good for, or for longer, or whose session began too long ago.
 
-    A program that names a person, in place of their login, vouches for them.
+    A program that names a person, in place of their login, vouches for them. `scopes` are those that the login needs,
+    in place of the ones of the table.
     """
     if not isinstance(by, Login):
         return
     for event in events:
         needs = HANDS_OUT[type(event)](event) if type(event) in HANDS_OUT else None
         if needs is not None:
-            within(needs, by.scopes)
+            within(needs if scopes is None else scopes, by.scopes)
             fresh(directory, by, now)
             _lasts(directory, by, event)
 
@@ -102,16 +110,31 @@ def fresh(directory: Directory, by: Login, now: int) -> None:
         raise NotAllowed("sign in again for this: this session is more than 15 minutes old")
 
 
+def check_grant(directory: Directory, by: object, until: int | None, now: int) -> None:
+    """Refuse a standing approval that outlasts the token by which it is given, or a session that began too long ago."""
+    held = directory.tokens.get(by.token) if isinstance(by, Login) else None
+    if held is None or held.expires_at is None or (until is not None and until <= held.expires_at):
+        return
+    if not held.session:
+        raise NotAllowed("a token gives no grant that outlasts it: say an end, and no later than its own")
+    if now - held.issued_at >= FRESH_MS:
+        raise NotAllowed("sign in again to give a grant that outlasts this session, or say an earlier end")
+
+
 def _lasts(directory: Directory, by: Login, event: ev.AnyDirectoryEvent) -> None:
     """Refuse what would outlast the token by which it is handed out."""
     held = directory.tokens.get(by.token)
     if held is None or held.session or held.expires_at is None:
         return
     match event:
-        case ev.TokenIssued() | ev.LinkMade():
+        case ev.TokenIssued():
             until = event.expires_at
         case ev.Delegated():
             until = event.until
+        case ev.LinkMade():  # the session that it begins hands out what has no end
+            raise NotAllowed("a token with an end makes no link, whose session outlasts it: sign in, and make it there")
+        case ev.KeyEnrolled() | ev.KeyConfirmed():
+            raise NotAllowed("a token with an end enrols or confirms no key, which outlasts it: sign in for this")
         case ev.AddressSet() | ev.AddressConfirmed() if event.person == by.person:
             raise NotAllowed("a token with an end confirms no address, which outlasts it: confirm it under My account")
         case _:

@@ -70,9 +70,11 @@ def let_in(directory: Directory, person: str, token: str, scopes: Collection[str
     if not token:
         return
     found = directory.tokens.get(token)
-    good = found is not None and found.person == person and found.good(now) and set(scopes) <= set(found.scopes)
-    if not good or directory.person(person) is None:
-        raise NotAllowed(f"the token of {person!r} is not good any more: it was revoked, or its time is over")
+    good = found is not None and found.person == person and directory.accepts(found, now)
+    if found is None or not good or not set(scopes) <= set(found.scopes):
+        raise NotAllowed(
+            f"the token of {person!r} is not good any more: it was revoked, its time is over, or who issued it may not"
+        )
 
 
 def admin(directory: Directory, by: str) -> None:

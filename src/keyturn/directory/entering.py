@@ -17,7 +17,7 @@ from . import credentials, decide, subjects
 from . import events as ev
 from .book import Book
 from .login import By, Login, digest_of, id_in, id_of, names, new_secret
-from .state import Directory, Subject, Token
+from .state import ADMIN, Directory, Subject, Token
 
 _LINK_MS = 24 * 3_600_000
 _NO_ENTRANCE = "this token or link is not good: it is unknown, used, revoked or out of time"
@@ -72,7 +72,7 @@ class Entering(ABC):
         found = directory.tokens.get(id_in(token))
         known = found.digest if found is not None else "0" * 64
         fits = hmac.compare_digest(known, digest_of(token))
-        if found is None or not fits or not found.good(now) or directory.person(found.person) is None:
+        if found is None or not fits or not directory.accepts(found, now):
             raise NotAllowed(_NO_ENTRANCE)
         if scope and scope not in found.scopes:
             raise NotAllowed(f"this token is not good for {scope!r}; its scopes are {', '.join(found.scopes)}")
@@ -95,13 +95,18 @@ class Entering(ABC):
         return text
 
     async def use_link(self, link: str) -> Login:
-        """Let somebody in by a link, once, or raise `NotAllowed`; their other links are of no use from then on."""
+        """Let somebody in by a link, once, or raise `NotAllowed`; their other links are of no use from then on.
+
+        A link is good as long as whoever made it could make it.
+        """
 
         def used(now: Directory, at: int) -> decide.Events:
             found = now.links.get(id_in(link))
             known = found.digest if found is not None else "0" * 64
             fits = hmac.compare_digest(known, digest_of(link))
             if found is None or not fits or found.used or at >= found.expires_at or now.person(found.person) is None:
+                raise NotAllowed(_NO_ENTRANCE)
+            if ADMIN not in now.roles_of(found.made_by):
                 raise NotAllowed(_NO_ENTRANCE)
             others = [each for each in now.links.values() if each.person == found.person and not each.used]
             return [ev.LinkUsed(each.id) for each in others]
@@ -145,8 +150,15 @@ class Entering(ABC):
         await self._change(Decider(person, (), "authenticated"), made)
         return text
 
+    async def check_subject(self, person: str, subject: Subject) -> None:
+        """Refuse an account of a provider that signs in another person, or a person whom another account signs in."""
+        subjects.bind_subject(await self._book.read(), person, subject)
+
     async def forget_subject(self, person: str, *, by: By) -> None:
-        """Have the next account of a provider that says it is a person bound to them, as an administrator."""
+        """Have the next account of a provider that says it is a person bound to them, as an administrator.
+
+        The logins of the account that was bound end. A person who left keeps theirs until it is forgotten.
+        """
         await self._change(by, lambda now, _at: subjects.forget_subject(now, id_of(by), person))
 
     async def sessions(self, person: str) -> Sequence[Token]:

@@ -14,6 +14,8 @@ from ..core.people import Decider, Proof
 
 VERSION = 1
 ALL_SESSIONS = "*"
+#: By what the login of a provider's account is proven.
+BY_PROVIDER = "oidc"
 Kind = Literal["person", "machine"]
 
 
@@ -211,7 +213,10 @@ class SubjectBound(DirectoryEvent, frozen=True):
 
 
 class SubjectForgotten(DirectoryEvent, frozen=True):
-    """A person is bound to no account of a provider: the next one that says it is theirs is."""
+    """A person is bound to no account of a provider: the next one that says it is theirs is.
+
+    The logins of the account that was bound count no more.
+    """
 
     person: str
 
@@ -219,7 +224,8 @@ class SubjectForgotten(DirectoryEvent, frozen=True):
 class Restored(DirectoryEvent, frozen=True):
     """The store was brought back from a copy: tokens, links, passwords and delegations of before count no more.
 
-    They may have been revoked meanwhile, and the copy does not know it.
+    They may have been revoked meanwhile, and the copy does not know it. So no address is confirmed any more, and a
+    passkey signs nobody in who has not used a link since.
     """
 
     why: str

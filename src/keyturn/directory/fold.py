@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core.lookalikes import looks_as
 from . import events as ev
-from .bounds import Pace
+from .bounds import Pace, weight_of
 from .state import Delegation, Directory, Key, Link, Person, Subject, Token
 
 
@@ -23,7 +23,7 @@ def fold(entries: Iterable[ev.Entry], directory: Directory | None = None) -> Dir
             _FOLD[type(event)](made, event, entry)
         made.place += 1
         made.at = entry.at
-        made.paces[entry.by.id] = made.paces.get(entry.by.id, Pace()).one_more(entry.at)
+        made.paces[entry.by.id] = made.paces.get(entry.by.id, Pace()).more(entry.at, weight_of(entry.events))
     return made
 
 
@@ -38,8 +38,7 @@ def _person_added(d: Directory, e: ev.PersonAdded, entry: ev.Entry) -> None:
 def _person_removed(d: Directory, e: ev.PersonRemoved, entry: ev.Entry) -> None:
     _change(d.people, e.person, here=False, roles=frozenset(), groups=frozenset(), addresses={}, settings={})
     _change(d.people, e.person, confirmed=frozenset(), unconfirmed={})
-    d.passwords.pop(e.person, None)
-    d.subjects.pop(e.person, None)
+    d.passwords.pop(e.person, None)  # their account of a provider stays theirs, as their id does
     for token in [token for token in d.tokens.values() if token.person == e.person and token.revoked_at is None]:
         _change(d.tokens, token.id, revoked_at=entry.at)
     for key in [key for key in d.keys.values() if key.person == e.person and key.revoked_at is None]:
@@ -57,6 +56,7 @@ def _change(table: dict[str, Any], name: str, **changes: Any) -> None:
 
 def _person_returned(d: Directory, e: ev.PersonReturned, _entry: ev.Entry) -> None:
     _change(d.people, e.person, here=True, returned=d.place + 1)
+    d.relink -= {e.person}
 
 
 def _role_given(d: Directory, e: ev.RoleGiven, _entry: ev.Entry) -> None:
@@ -86,7 +86,8 @@ def _token_issued(d: Directory, e: ev.TokenIssued, entry: ev.Entry) -> None:
     over = [each.id for each in d.tokens.values() if each.session and each.person == e.person and _over(each, entry)]
     for name in over:  # a login that is out of time is of no use to anybody; the log remembers it
         del d.tokens[name]
-    made = Token(e.token, e.person, e.digest, e.scopes, e.label, entry.at, e.expires_at, session=e.session)
+    about = (e.token, e.person, e.digest, e.scopes, e.label, entry.at, e.expires_at)
+    made = Token(*about, session=e.session, issued_by=entry.by.id)
     d.tokens[e.token] = made
 
 
@@ -122,18 +123,20 @@ def _key_counted(d: Directory, e: ev.KeyCounted, _entry: ev.Entry) -> None:
 
 def _delegated(d: Directory, e: ev.Delegated, entry: ev.Entry) -> None:
     d.delegations[e.delegation] = Delegation(e.delegation, e.giver, e.receiver, e.roles, entry.at, e.until, e.why)
+    d.received[e.receiver] = (*d.received.get(e.receiver, ()), e.delegation)
 
 
 def _delegation_ended(d: Directory, e: ev.DelegationEnded, entry: ev.Entry) -> None:
     _change(d.delegations, e.delegation, ended_at=entry.at)
 
 
-def _link_made(d: Directory, e: ev.LinkMade, _entry: ev.Entry) -> None:
-    d.links[e.link] = Link(e.link, e.person, e.digest, e.expires_at)
+def _link_made(d: Directory, e: ev.LinkMade, entry: ev.Entry) -> None:
+    d.links[e.link] = Link(e.link, e.person, e.digest, e.expires_at, made_by=entry.by.id)
 
 
 def _link_used(d: Directory, e: ev.LinkUsed, _entry: ev.Entry) -> None:
     _change(d.links, e.link, used=True)
+    d.relink -= {d.links[e.link].person}
 
 
 def _password_set(d: Directory, e: ev.PasswordSet, entry: ev.Entry) -> None:
@@ -182,8 +185,11 @@ def _subject_bound(d: Directory, e: ev.SubjectBound, _entry: ev.Entry) -> None:
     d.subjects[e.person] = Subject(e.issuer, e.subject)
 
 
-def _subject_forgotten(d: Directory, e: ev.SubjectForgotten, _entry: ev.Entry) -> None:
+def _subject_forgotten(d: Directory, e: ev.SubjectForgotten, entry: ev.Entry) -> None:
     d.subjects.pop(e.person, None)
+    for token in [token for token in d.tokens.values() if token.person == e.person and token.session == ev.BY_PROVIDER]:
+        if token.revoked_at is None:
+            _change(d.tokens, token.id, revoked_at=entry.at)
 
 
 def _restored(d: Directory, _e: ev.Restored, entry: ev.Entry) -> None:
@@ -194,6 +200,9 @@ def _restored(d: Directory, _e: ev.Restored, entry: ev.Entry) -> None:
     for link in list(d.links):
         _change(d.links, link, used=True)
     d.passwords.clear()
+    for person in [person for person in d.people.values() if person.confirmed]:
+        _change(d.people, person.id, confirmed=frozenset())
+    d.relink = frozenset(name for name, person in d.people.items() if person.here)
 
 
 _FOLD: dict[type[Any], Callable[[Directory, Any, ev.Entry], None]] = {

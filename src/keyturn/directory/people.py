@@ -27,6 +27,7 @@ from ..proofs.base import Asked, PublicKey
 from . import addresses, credentials, decide
 from . import events as ev
 from .book import Book
+from .bounds import SIGNATURES_AN_HOUR, Pace, check_pace
 from .entering import Entering
 from .login import DECIDE, PEOPLE, By, Login, author_of, id_of, names
 from .signed import (
@@ -175,13 +176,11 @@ class People(Entering):
         changed = ev.AddressSet(person, channel, address, sure or None)
 
         vouches = not isinstance(by, Login) or DECIDE in by.scopes
-        if sure and isinstance(by, Login):
-            credentials.within(("read",), by.scopes)
 
         def made(now: Directory, _at: int) -> decide.Events:
             return addresses.set_address(now, id_of(by), changed, vouches=vouches)
 
-        await self._change(by, made, vouched=sure)
+        await self._change(by, made, needs=("read",) if sure else None)  # what is told there is read there
 
     async def address_code(self, person: str, channel: str) -> str:
         """Return the code to send to an address that waits for it, good for a day; "" where none waits."""
@@ -296,6 +295,8 @@ class People(Entering):
         key = directory.keys.get(proof.key)
         if key is None or key.revoked_at is not None or directory.person(key.person) is None:
             raise ProofRefused("it is not by a key that is good here")
+        if key.person in directory.relink:
+            raise NotAllowed("the store was brought back from a copy: sign in by a link of an administrator first")
         return key.person, verify(public_of(key), challenge, proof, last_count=key.count).count or 0
 
     async def check_proof(self, asked: tuple[str, int], decision: Decision) -> None:
@@ -308,7 +309,8 @@ class People(Entering):
         if key is None or not count:
             return
 
-        def counted(now: Directory, _at: int) -> decide.Events:
+        def counted(now: Directory, at: int) -> decide.Events:
+            check_pace(now.paces.get(key.person, Pace()), at, SIGNATURES_AN_HOUR)
             events = decide.count_key(now, key.person, key.id, count)
             if not events:  # another signature was counted since it was looked at
                 raise ProofRefused(
@@ -333,6 +335,10 @@ class People(Entering):
             past[place] = await self._book.at(place)
         return unsigned(now, self.tenant, run, call, terms=terms, roots=self.roots, past=past)
 
+    async def check_grant(self, by: object, until: int | None) -> None:
+        """Refuse a standing approval that outlasts the login by which it is given, unless its person just signed in."""
+        credentials.check_grant(await self._book.read(), by, until, await self._store.now())
+
     async def lapsed(self, who: Decider, terms: Sequence[Approval], requester: str | None) -> str:
         """Return why a grant of somebody does not apply to a call on these terms any more; "" where it does."""
         return (await self._book.read()).lapsed(who, await self._store.now(), terms, requester)
@@ -342,15 +348,14 @@ class People(Entering):
         await self._change(by, lambda now, _at: decide.revoke_key(now, id_of(by), key))
 
     async def _change(
-        self, by: By, decided: Callable[[Directory, int], decide.Events], *, vouched: bool = False
+        self, by: By, decided: Callable[[Directory, int], decide.Events], *, needs: Iterable[str] | None = None
     ) -> Directory:
         def made(now: Directory, at: int) -> decide.Events:
             if isinstance(by, Login):
                 decide.let_in(now, by.person, by.token, by.scopes, PEOPLE, at)
                 decide.often(now, by.person, at)
             events = decided(now, at)
-            if not vouched:
-                credentials.check(now, by, events, at)
+            credentials.check(now, by, events, at, scopes=needs)
             return events
 
         return await self._book.change(author_of(by), made)

@@ -2,7 +2,8 @@
 
 The record is a log of its own for each month, beside the directory's: nobody folds it, so it may grow, and the
 directory stays short. What is written before anything is shown is who, what and when, never what it says. A person who
-opens the same request again within the hour adds nothing, and those who read at the same moment are one append.
+opens the same request, log or search again within the hour adds nothing, and those who read at the same moment are one
+append.
 """
 
 from __future__ import annotations
@@ -95,11 +96,13 @@ class Reads:
         named, now = list(requests), await self._store.now()
         who = None if by is None else author_of(by)
         name = "" if who is None else who.id
-        new = [each for each in named if self._is_new(name, each, now)]
-        if named and not new:
+        seen = named or [f"{how} {what}"]  # the same again within the hour adds nothing, whatever it is of
+        new = [each for each in seen if always or self._is_new(name, each, now)]
+        if not new:
             return False
-        for start in range(0, max(len(new), 1), _A_LINE):
-            await self._write(Read(now, who, how, tuple(new[start : start + _A_LINE]), what))
+        written = tuple(new) if named else ()
+        for start in range(0, max(len(written), 1), _A_LINE):
+            await self._write(Read(now, who, how, written[start : start + _A_LINE], what))
         for each in new:
             self._seen[name, each] = now
             self._seen.move_to_end((name, each))

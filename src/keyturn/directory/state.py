@@ -62,6 +62,7 @@ class Token:
     revoked_at: int | None = None
     # By what a login was proven; "" for a token that is none.
     session: str = ""
+    issued_by: str = ""
 
     def good(self, now: int) -> bool:
         """Return whether the token still counts."""
@@ -135,6 +136,7 @@ class Link:
     digest: str
     expires_at: int
     used: bool = False
+    made_by: str = ""
 
 
 @dataclass
@@ -162,6 +164,10 @@ class Directory:
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
     # Whose id reads so, of everybody who ever had one.
     alike: dict[str, str] = field(default_factory=dict[str, str])
+    # The ids of what was ever delegated to somebody, by receiver.
+    received: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], repr=False)
+    # Who signs in by a link first: the store was restored from a copy, and their passkeys may have been revoked since.
+    relink: frozenset[str] = frozenset()
     # How often people changed the directory lately.
     paces: dict[str, Pace] = field(default_factory=dict[str, Pace], repr=False)
 
@@ -180,6 +186,8 @@ class Directory:
             self.subjects.copy(),
             self.settings,
             self.alike.copy(),
+            self.received.copy(),
+            self.relink,
             self.paces.copy(),
         )
 
@@ -194,6 +202,18 @@ class Directory:
         if found is None:
             return frozenset()
         return found.roles.union(*(self.groups.get(group, ()) for group in found.groups))
+
+    def accepts(self, token: Token, now: int) -> bool:
+        """Return whether a token is good, and its holder here.
+
+        Whoever issues a token has seen its secret. So a token that an administrator issued to another person is good as
+        long as they could issue it. The tokens of machines are all issued by others, and stay.
+        """
+        holder = self.person(token.person)
+        if holder is None or not token.good(now):
+            return False
+        own = token.issued_by in ("", token.person) or holder.kind == "machine"
+        return own or ADMIN in self.roles_of(token.issued_by)
 
     def holder(self, channel: str, address: str) -> str | None:
         """Return whose address on a channel this is, as far as it was confirmed, however it is spelt."""
@@ -210,7 +230,7 @@ class Directory:
 
     def lent_to(self, name: str, now: int) -> list[Lent]:
         """Return in whose place somebody may decide, and with which of their roles."""
-        found = [each for each in self.delegations.values() if each.receiver == name and each.holds(now)]
+        found = [each for each in map(self.delegations.__getitem__, self.received.get(name, ())) if each.holds(now)]
         return [
             Lent(each.giver, held & frozenset(each.roles) if each.roles else held, bool(each.roles))
             for each, held in ((each, self.roles_of(each.giver)) for each in found)

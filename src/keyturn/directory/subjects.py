@@ -5,9 +5,9 @@ Pure, as `decide.py` is.
 
 from __future__ import annotations
 
-from ..core.errors import NotAllowed
+from ..core.errors import NotAllowed, UserError
 from . import events as ev
-from .decide import Events, admin, somebody
+from .decide import Events, admin, named
 from .state import Directory, Subject
 
 
@@ -27,6 +27,8 @@ def bind_subject(directory: Directory, person: str, subject: Subject) -> Events:
 
 
 def forget_subject(directory: Directory, by: str, person: str) -> Events:
-    """Have a person bound to no account of a provider."""
+    """Have a person bound to no account of a provider, also one who left."""
     admin(directory, by)
-    return [ev.SubjectForgotten(person)] if somebody(directory, person).id in directory.subjects else []
+    if named(person, "a person") not in directory.people:
+        raise UserError(f"nobody named {person!r} was ever in this directory")
+    return [ev.SubjectForgotten(person)] if person in directory.subjects else []

@@ -62,6 +62,8 @@ class Deciding:
         made = None if edit is None else await self._requests.checked(log, waiting, edit, seen)
         reach = reach_of(grant, log.run, self._requests.store)
         said = decisions.approve(waiting, now, edit=made, grant=grant, reach=reach, broke_glass=break_glass, **told)
+        if said.grant is not None:
+            await self._requests.people.check_grant(by, said.grant.expires_at)
         return await self._requests.deliver(log, shown, said)
 
     async def reject(

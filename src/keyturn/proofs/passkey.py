@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, cast
 
 import msgspec
@@ -276,6 +277,7 @@ def _written(text: _Text) -> str:
     return canonical({**msgspec.structs.asdict(text), "origins": list(text.origins)})
 
 
+@lru_cache(maxsize=20_000)  # whoever signs in, and any stranger who tries, is looked for among all keys
 def _text_of(data: str) -> _Text:
     text = msgspec.json.decode(data, type=_Text)
     if _written(text) != data:

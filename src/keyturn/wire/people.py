@@ -52,14 +52,16 @@ class TokenSeen(msgspec.Struct, frozen=True):
     expires_at: datetime | None
     good: bool
     revoked: bool = False
+    issued_by: str = ""
 
     @classmethod
-    def of(cls, token: Token, now: int) -> TokenSeen:
+    def of(cls, directory: Directory, token: Token, now: int) -> TokenSeen:
         """Show a token."""
         expires = None if token.expires_at is None else moment(token.expires_at)
         issued = moment(token.issued_at)
         about = token.id, token.person, list(token.scopes), token.label
-        return cls(*about, issued, expires, token.good(now), token.revoked_at is not None)
+        good, revoked = directory.accepts(token, now), token.revoked_at is not None
+        return cls(*about, issued, expires, good, revoked, token.issued_by)
 
 
 class KeySeen(msgspec.Struct, frozen=True):

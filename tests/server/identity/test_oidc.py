@@ -95,7 +95,61 @@ async def test_an_account_whose_address_is_changed_does_not_sign_in_a_second_per
     refused = await renamed.post("/login/oidc/callback", await sent_back(renamed))
     assert (refused.status_code, "signs in somebody else here" in refused.text) == (403, True)
     await door.people.remove("bob@example.com", by="ada")
+    assert (await renamed.post("/login/oidc/callback", await sent_back(renamed))).status_code == 403, "they may return"
+    await door.people.forget_subject("bob@example.com", by="ada")
     assert (await renamed.post("/login/oidc/callback", await sent_back(renamed))).status_code == 303
+
+
+async def test_a_person_who_returns_is_signed_in_by_the_account_of_before_alone(
+    door: Door, provider: LoopbackProvider
+) -> None:
+    first, heir, again = door.browser(), door.browser(), door.browser()
+    assert (await first.post("/login/oidc/callback", await sent_back(first))).status_code == 303
+    await door.people.remove("bob@example.com", by="ada")
+    await door.people.add("bob@example.com", by="ada")
+    provider.claims["sub"] = "another account"
+    assert (await heir.post("/login/oidc/callback", await sent_back(heir))).status_code == 403
+    provider.claims["sub"] = "5e1f"
+    assert (await again.post("/login/oidc/callback", await sent_back(again))).status_code == 303
+    assert [*faults_of([written(each) for each in await door.people.entries()])] == []
+
+
+async def test_the_sessions_of_an_account_end_when_it_is_forgotten(door: Door) -> None:
+    browser, linked = door.browser(), door.browser()
+    assert (await browser.post("/login/oidc/callback", await sent_back(browser))).status_code == 303
+    await linked.post("/enter", {"link": await door.people.make_link("bob@example.com", by="ada")})
+    ada = door.browser()
+    await ada.log_in("ada")
+    assert "Release the single sign-on account" in (await ada.get("/people/bob@example.com")).text
+    released = await ada.send("/people/bob@example.com", do="forget_subject")
+    assert released.status_code == 303
+    assert [(await each.get("/account")).status_code for each in (browser, linked)] == [303, 200]
+    assert "Release the single sign-on account" not in (await ada.get("/people/bob@example.com")).text
+
+
+async def test_an_account_that_signs_in_another_person_uses_up_no_login_of_whom_it_names(
+    door: Door, provider: LoopbackProvider
+) -> None:
+    browser, other = door.browser(), door.browser()
+    assert (await browser.post("/login/oidc/callback", await sent_back(browser))).status_code == 303
+    provider.claims["sub"] = "another account"
+    for _ in range(31):
+        assert (await other.post("/login/oidc/callback", await sent_back(other))).status_code == 403
+    link = await door.people.make_link("bob@example.com", by="ada")
+    assert (await door.browser().post("/enter", {"link": link})).status_code == 303
+
+
+async def test_an_account_adds_one_person_whatever_names_it_is_given(own_key: None, provider: LoopbackProvider) -> None:
+    oidc = OidcSettings(issuer=provider.issuer, client=CLIENT, secret=SECRET, add_as="ada")
+    door = await Door(oidc=oidc).peopled()
+    browser = door.browser()
+    assert (await browser.post("/login/oidc/callback", await sent_back(browser))).status_code == 303
+    place = (await door.people.directory()).place
+    for number in range(3):
+        provider.claims["email"] = f"chief{number}@example.com"
+        other = door.browser()
+        assert (await other.post("/login/oidc/callback", await sent_back(other))).status_code == 403
+    assert (await door.people.directory()).place == place
 
 
 async def test_a_login_is_bound_to_its_browser_and_good_once(door: Door) -> None:

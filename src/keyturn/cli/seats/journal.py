@@ -37,7 +37,7 @@ from ...proofs.base import PublicKey
 from ...render.escape import escape
 from ...wire.people import DelegationSeen, KeySeen, PersonSeen, TokenSeen
 from ...wire.records import ReplayCount, ReplayReport
-from ..with_journal import author_of, by_of, hinting, login_of, reader_of
+from ..with_journal import by_of, hinting, login_of, reader_of
 from .base import Book, Line, Outcome, Seat, Signing, Start
 
 _ENDED = (*OVER, "failed")
@@ -161,7 +161,7 @@ class JournalPeople:
         directory, now = await self._people.directory(), await self._people.now()
         return Book(
             [PersonSeen.of(directory, each, closely=True) for each in await self._people.list()],
-            [TokenSeen.of(each, now) for each in directory.tokens.values()],
+            [TokenSeen.of(directory, each, now) for each in directory.tokens.values()],
             [KeySeen.of(each) for each in directory.keys.values()],
             [DelegationSeen.of(each, now) for each in directory.delegations.values()],
             directory.place,
@@ -180,14 +180,15 @@ class JournalPeople:
         """Say a word of the directory that changes it."""
         login = await login_of(self._people, self._given, "people")
         with hinting(login is not None, ", or say who you are with --as"):
-            return await getattr(self._people, word)(*given, by=author_of(login, self._given), **more)
+            return await getattr(self._people, word)(*given, by=login or by_of(self._given), **more)
 
     async def enrol(self, key: PublicKey, text: str, sign: Signing) -> KeySeen:
         """Enrol an own key of whoever asks, who signs with it."""
         login = await login_of(self._people, self._given, "people")
         person = by_of(self._given) if login is None else login.person
         await self._people.get(person)
-        return KeySeen.of(await self._people.enrol_key(person, key, sign(self._people.to_sign(person, key))))
+        proof = sign(self._people.to_sign(person, key))
+        return KeySeen.of(await self._people.enrol_key(person, key, proof, by=login))
 
     async def confirm(self, key: str, sign: Signing | None) -> KeySeen:
         """Confirm that a key is its owner's; the first key of a directory needs no signature."""

@@ -102,6 +102,7 @@ async def withdraw(here: Here, request: IdPath, body: Annotated[said.Withdraw, t
         await here.sight.run(body.run)
     named: dict[str, Any] = {"digest": body.digest, "note": body.note}
     row = await here.inbox.withdraw(request, run=body.run, **named)
+    await here.sight.reads("request", [row])
     return answer(RequestSeen.of(row))
 
 

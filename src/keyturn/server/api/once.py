@@ -25,9 +25,9 @@ HEADER = "idempotency-key"
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
 _SECONDS = 24 * 3600.0
 _MOST = 20_000
-_MOST_EACH = 1_000  # of one token, so that nobody pushes out what is remembered for others
+_MOST_EACH = 1_000  # of one person, so that nobody pushes out what is remembered for others
 _LARGEST = 16_384
-_MOST_BYTES = 32 << 20  # of all answers; of one token a share
+_MOST_BYTES = 32 << 20  # of all answers; of one person a share
 _MOST_BYTES_EACH = 2 << 20
 
 
@@ -58,7 +58,7 @@ class Answers:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._kept = OrderedDict[tuple[str, str], _Kept]()
-        self._keys = dict[str, OrderedDict[str, None]]()
+        self._keys = dict[str, OrderedDict[tuple[str, str], None]]()  # by person
         self._sizes = Counter[str]()
         self._at_work = dict[tuple[str, str], _Work]()
 
@@ -100,11 +100,12 @@ class Answers:
         self._forget(name)
         kept = _Kept(self._clock() + _SECONDS, asked, made.status_code, None if secret else body)
         self._kept[name] = kept
-        own = self._keys.setdefault(name[0], OrderedDict())
-        own[name[1]] = None
-        self._sizes[name[0]] += kept.size
-        while len(own) > _MOST_EACH or self._sizes[name[0]] > _MOST_BYTES_EACH:
-            self._forget((name[0], next(iter(own))))
+        person = _person_of(name)  # who has several tokens has one share
+        own = self._keys.setdefault(person, OrderedDict())
+        own[name] = None
+        self._sizes[person] += kept.size
+        while len(own) > _MOST_EACH or self._sizes[person] > _MOST_BYTES_EACH:
+            self._forget(next(iter(own)))
         while len(self._kept) > _MOST or self._sizes.total() > _MOST_BYTES:
             self._forget(next(iter(self._kept)))
 
@@ -112,11 +113,16 @@ class Answers:
         kept = self._kept.pop(name, None)
         if kept is None:
             return
-        self._sizes[name[0]] -= kept.size
-        own = self._keys[name[0]]
-        del own[name[1]]
+        person = _person_of(name)
+        self._sizes[person] -= kept.size
+        own = self._keys[person]
+        del own[name]
         if not own:
-            del self._keys[name[0]], self._sizes[name[0]]
+            del self._keys[person], self._sizes[person]
+
+
+def _person_of(name: tuple[str, str]) -> str:
+    return name[0].partition(" ")[0]
 
 
 def key_of(headers: Any) -> str | None:

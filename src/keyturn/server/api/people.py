@@ -72,7 +72,7 @@ async def list_tokens(here: Here) -> Any:
     """List tokens: your own, or all of them for an administrator."""
     now = await here.app.inbox.now()
     found = [each for each in here.visitor.directory.tokens.values() if _closely(here, each.person)]
-    return answer(TokensSeen([TokenSeen.of(each, now) for each in found]))
+    return answer(TokensSeen([TokenSeen.of(here.visitor.directory, each, now) for each in found]))
 
 
 @routes.add("GET", "/keys", scope=("read", "people"), gives=KeysSeen)
@@ -181,6 +181,13 @@ async def revoke_token(here: Here, body: Annotated[said.RevokeToken, taken(said.
 async def make_link(here: Here, body: Annotated[said.NamePerson, taken(said.NamePerson)]) -> Any:
     """Make the secret of a link by which somebody enters once, within a day."""
     return answer(Secret(await here.app.people.make_link(body.person, by=here.visitor.login)))
+
+
+@_changes("forget_subject", said.NamePerson)
+async def forget_subject(here: Here, body: Annotated[said.NamePerson, taken(said.NamePerson)]) -> Any:
+    """Release the account of the identity provider that is bound to a person; the sessions of that account end."""
+    await here.app.people.forget_subject(body.person, by=here.visitor.login)
+    return answer(Done())
 
 
 @_changes("set_address", said.Address)

@@ -136,13 +136,13 @@ async def stream_requests(here: Here, wanted: Selected, last_event_id: LastId = 
 async def _pages(here: Call, wanted: Wanted, token: str | None) -> AsyncGenerator[bytes]:
     """Yield pages; those who see the same page share one look, and whoever is let in no more is shown nothing more."""
     timed = wanted.mine or wanted.unclaimed  # what was put off, or is somebody's, is so until a time
-    noted = bool(here.visitor.directory.settings.get(RECORD_READS))  # then each of them is put on record
     async with contextlib.aclosing(here.live.changes(_EVERY)) as changes:
         async for changed in changes:
             admitted = ("admitted", here.visitor.id, here.visitor.login.token)
             now: Call = await (here.live.once(admitted, here.anew) if changed else here.anew())
             if not (changed or timed):
                 continue
+            noted = bool(now.visitor.directory.settings.get(RECORD_READS))  # then each of them is put on record
             whose = "" if now.sight.whole and not (timed or noted) else now.visitor.id
             look = partial(_encoded, now, wanted)
             async with here.look():
@@ -230,7 +230,7 @@ async def review_request(here: Here, request: IdPath, body: Annotated[said.Revie
 async def take_request(here: Here, request: IdPath, body: Annotated[said.Until, taken(said.Until)]) -> Any:
     """Say that you are on it, for 15 minutes unless you say until when."""
     here.marks()
-    await here.sight.request(request)
+    await here.sight.request(request, shows=True)
     row = await here.inbox.mark(request, "take", until=body.until, lasts=body.lasts, **named(body))
     return answer(RequestSeen.of(row))
 
@@ -241,7 +241,7 @@ async def take_request(here: Here, request: IdPath, body: Annotated[said.Until, 
 async def let_go(here: Here, request: IdPath, body: Annotated[said.Shown, taken(said.Shown)]) -> Any:
     """Say that you are not on it any more."""
     here.marks()
-    await here.sight.request(request)
+    await here.sight.request(request, shows=True)
     return answer(RequestSeen.of(await here.inbox.mark(request, "let_go", **named(body))))
 
 
@@ -251,7 +251,7 @@ async def let_go(here: Here, request: IdPath, body: Annotated[said.Shown, taken(
 async def snooze_request(here: Here, request: IdPath, body: Annotated[said.Until, taken(said.Until)]) -> Any:
     """Put a request off, for yourself alone."""
     here.marks()
-    await here.sight.request(request)
+    await here.sight.request(request, shows=True)
     row = await here.inbox.mark(request, "snooze", until=body.until, lasts=body.lasts, **named(body))
     return answer(RequestSeen.of(row))
 
@@ -260,7 +260,7 @@ async def snooze_request(here: Here, request: IdPath, body: Annotated[said.Until
 async def wake_request(here: Here, request: IdPath, body: Annotated[said.Shown, taken(said.Shown)]) -> Any:
     """Have a request back that you put off."""
     here.marks()
-    await here.sight.request(request)
+    await here.sight.request(request, shows=True)
     return answer(RequestSeen.of(await here.inbox.mark(request, "wake", **named(body))))
 
 

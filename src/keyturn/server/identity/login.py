@@ -8,12 +8,13 @@ from starlette.responses import Response
 
 from ...core.errors import KeyturnError, NotAllowed
 from ...core.people import Decider
+from ...directory.events import BY_PROVIDER
 from ...directory.login import id_in
 from ..errors import refused
 from ..forms import FIELD, changing, form_of, own_path, text_in
 from ..limits import TooMany
 from . import attempts, tickets
-from .entrance import LINK_SESSION, Entrance, entrance_of, go, root_of
+from .entrance import LINK_SESSION, LOGINS, Entrance, entrance_of, go, root_of
 from .oidc import OidcRefused
 
 router = APIRouter(include_in_schema=False)
@@ -115,8 +116,11 @@ async def enter(request: Request) -> Response:
     """Let somebody in by a link, once."""
     entrance = entrance_of(request)
     link = text_in(await form_of(request), "link").strip().rpartition("#")[2]
-    known = id_in(link) if id_in(link) in (await entrance.people.directory()).links else ""
+    found = (await entrance.people.directory()).links.get(id_in(link))
+    known = "" if found is None else found.id
     try:
+        if found is not None:  # one that cannot begin a session now is not used up
+            entrance.limits.stop(LOGINS, found.person)
         with attempts.failures(entrance, request, attempts.FAILED_LINKS, "link", known):
             login = await entrance.people.use_link(link)
         token = await entrance.begin(request, login.person, "link", lasts=LINK_SESSION)
@@ -181,10 +185,11 @@ async def by_provider(request: Request) -> Response:
         claims = await entrance.provider.claims(
             code, iss, _back(request), ticket.derived("nonce"), ticket.derived("verifier")
         )
-        person = entrance.provider.person(claims)
+        person, subject = entrance.provider.person(claims), entrance.provider.subject(claims)
+        if subject is not None:  # before it adds anybody, or uses up the logins of another
+            await entrance.people.check_subject(person, subject)
         await _known(entrance, person, claims)
-        subject = entrance.provider.subject(claims)
-        token = await entrance.begin(request, person, "oidc", once=ticket.once, subject=subject)
+        token = await entrance.begin(request, person, BY_PROVIDER, once=ticket.once, subject=subject)
     except TooMany as many:
         return await _login_page(request, next, _held_up(many), status=429, after=many.after)
     except KeyturnError as error:

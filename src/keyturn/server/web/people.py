@@ -130,6 +130,7 @@ _CHANGES: dict[str, Callable[[Here, str, Form], Awaitable[Any]]] = {
     "address": lambda at, name, form: at.app.people.set_address(
         name, form.text("channel"), form.text("address"), by=at.visitor.login
     ),
+    "forget_subject": lambda at, name, form: at.app.people.forget_subject(name, by=at.visitor.login),
     "delegate": _delegate,
     "remove": _remove,
 }
@@ -151,7 +152,7 @@ def _group(directory: Directory, name: str) -> tuple[list[str], list[str]]:
 
 def _row(directory: Directory, person: Person, now: int) -> PersonRow:
     keys = sum(key.person == person.id and key.counts for key in directory.keys.values())
-    tokens = sum(token.person == person.id and token.good(now) for token in directory.tokens.values())
+    tokens = sum(token.person == person.id and directory.accepts(token, now) for token in directory.tokens.values())
     lent = [each.giver for each in directory.lent_to(person.id, now)]
     return PersonRow(person, sorted(directory.roles_of(person.id)), keys, tokens, lent)
 
@@ -173,6 +174,8 @@ async def _one(at: Here, name: str, refusal: Refused | None, *, once: str = "", 
         roles=sorted(directory.roles_of(name)),
         by_group={group: sorted(directory.groups.get(group, ())) for group in sorted(person.groups)},
         tokens=[token for token in directory.tokens.values() if token.person == name][::-1],
+        accepted={token.id for token in directory.tokens.values() if directory.accepts(token, at.now)},
+        provided=name in directory.subjects,
         keys=keys,
         first_key=all(key.confirmed_at is None for key in directory.keys.values()),
         delegations=lent[::-1],
