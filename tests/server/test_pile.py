@@ -12,6 +12,7 @@ import pytest
 from keyturn import MemoryJournal
 from keyturn.inbox import reading
 from keyturn.inbox.listing import PAGES, SORTED, Filters, Place, listed
+from keyturn.inbox_screen.reading import Seat
 from keyturn.journal.rows import Changes, Closing, Query, RequestRow, RunRow
 from tests.server.programs import program
 from tests.server.web.test_sight import bank
@@ -138,7 +139,7 @@ async def test_the_pages_of_a_list_are_all_that_waits_where_more_is_found_than_o
         store._mine.rows.apply(Changes(RunRow(row.run, "desk", "waiting", 0, 0, 9), opened=others))
         found, after = list[str](), None
         while True:
-            page = await listed(at.app.inbox, Filters(after=after), "ben", lambda _row: True)
+            page = await listed(at.app.inbox, Filters(after=after), lambda _row: True)
             assert page.found <= SORTED
             found += [row.id for row in page.rows]
             if len(found) == 100:  # what is decided or asked meanwhile moves nothing from one page to another
@@ -149,3 +150,17 @@ async def test_the_pages_of_a_list_are_all_that_waits_where_more_is_found_than_o
             if after is None:
                 break
         assert found == [row.id, *(each.id for each in others), "f" * 32]
+
+
+async def test_a_search_in_the_terminal_finds_more_than_the_oldest_page() -> None:
+    async with bank() as at:
+        row, store = at.request, at.app.journal
+        others = [
+            msgspec.structs.replace(row, id=f"{number:032x}", reason=f"no. {number}", asked_at=row.asked_at + number)
+            for number in range(1, 1_300)
+        ]
+        store._mine.rows.apply(Changes(RunRow(row.run, "desk", "waiting", 0, 0, 9), opened=others))
+        seat = Seat(at.app.inbox.as_person("ben"), "ben")
+        found = await seat.lists(Filters(text="no. 1299"))
+        assert ([each.id for each in found.rows], found.whole) == ([f"{1_299:032x}"], True)
+        assert not (await seat.lists(Filters())).whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,7 +12,6 @@ import msgspec
 from ..journal.rows import Query, RequestRow
 from ..presenting.asking import mark_of
 from .desk import Inbox
-from .naming import By
 
 #: How many rows a list has.
 SHOWN = 50
@@ -86,26 +85,31 @@ class Listed(NamedTuple):
 
 
 Shows = Callable[[RequestRow], bool]
+Reads = Callable[[Query], Awaitable[Sequence[RequestRow]]]
 
 
-async def listed(inbox: Inbox, chosen: Filters, person: By, shows: Shows | None = None) -> Listed:
+async def listed(inbox: Inbox, chosen: Filters, shows: Shows) -> Listed:
     """Return the rows of a list as a person sees it.
 
     Those whose time runs out first come first, as far as they were looked at; then the oldest. `shows` says of each
     whether this list of theirs has it; then nobody is said to have read anything. No text is indexed: a page is made of
     the next 2,000 open requests at most, and says where the next page begins.
     """
-    wanted = wanted_of(chosen)
-    if shows is None:
-        given = await inbox.list(for_=person if chosen.mine else None, **wanted)
-        return narrowed(given, chosen)
     at = chosen.after or Place()
-    query = Query(state="open", after=at.begin, **wanted)
-    rows, end = await _looked_through(inbox, query, chosen, shows, at.end)
+    query = Query(state="open", after=at.begin, **wanted_of(chosen))
+    rows, end = await _looked_through(inbox.list, query, chosen, shows, at.end)
     whole = at.whole if at.end is not None else end is None
     rows.sort(key=_order)
     left = [row for row in rows if at.past is None or _order(row) > at.past]
     return Listed(left[:SHOWN], len(left), whole, _next(at, rows, left, end, whole=whole))
+
+
+async def first_page(read: Reads, chosen: Filters) -> Listed:
+    """Return the first page of what is read, 2,000 open requests of it at most."""
+    query = Query(state="open", **wanted_of(chosen))
+    rows, end = await _looked_through(read, query, chosen, lambda _row: True, None)
+    rows.sort(key=_order)
+    return Listed(rows[:SHOWN], len(rows), end is None)
 
 
 def _next(
@@ -119,19 +123,9 @@ def _next(
 
 
 def wanted_of(chosen: Filters) -> dict[str, Any]:
-    """Return what an inbox is asked for, of which `narrowed` makes the list."""
+    """Return what a store is asked for, of which the filters make the list."""
     named = {"tool": chosen.tool, "agent": chosen.agent}
     return {"limit": SORTED} | {name: value for name, value in named.items() if value}
-
-
-def narrowed(given: Sequence[RequestRow], chosen: Filters) -> Listed:
-    """Return the list that is made of rows, of which no more than `SORTED` were asked for."""
-    return _sorted([row for row in given if _fits(row, chosen)], whole=len(given) < SORTED)
-
-
-def _sorted(rows: list[RequestRow], *, whole: bool) -> Listed:
-    rows.sort(key=_order)
-    return Listed(rows[:SHOWN], len(rows), whole)
 
 
 def _order(row: RequestRow) -> tuple[int, int, str]:
@@ -139,7 +133,7 @@ def _order(row: RequestRow) -> tuple[int, int, str]:
 
 
 async def _looked_through(
-    inbox: Inbox, query: Query, chosen: Filters, shows: Shows, last: tuple[int, str] | None
+    given: Reads, query: Query, chosen: Filters, shows: Shows, last: tuple[int, str] | None
 ) -> tuple[list[RequestRow], tuple[int, str] | None]:
     """Return those that a list shows, up to the `last` if one is given, and after which request to go on.
 
@@ -147,7 +141,7 @@ async def _looked_through(
     """
     found: list[RequestRow] = []
     for _ in range(PAGES):
-        read = await inbox.list(query)
+        read = await given(query)
         page = read if last is None else [row for row in read if row.place <= last]
         found += [row for row in page if _fits(row, chosen) and shows(row)]
         if len(found) > SORTED:

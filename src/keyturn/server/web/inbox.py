@@ -68,7 +68,7 @@ async def seen_list(at: Here, chosen: Filters) -> Listed:
     def shows(row: RequestRow) -> bool:
         return at.sight.lists(row, mine=chosen.mine, unclaimed=False)
 
-    return await listed(at.app.inbox, chosen, at.visitor.login, shows)
+    return await listed(at.app.inbox, chosen, shows)
 
 
 async def _aside(at: Here) -> list[RunRow]:
