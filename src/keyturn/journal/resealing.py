@@ -5,6 +5,7 @@ A key that others may know can be retired only when nothing is sealed with it an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..core.errors import StorageError
@@ -14,7 +15,7 @@ from . import statements as say
 from .rows import GrantRow, RequestRow, RunRow
 from .sealing import DAMAGED, seal_row, verified
 
-_ROWS: dict[str, tuple[type[Any], list[str]]] = {
+_ROWS: dict[str, tuple[type[Any], Sequence[str]]] = {
     "runs": (RunRow, say.RUN_COLUMNS.split(", ")),
     "requests": (RequestRow, say.REQUEST_COLUMNS.split(", ")),
     "grants": (GrantRow, say.GRANT_COLUMNS.split(", ")),
