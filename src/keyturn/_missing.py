@@ -17,7 +17,7 @@ class MissingPaths:
     """A finder that finds nothing, and says so in words where the path is one of ours."""
 
     @staticmethod
-    def find_spec(fullname: str, _path: Any = None, _target: Any = None) -> None:
+    def find_spec(fullname: str, _path: object = None, _target: object = None) -> None:
         """Refuse a path below this package; every other one is somebody else's."""
         package, _, path = fullname.partition(".")
         if package != _OURS or not path or path.rpartition(".")[2].startswith("__"):

@@ -62,7 +62,7 @@ _FOR_OWN_RUNS = {
 }
 
 
-def check_heard(name: str, declared: Any) -> None:
+def check_heard(name: str, declared: object) -> None:
     """Refuse an agent with a setting that only its own `run()` reads: its runs in an app would go on without it."""
     if isinstance(declared, Agent):
         return
@@ -84,13 +84,13 @@ def _run_config(app: Any, name: str, given: Any) -> RunConfig:
     return config
 
 
-def _hooks(app: Any, name: str, given: Any) -> Any:
+def _hooks(app: object, name: str, given: object) -> Any:
     if given is not None and not isinstance(given, RunHooks):
         raise UserError(f"hooks must be RunHooks, not {type(given).__name__}; AgentHooks belong to Agent(hooks=...)")
     return cast("Any", given)
 
 
-def _context(app: Any, name: str, given: Any) -> Any:
+def _context(app: object, name: str, given: object) -> Any:
     own = own_of(app)
     checked = checked_type(given) if name == "context_type" else CALLBACK(app, name, given)
     both: dict[str, Any] = {**{each: own.get(each) for each in _CONTEXT}, name: checked}
@@ -114,13 +114,13 @@ def _drills(app: Any, _name: str, given: Any) -> Any:
     return ELSEWHERE
 
 
-def _slots(app: Any, name: str, given: Any) -> Any:
+def _slots(app: object, name: str, given: object) -> Any:
     if (workers := own_of(app).get("_workers")) is not None:
         workers.set_slots(WHOLE(app, name, given))
     return WHOLE(app, name, given)
 
 
-def _is_time(value: Any) -> bool:
+def _is_time(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
 
@@ -206,7 +206,7 @@ class AppSettings(Constructed):
     def _contexts(self) -> ContextOptions:
         return {"context_deserializer": self.context_deserializer, "context_type": self.context_type}
 
-    def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
+    def _refusal(self, name: str, may_be: str, value: object) -> Exception:
         """Return the error for a value that an attribute cannot have."""
         return UserError(f"{name} of an App must be {may_be}, not {value!r}")
 

@@ -67,7 +67,7 @@ _OPENING = """\
     own = self.__dict__"""
 
 
-def _expression(one: Field[Any], rule: Any, scope: dict[str, Any]) -> str:
+def _expression(one: Field[Any], rule: object, scope: dict[str, Any]) -> str:
     """Return the expression that a field is set to, and put what it names into the scope."""
     name = one.name
     given = name

@@ -26,7 +26,7 @@ _CLOSING = 15.0  # how long a server may take to close, in seconds
 
 
 @asynccontextmanager
-async def _nothing(_app: Any) -> AsyncGenerator[None]:
+async def _nothing(_app: object) -> AsyncGenerator[None]:
     yield
 
 

@@ -145,7 +145,7 @@ async def answer_of(function: Callable[..., Any], *args: Any, **given: Any) -> A
         return await answer if isawaitable(answer) else answer
 
 
-async def awaited(answer: Any) -> Any:
+async def awaited(answer: object) -> Any:
     """Return the answer of a callback that was called already, awaiting it where that is needed."""
     with contained:
         return await answer if isawaitable(answer) else answer

@@ -259,6 +259,10 @@ async def test_a_key_counts_when_somebody_else_has_signed_for_it(journal: Any) -
             await people.confirm_key(fresh.public.id, by=by, proof=proof)
     await people.confirm_key(fresh.public.id, by="ada", proof=desk.keys["ada"].sign(said))
     assert fresh.public.id in trusted_keys(await people.directory(), people.tenant)
+    place = (await people.directory()).place
+    unknown = SSHSigner("ssh-ed25519", 8)
+    await people.confirm_key(fresh.public.id, by="cyd", proof=unknown.sign(said))  # it is confirmed: nothing is read
+    assert (await people.directory()).place == place
 
 
 # The inbox's process in somebody else's hands -----------------------------------------------------------------------

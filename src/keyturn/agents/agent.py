@@ -127,7 +127,7 @@ class Agent(AgentBase[TContext], Generic[TContext]):
         """Return what errors call it."""
         return f"agent {vars(self).get('name', '')!r}"
 
-    def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
+    def _refusal(self, name: str, may_be: str, value: object) -> Exception:
         """Return the error for a value that an attribute cannot have."""
         return TypeError(f"Agent {name} must be {may_be}, got {type(value).__name__}")
 
@@ -148,12 +148,12 @@ class Agent(AgentBase[TContext], Generic[TContext]):
         custom_output_extractor: Callable[[Any], Any] | None = None,
         is_enabled: IsEnabled = True,
         on_stream: Callable[[Any], Any] | None = None,
-        run_config: Any = None,
+        run_config: object = None,
         max_turns: int | None = None,
-        hooks: Any = None,
+        hooks: object = None,
         previous_response_id: str | None = None,
         conversation_id: str | None = None,
-        session: Any = None,
+        session: object = None,
         failure_error_function: ToolErrorFunction | None = default_tool_error_function,
         needs_approval: NeedsApproval = False,
         parameters: type[Any] | None = None,

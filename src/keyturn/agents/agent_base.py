@@ -40,7 +40,7 @@ class ToolSource(Protocol):
     True
     """
 
-    async def tools_for(self, context: RunContextWrapper[Any], agent: Any) -> list[Any]:
+    async def tools_for(self, context: RunContextWrapper[Any], agent: object) -> list[Any]:
         """Return the tools for this agent in this run; `agent.mcp_config` says how they are wanted."""
         ...
 
@@ -63,7 +63,7 @@ class AgentBase(Settable, Generic[TContext]):
         """Return the policy that the agent brings along, asked of its calls and of those of agents below it."""
         return None
 
-    def own_context(self, saved: Any = None) -> Any:
+    def own_context(self, saved: object = None) -> Any:
         """Return the context of a run that is given none: a new one, or, of what was saved of it, the one it had."""
         return None
 
@@ -114,7 +114,7 @@ class AgentBase(Settable, Generic[TContext]):
         return tools
 
 
-async def is_enabled(tool: Any, context: RunContextWrapper[Any], agent: AgentBase[Any]) -> bool:
+async def is_enabled(tool: object, context: RunContextWrapper[Any], agent: AgentBase[Any]) -> bool:
     """Return whether a tool or handoff of an agent is offered in this run."""
     enabled: Any = getattr(tool, "is_enabled", True)
     if isinstance(enabled, bool):
@@ -135,7 +135,7 @@ def check_names(tools: Iterable[Any]) -> None:
             )
 
 
-def _what(tool: Any) -> str:
+def _what(tool: object) -> str:
     what = f"a {getattr(tool, 'kind', type(tool).__name__)} tool"
     server = getattr(tool, "server_name", None)
     what = f"{what} of server {server!r}" if server else what

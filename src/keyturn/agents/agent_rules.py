@@ -20,26 +20,26 @@ def _is(wanted: Any) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, wanted)
 
 
-def _instructions(value: Any) -> bool:
+def _instructions(value: object) -> bool:
     return value is None or isinstance(value, str) or callable(value)
 
 
-def _prompt(value: Any) -> bool:
+def _prompt(value: object) -> bool:
     return value is None or isinstance(value, dict) or callable(value)
 
 
-def _output_type(value: Any) -> bool:
+def _output_type(value: object) -> bool:
     return isinstance(value, type | AgentOutputSchemaBase | None) or get_origin(value) is not None
 
 
-def _is_behavior(behavior: Any) -> bool:
+def _is_behavior(behavior: object) -> bool:
     if isinstance(behavior, dict):
         names: Any = cast("dict[str, Any]", behavior).get("stop_at_tool_names")
         return isinstance(names, list) and all(isinstance(name, str) for name in cast("list[Any]", names))
     return behavior in ("run_llm_again", "stop_on_first_tool") or callable(behavior)
 
 
-def check_tool(agent: Any, tool: Any) -> None:
+def check_tool(agent: Any, tool: object) -> None:
     """Refuse what is easily put among an agent's tools, or forgotten to be wrapped."""
     where = f"tools of agent {agent.name!r}"
     if isinstance(tool, AgentBase):

@@ -15,7 +15,7 @@ import msgspec
 from ..core.errors import UserError
 
 
-def declared_type(agent: Any) -> type[Any] | None:
+def declared_type(agent: object) -> type[Any] | None:
     """Return the type of context that an agent was made with, if it is one that can come back: `Agent[Ctx](...)`.
 
     >>> from keyturn import Agent
@@ -39,7 +39,7 @@ def checked_type(given: Any) -> type[Any] | None:
     return given
 
 
-def made_as(kind: type[Any], data: Any) -> Any:
+def made_as(kind: type[Any], data: object) -> Any:
     """Make a context of its type from its data, or raise `UserError`, which quotes none of it."""
     from pydantic import ValidationError
 
@@ -53,7 +53,7 @@ def made_as(kind: type[Any], data: Any) -> Any:
         ) from None
 
 
-def same(one: Any, other: Any) -> bool:
+def same(one: object, other: object) -> bool:
     """Return whether two contexts hold the same, also where their class does not compare."""
     if type(one) is not type(other):
         return False
@@ -62,7 +62,7 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _comes_back(kind: Any) -> bool:
+def _comes_back(kind: object) -> bool:
     named = isinstance(kind, type)
     return named and (dataclasses.is_dataclass(kind) or hasattr(cast("Any", kind), "model_validate_json"))
 

@@ -59,14 +59,14 @@ OutputGuardrailBlockedMessageFormatter = Callable[[OutputGuardrailBlockedMessage
 BlockedMessage = str | OutputGuardrailBlockedMessageFormatter
 
 
-def check_blocked_message(message: Any) -> None:
+def check_blocked_message(message: object) -> None:
     """Refuse a value that cannot replace what is withheld."""
     fits = bool(message) if isinstance(message, str) else message is None or callable(message)
     if not fits or iscoroutinefunction(message):
         raise UserError("output_guardrail_blocked_message must be a string, a synchronous callable, or None")
 
 
-def _function(_guardrail: Any, _name: str, function: Any) -> Any:
+def _function(_guardrail: object, _name: str, function: object) -> Any:
     if not callable(function):
         raise UserError(f"a guardrail's function must be callable, not {type(function).__name__}")
     return function
@@ -157,7 +157,7 @@ class OutputGuardrailResult:
     output: GuardrailFunctionOutput
 
 
-def _report(guardrail: InputGuardrail[Any] | OutputGuardrail[Any], answer: Any) -> GuardrailFunctionOutput:
+def _report(guardrail: InputGuardrail[Any] | OutputGuardrail[Any], answer: object) -> GuardrailFunctionOutput:
     if isinstance(answer, GuardrailFunctionOutput):
         return answer
     raise UserError(

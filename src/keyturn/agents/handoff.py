@@ -59,7 +59,7 @@ def _name(handoff: Any, name: str, value: Any) -> Any:
     return value
 
 
-def _invoker(handoff: Any, go: Any) -> None:
+def _invoker(handoff: object, go: object) -> None:
     """Follow the invoker, which knows where it leads, so that a copy with another description still does."""
     own = own_of(handoff)
     known = cast("Go[Any] | None", go if isinstance(go, Go) else None)
@@ -134,7 +134,7 @@ class Handoff(Tool, Generic[TContext, TAgent]):
         """Return what errors call it."""
         return f"handoff {vars(self).get('tool_name', '')!r}"
 
-    def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
+    def _refusal(self, name: str, may_be: str, value: object) -> Exception:
         """Return the error for a value that an attribute cannot have."""
         return UserError(f"{self._described()}: {name} must be {may_be}, not {value!r}")
 
@@ -182,7 +182,7 @@ class Handoff(Tool, Generic[TContext, TAgent]):
         target = _agent(await self.on_invoke_handoff(context, prepared.text), f"handoff {self.tool_name!r}")
         return Handover(target, self.get_transfer_message(target), self.input_filter or self._nesting(context))
 
-    def _nesting(self, context: Any) -> HandoffInputFilter | None:
+    def _nesting(self, context: object) -> HandoffInputFilter | None:
         """Return the filter that nests the conversation, where that is wanted and the run has no filter."""
         config: Any = getattr(context, "run_config", None)
         nested = self.nest_handoff_history
@@ -255,13 +255,13 @@ def handoff(
     )
 
 
-def _agent(value: Any, what: str) -> AgentBase[Any]:
+def _agent(value: object, what: str) -> AgentBase[Any]:
     if isinstance(value, AgentBase):
         return cast("AgentBase[Any]", value)
     raise UserError(f"{what} must lead to an agent, not to {type(value).__name__}")
 
 
-def _check_callback(name: str, on_handoff: Any, structured: StructuredInput | None) -> None:
+def _check_callback(name: str, on_handoff: object, structured: StructuredInput | None) -> None:
     if on_handoff is None:
         if structured is not None:
             raise UserError(f"handoff {name!r}: input_type needs an on_handoff that takes the input")

@@ -40,7 +40,7 @@ def _kept(items: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(item for item in items if not _of_tools(item))
 
 
-def _of_tools(item: Any) -> bool:
+def _of_tools(item: object) -> bool:
     """Return whether a run item, or a plain item that a filter put among them, belongs to a call."""
     if isinstance(item, Mapping):
         return _of_call(cast("Mapping[str, Any]", item))

@@ -132,7 +132,7 @@ def default_handoff_history_mapper(transcript: list[Item]) -> list[Item]:
     return [{"role": "assistant", "content": "\n".join([_INTRO, _Wrapped.start, *numbered, _Wrapped.end])}]
 
 
-def _plain(item: Any) -> Item:
+def _plain(item: object) -> Item:
     made = getattr(item, "to_input_item", None)
     return plain_item(made() if made is not None else item)
 
@@ -157,7 +157,7 @@ def _line(item: Item) -> str:
     return _json(_told(item)) if text is None else f"{role}: {_json(text)}"
 
 
-def _text(content: Any) -> str | None:
+def _text(content: object) -> str | None:
     """Return a content that is text and nothing else."""
     if isinstance(content, str):
         return content
@@ -174,7 +174,7 @@ def _told(item: Item) -> Item:
     return told
 
 
-def _part(part: Any) -> Any:
+def _part(part: object) -> Any:
     """Render a part of a message; of an inline image or file, only its kind."""
     if not isinstance(part, Mapping):
         return part
@@ -182,5 +182,5 @@ def _part(part: Any) -> Any:
     return {name: _DATA.sub(r"\1...", value) if isinstance(value, str) else value for name, value in told.items()}
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str).replace("</", "<\\/")

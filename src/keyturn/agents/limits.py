@@ -61,7 +61,7 @@ class UsageLimits:
 COUNTED = ("requests", "input_tokens", "output_tokens", "total_tokens", "tool_calls")
 
 
-def _price(name: str, given: Any) -> Price:
+def _price(name: str, given: object) -> Price:
     if isinstance(given, Mapping):  # as a file, or the run's own log, has it
         return Price(**cast("dict[str, Any]", given))
     if not isinstance(given, Price):

@@ -141,7 +141,7 @@ class AgentOutputSchema(AgentOutputSchemaBase, Sealed):
         return self._adapter.validate_json(json.dumps(answer["response"]))
 
 
-def output_schema_for(output_type: Any) -> AgentOutputSchemaBase | None:
+def output_schema_for(output_type: object) -> AgentOutputSchemaBase | None:
     """Return the schema for what an agent declares as its output type; None where that is plain text.
 
     >>> output_schema_for(str) is None, output_schema_for(int) is output_schema_for(int)
@@ -159,7 +159,7 @@ def output_schema_for(output_type: Any) -> AgentOutputSchemaBase | None:
 
 
 @lru_cache(maxsize=256)
-def _cached(output_type: Any, _written: str) -> AgentOutputSchema:
+def _cached(output_type: object, _written: str) -> AgentOutputSchema:
     return AgentOutputSchema(output_type)
 
 
@@ -187,7 +187,7 @@ def _text(text: str) -> str:
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
-def _is_object(output_type: Any) -> bool:
+def _is_object(output_type: object) -> bool:
     """Return whether a type's JSON is an object whose keys the type names."""
     from pydantic import BaseModel, RootModel
     from typing_extensions import is_typeddict

@@ -51,7 +51,7 @@ async def system_prompt(instructions: Any, context: RunContextWrapper[Any], agen
     return await answer_of(instructions, context, agent)
 
 
-def check_instructions(instructions: Any) -> None:
+def check_instructions(instructions: object) -> None:
     """Refuse a callable that does not take exactly the context and the agent."""
     if not callable(instructions) or takes(instructions, 2):
         return

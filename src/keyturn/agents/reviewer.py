@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 from ..core.errors import UserError
 from ..core.items import Item, message_text
@@ -89,7 +89,7 @@ class Reviewer(Sealed):
         self._timeout = timeout
         self._schema = output_schema_for(ReviewerAnswer)
 
-    async def __call__(self, call: CallView, context: Any = None) -> Verdict | None:
+    async def __call__(self, call: CallView, context: object = None) -> Verdict | None:
         ruled = None if self.rules is None else self.rules(call, context)
         if call.approved or (ruled is not None and ruled.action != "allow"):
             return ruled

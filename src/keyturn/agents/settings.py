@@ -42,7 +42,7 @@ from .limits import UsageLimits
 _T = TypeVar("_T")
 
 
-def _is_most(value: Any) -> bool:
+def _is_most(value: object) -> bool:
     return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1)
 
 
@@ -141,7 +141,7 @@ def _passes(check: Callable[[Any], None]) -> Rule:
     return then(anything, lambda _config, value: check(value))
 
 
-def _policy(config: Any, _name: str, policy: Any) -> Any:
+def _policy(config: object, _name: str, policy: object) -> Any:
     """Check a policy by what holds the settings: an app lints it against its agents."""
     check: Any = own_of(config).get("_check_policy")
     return policy if check is None else check(policy)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, overload
+from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, cast, overload
 
 from ..constructors import settings
 from ..core.errors import UserError
@@ -65,17 +65,17 @@ class ToolGuardrailFunctionOutput:
     behavior: AllowBehavior | RejectContentBehavior | RaiseExceptionBehavior = field(default_factory=_allow)
 
     @classmethod
-    def allow(cls, output_info: Any = None) -> ToolGuardrailFunctionOutput:
+    def allow(cls, output_info: object = None) -> ToolGuardrailFunctionOutput:
         """Report that the run goes on."""
         return cls(output_info, AllowBehavior(type="allow"))
 
     @classmethod
-    def reject_content(cls, message: str, output_info: Any = None) -> ToolGuardrailFunctionOutput:
+    def reject_content(cls, message: str, output_info: object = None) -> ToolGuardrailFunctionOutput:
         """Report that the model gets this message in place of the result; the run goes on."""
         return cls(output_info, RejectContentBehavior(type="reject_content", message=message))
 
     @classmethod
-    def raise_exception(cls, output_info: Any = None) -> ToolGuardrailFunctionOutput:
+    def raise_exception(cls, output_info: object = None) -> ToolGuardrailFunctionOutput:
         """Report that the run stops with a tripwire exception."""
         return cls(output_info, RaiseExceptionBehavior(type="raise_exception"))
 
@@ -112,7 +112,7 @@ ToolOutputGuardrailFunction = Callable[
 TData = TypeVar("TData")
 
 
-def _function(_guardrail: Any, _name: str, function: Any) -> Any:
+def _function(_guardrail: object, _name: str, function: object) -> Any:
     if not callable(function):
         raise UserError(f"a tool guardrail's function must be callable, not {type(function).__name__}")
     return function
@@ -184,16 +184,16 @@ class ToolOutputGuardrailResult:
     output: ToolGuardrailFunctionOutput
 
 
-def _report(name: str, answer: Any) -> ToolGuardrailFunctionOutput:
+def _report(name: str, answer: object) -> ToolGuardrailFunctionOutput:
     if not isinstance(answer, ToolGuardrailFunctionOutput):
         raise UserError(
             f"tool guardrail {name!r} returned {type(answer).__name__}; it must return a ToolGuardrailFunctionOutput"
         )
-    kind = answer.behavior.get("type")
-    if kind == "reject_content" and isinstance(answer.behavior.get("message"), str):
-        return answer
-    if kind in ("allow", "raise_exception"):
-        return answer
+    match cast("object", answer.behavior):
+        case {"type": "reject_content", "message": str()} | {"type": "allow" | "raise_exception"}:
+            return answer
+        case _:
+            pass
     raise UserError(
         f"tool guardrail {name!r} answered with a behavior that is none of allow(), reject_content(message) "
         "and raise_exception()"

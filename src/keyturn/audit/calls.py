@@ -43,7 +43,7 @@ def need(kept: object, invariant: str, what: str) -> None:
         raise Broken(invariant, what)
 
 
-def canonical_text(value: Any) -> str:
+def canonical_text(value: object) -> str:
     """Return the one text of a JSON value.
 
     >>> canonical_text({"b": 1.0, "a": [True, None]})
@@ -208,7 +208,7 @@ class AuditedCall:
         text, key = self._text(parts).encode(), self.proposal.key.encode()
         return hmac.new(key, text, "sha256").hexdigest() if key else sha256(text).hexdigest()
 
-    def _text(self, value: Any) -> str:
+    def _text(self, value: object) -> str:
         try:
             return canonical_text(value)
         except (ValueError, TypeError, RecursionError):

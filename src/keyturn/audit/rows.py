@@ -324,7 +324,7 @@ def _status(run: Run) -> str:
     return "waiting" if run.status == "running" and waiting(run) else run.status
 
 
-def _kept(value: Any) -> Any:
+def _kept(value: object) -> Any:
     """Return a value as every store keeps it: text without lone surrogates and without NUL."""
     return value.encode("utf-8", "replace").decode().replace("\0", "?") if isinstance(value, str) else value
 

@@ -57,7 +57,7 @@ def review_row(log: AuditedRun, review: AuditedReview) -> tuple[RequestRow, dict
     }
 
 
-def hidden_in(value: Any, secrets: Collection[str]) -> Any:
+def hidden_in(value: object, secrets: Collection[str]) -> Any:
     """Redact a value: "a.b" names what is in "a", through lists as well, and a key that has the dot."""
     if isinstance(value, list):
         return [hidden_in(member, secrets) for member in cast("list[Any]", value)]
@@ -70,7 +70,7 @@ def hidden_in(value: Any, secrets: Collection[str]) -> Any:
     return seen
 
 
-def preview_of(call: AuditedCall, params: Any) -> Any:
+def preview_of(call: AuditedCall, params: object) -> Any:
     """Return the preview where it says more than the arguments do; a row leaves it out where it does not."""
     plain = Preview((Json(params),))
     made = call.preview or call.proposal.preview

@@ -119,7 +119,7 @@ def _button(label: str, action: str) -> dict[str, Any]:
     return {"type": "button", "text": _plain(label, _HEADER), "action_id": action}
 
 
-def _judged(response: Any) -> Exception:
+def _judged(response: object) -> Exception:
     """Return what Slack's refusal means: later, never, or again."""
     status, data = int(getattr(response, "status_code", 0) or 0), getattr(response, "data", None)
     known = cast("dict[str, Any]", data) if isinstance(data, dict) else dict[str, Any]()

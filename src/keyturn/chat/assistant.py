@@ -38,7 +38,7 @@ async def place_of(root: Path) -> Place:
     return Place(sandbox)
 
 
-def assistant_agent(model: Any, backend: Backend) -> Agent[Any]:
+def assistant_agent(model: object, backend: Backend) -> Agent[Any]:
     """Make the agent, the same in every process that goes on with its runs."""
     rules = _ASKING if backend.shell is None else {**_ASKING, "execute": True}
     deep = create_deep_agent(

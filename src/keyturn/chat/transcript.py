@@ -257,7 +257,7 @@ _READ: dict[type[Any], Callable[[Transcript, Run, Any], None]] = {
 }
 
 
-def todos_of(saved: Any) -> list[dict[str, Any]]:
+def todos_of(saved: object) -> list[dict[str, Any]]:
     """Return the todos in a context that a run saved.
 
     >>> todos_of({"kind": "typed", "data": {"todos": [{"content": "Look", "status": "pending"}]}})
@@ -298,7 +298,7 @@ def _said(items: list[Any]) -> Iterator[str]:
                 yield text
 
 
-def _content(content: Any) -> str:
+def _content(content: object) -> str:
     """Return the text of a message, with a mark where it has a picture or a file."""
     if isinstance(content, str):
         return content

@@ -23,6 +23,7 @@ from ..chat.conversation import Assistant
 from ..core.errors import KeyturnError, UserError
 from ..core.usage import Price, Prices
 from ..journal import open_journal
+from ..journal.base import Store
 from ..keys import make_directory, state_directory
 from ..screens.drawing import Row, labelled, ours
 from ..sessions.base import Session
@@ -86,7 +87,7 @@ def _flags(arguments: argparse.Namespace) -> str:
     return "".join(f"{flag} {shlex.quote(str(value))} " for flag, value in given.items() if value is not None)
 
 
-async def _chat(arguments: argparse.Namespace, player: Player, model: Any) -> str:
+async def _chat(arguments: argparse.Namespace, player: Player, model: object) -> str:
     """Open the journal and the screen; return the run that can be gone on with."""
     from ..chat.screen import ChatApp
 
@@ -133,7 +134,7 @@ def sessions_of(url: str) -> Callable[[str], Session]:
     return lambda talk: SQLiteSession(talk, path)
 
 
-async def _talk(store: Any, wanted: str | None) -> Talk | None:
+async def _talk(store: Store, wanted: str | None) -> Talk | None:
     if wanted is None:
         return None
     if wanted:

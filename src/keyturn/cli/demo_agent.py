@@ -51,7 +51,7 @@ def read_status(context: Context) -> str:
     return f"{', '.join(services)}; backups: {', '.join(data['backups'])}"
 
 
-def _key_preview(given: Any) -> Preview:
+def _key_preview(given: object) -> Preview:
     return Preview((Json(given),), summary="a new key; the old one stops working at once")
 
 

@@ -26,6 +26,7 @@ from ..directory.signed import trusted_keys
 from ..directory.state import Directory
 from ..engine.run.log_cache import log_in
 from ..inbox.rule_lint import complaints_of
+from ..journal.base import Store
 from ..journal.rows import DeliveryQuery, Query
 from ..journal.statements import SCHEMA
 from ..keys import OLD_VARIABLE, VARIABLE, ring, state_directory
@@ -66,7 +67,7 @@ def check_keys() -> list[Finding]:
     return [Finding("ok", "keys", f"{len(keys.ids)} in {where}, and {keys.ids[0]} seals")]
 
 
-async def check_store(store: Any, roots: Any = ()) -> list[Finding]:
+async def check_store(store: Store, roots: Any = ()) -> list[Finding]:
     """Look at a tenant's part of a journal: where it comes from, its clock, rows, people and requests."""
     made = [await _origin(store), *_permissions(store), await _clock(store), *await _rows(store), *await _aside(store)]
     try:
@@ -91,7 +92,7 @@ async def _origin(store: Any) -> Finding:
     return Finding("ok", "journal", f"{type(store).__name__} {identity}, schema {SCHEMA}, tenant {tenant}")
 
 
-def _permissions(store: Any) -> list[Finding]:
+def _permissions(store: object) -> list[Finding]:
     path = getattr(store, "path", None)
     if not isinstance(path, Path) or os.name != "posix":
         return []
@@ -105,7 +106,7 @@ def _permissions(store: Any) -> list[Finding]:
     return [Finding("ok", "permissions", f"nobody else can read {path}")]
 
 
-async def _aside(store: Any) -> list[Finding]:
+async def _aside(store: Store) -> list[Finding]:
     """Name the runs that were set aside: each goes on only once a person resumes it."""
     remedy = "find out why (the log of a worker that died says where), then keyturn resume RUN"
     return [
@@ -114,7 +115,7 @@ async def _aside(store: Any) -> list[Finding]:
     ]
 
 
-async def _clock(store: Any) -> Finding:
+async def _clock(store: Store) -> Finding:
     before = time.time() * 1000
     now = await store.now()
     after = time.time() * 1000
@@ -126,7 +127,7 @@ async def _clock(store: Any) -> Finding:
     return Finding("bad" if off >= _CLOCK_BAD else "warn", "clock", said, remedy)
 
 
-async def _rows(store: Any) -> list[Finding]:
+async def _rows(store: Store) -> list[Finding]:
     """Look at the newest runs and the oldest open requests: seals of rows, and the newest log."""
     runs = await store.runs(Query(limit=_LOOKED_AT, newest=True))
     requests = await store.requests(Query(state="open", limit=_LOOKED_AT))
@@ -191,7 +192,7 @@ def _schemes(directory: Directory) -> list[Finding]:
     return made
 
 
-async def _undecidable(store: Any, directory: Directory) -> list[Finding]:
+async def _undecidable(store: Store, directory: Directory) -> list[Finding]:
     """Say which open requests nobody of this directory, or too few, can decide."""
     rows = await store.requests(Query(state="open", limit=_LOOKED_AT))
     made: list[Finding] = []
@@ -224,7 +225,7 @@ def _able(directory: Directory, request: Request, terms: Approval) -> set[str]:
     return able
 
 
-async def check_app(store: Any, app: App) -> list[Finding]:
+async def check_app(store: Store, app: App) -> list[Finding]:
     """Say whether the app has what its agents and the open runs need."""
     made = [Finding("ok", "app", f"it has the agents {', '.join(app.agents)}")]
     lost: set[str] = set()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import getpass
-from typing import Any
 
 from ..directory.people import People
+from ..journal.base import Store
 from ..render.escape import escape
 from .with_journal import Told, describe_journal, run_with_journal
 
@@ -21,7 +21,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Make the journal if it is not there, and its directory; return 1 where there is one already."""
 
-    async def work(store: Any) -> Told:
+    async def work(store: Store) -> Told:
         people = People(store)
         person = arguments.person or getpass.getuser()
         await people.start(person, arguments.name)

@@ -49,5 +49,5 @@ def read_value(text: str) -> Any:
         return text
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return escape(json.dumps(value, ensure_ascii=False), keep="")

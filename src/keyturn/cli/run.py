@@ -73,7 +73,7 @@ def _waited(came: Outcome) -> Told:
     return Told(rows, data | {"output": _plain(came.output)}, codes.get(row.status, 1))
 
 
-def _rows(row: RunRow, output: Any, waiting: list[RequestRow]) -> Iterator[str]:
+def _rows(row: RunRow, output: object, waiting: list[RequestRow]) -> Iterator[str]:
     yield f"run {row.run} {row.status}"
     if row.error:
         yield f"because {escape(row.error, keep='')}"
@@ -84,11 +84,11 @@ def _rows(row: RunRow, output: Any, waiting: list[RequestRow]) -> Iterator[str]:
             yield f"| {escape(line, keep='')}"
 
 
-def _text(output: Any) -> str:
+def _text(output: object) -> str:
     return output if isinstance(output, str) else json.dumps(_plain(output), ensure_ascii=False)
 
 
-def _plain(output: Any) -> Any:
+def _plain(output: object) -> Any:
     """Return a final answer as plain data; what is none is its own text."""
     try:
         return json.loads(json.dumps(output, default=_dumped))

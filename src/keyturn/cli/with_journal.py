@@ -189,7 +189,7 @@ def run_command(arguments: argparse.Namespace, name: LiteralString, begun: Calla
     return told.code
 
 
-def print_json(data: Any, indent: int | None = None) -> None:
+def print_json(data: object, indent: int | None = None) -> None:
     """Print data as JSON in plain ASCII: a terminal may read it, and nothing in it may act there."""
     print(json.dumps(msgspec.to_builtins(data, enc_hook=_plain), indent=indent))
 
@@ -212,7 +212,7 @@ async def close(whole: Any) -> None:
         await whole.close()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, set | frozenset):
         return sorted(cast("set[str]", value))
     raise NotImplementedError

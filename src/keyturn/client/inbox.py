@@ -270,7 +270,7 @@ class AsyncInbox:
         """Give the call's result in its tool's place, or what its tool asked for."""
         return await self._decided(request, "answer", said.Answer, words, {"output": output})
 
-    async def resolve(self, request: Shown, outcome: Word, output: Any = None, **words: Unpack[Sent]) -> RequestRow:
+    async def resolve(self, request: Shown, outcome: Word, output: object = None, **words: Unpack[Sent]) -> RequestRow:
         """Record what became of a call in doubt."""
         return await self._decided(request, "resolve", said.Resolve, words, {"outcome": outcome, "output": output})
 
@@ -365,7 +365,7 @@ class AsyncInbox:
         name, body = body_of(request, kind, words, {"until": until, "lasts": lasts} if timed else {})
         return (await self._sender.post(f"/requests/{name}/{word}", RequestSeen, body)).row
 
-    async def _decided(self, request: Shown, word: str, kind: Any, words: Sent, more: dict[str, Any]) -> RequestRow:
+    async def _decided(self, request: Shown, word: str, kind: object, words: Sent, more: dict[str, Any]) -> RequestRow:
         name, body = body_of(request, kind, words, more)
         await self._sender.post(f"/requests/{name}/{word}", Decided, body, words.get("once"))
         return await self.get(name)

@@ -195,7 +195,7 @@ def _query(wanted: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _text(value) for name, value in made.items() if value is not False}
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if value is True:
         return "true"
     return value.isoformat() if isinstance(value, datetime) else str(value)

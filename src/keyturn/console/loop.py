@@ -22,7 +22,7 @@ async def run_demo_loop(
     agent: Agent[Any],
     *,
     stream: bool = True,
-    context: Any = None,
+    context: object = None,
     max_turns: int | None = DEFAULT_MAX_TURNS,
     ask: Callable[[str], str] = input,
     show: Callable[[str], object] | None = None,
@@ -97,7 +97,7 @@ class _Talk:
         self.show("\n")
         return streamed
 
-    def _hear(self, event: Any) -> None:
+    def _hear(self, event: object) -> None:
         if isinstance(event, RawResponsesStreamEvent):
             if getattr(event.data, "type", "") == "response.output_text.delta":
                 self.show(escape(event.data.delta))

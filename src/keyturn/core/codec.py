@@ -46,12 +46,12 @@ def encode(step: Step) -> bytes:
     return _written(step)
 
 
-def as_text(value: Any) -> str:
+def as_text(value: object) -> str:
     """Write a value as JSON, whatever texts it holds."""
     return _written(value).decode()
 
 
-def _written(value: Any) -> bytes:
+def _written(value: object) -> bytes:
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:  # half a character, as in a text that was cut: no reason to lose the run
@@ -66,7 +66,7 @@ def _encode_lines(steps: Sequence[Step]) -> bytes:
         return b"\n".join(encode(step) for step in steps)
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: object) -> Any:
     """Return the same value with "?" for each lone surrogate, which UTF-8 cannot hold."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
@@ -241,7 +241,7 @@ def _check_beginning(chain: Chain, steps: Sequence[Step]) -> None:
         raise LogDamaged(chain.run, 0, "is not the start of that run")
 
 
-def _at(chain: Chain | None, place: int, read: Callable[[Any], Any], given: Any) -> Any:
+def _at(chain: Chain | None, place: int, read: Callable[[Any], Any], given: object) -> Any:
     """Run a reader of a log; where the log is a journal's, name the place of what cannot be read."""
     try:
         return read(given)

@@ -117,7 +117,7 @@ def _same_object(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> Truth:
     return shared if shared is Truth.NO or value.keys() == wanted.keys() else Truth.UNKNOWN
 
 
-def _same_member(value: Mapping[str, Any], name: str, wanted: Any) -> Truth:
+def _same_member(value: Mapping[str, Any], name: str, wanted: object) -> Truth:
     try:
         found = member(value, [name])
         return Truth.UNKNOWN if found is MISSING else _same(found, wanted)
@@ -133,19 +133,19 @@ def _same_of_two_types(value: Any, wanted: Any, kinds: set[str]) -> Truth:
     return Truth.UNKNOWN
 
 
-def _equal(value: Any, wanted: Any) -> Truth:
+def _equal(value: object, wanted: object) -> Truth:
     truth = _same(value, wanted)
     if truth is Truth.UNKNOWN:
         raise CannotTell(_why_alike(value, wanted))
     return truth
 
 
-def _why_alike(value: Any, wanted: Any) -> str:
+def _why_alike(value: object, wanted: object) -> str:
     kind = kind_of(value)
     return "some tools read it as the same" if kind == kind_of(wanted) else f"it is {_NAMES[kind]}"
 
 
-def _differs(value: Any, other: Any) -> Truth:
+def _differs(value: object, other: object) -> Truth:
     """Compare a value with another of its type; null alone differs from every type, so {"ne": None} means "given"."""
     kind = kind_of(value)
     if other is not None and kind != kind_of(other):
@@ -153,7 +153,7 @@ def _differs(value: Any, other: Any) -> Truth:
     return _not(_equal(value, other))
 
 
-def _one_of(value: Any, choices: Any) -> Truth:
+def _one_of(value: object, choices: object) -> Truth:
     if not isinstance(choices, list | tuple):
         raise CannotTell("the rule lists nothing")
     doubt: CannotTell | None = None
@@ -193,7 +193,7 @@ def _in_one_order(value: str, bound: str) -> bool:
     return shape != "word" or by_text == (value.lower() < bound.lower(), value.lower() > bound.lower())
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     """Return whether a value is text; unknown for a number or list, which a tool may read as one."""
     kind = kind_of(value)
     if kind not in ("text", "null"):
@@ -233,7 +233,7 @@ def comparisons(condition: Any) -> Iterable[tuple[str, Any]]:
     return (("eq", condition),)
 
 
-def _members(value: Any, condition: Any) -> Iterator[Truth]:
+def _members(value: object, condition: object) -> Iterator[Truth]:
     """Compare each member of a list by itself; of what is no list nobody knows which members a tool reads."""
     kind = kind_of(value)
     if kind != "list":
@@ -246,11 +246,11 @@ def _members(value: Any, condition: Any) -> Iterator[Truth]:
     return (_member(each, condition) for each in given)
 
 
-def _member(value: Any, condition: Any) -> Truth:
+def _member(value: object, condition: object) -> Truth:
     return every(_told(value, operator, operand) for operator, operand in comparisons(condition))
 
 
-def _told(value: Any, operator: str, operand: Any) -> Truth:
+def _told(value: object, operator: str, operand: object) -> Truth:
     try:
         return OPERATORS[operator](value, operand)
     except CannotTell:
@@ -263,13 +263,13 @@ def _decided(truth: Truth) -> Truth:
     return truth
 
 
-def _any(value: Any, condition: Any) -> Truth:
+def _any(value: object, condition: object) -> Truth:
     if value is None:  # no reader takes it for a list with a member
         return Truth.NO
     return _decided(_not(every(map(_not, _members(value, condition)))))
 
 
-def _all(value: Any, condition: Any) -> Truth:
+def _all(value: object, condition: object) -> Truth:
     truths = list(_members(value, condition))
     if not truths:  # a tool may fill in what it does by default
         raise CannotTell("it is an empty list")

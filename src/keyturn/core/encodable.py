@@ -49,7 +49,7 @@ class Encodable(msgspec.Struct, frozen=True):
             yield name, msgspec.to_builtins(getattr(self, name))
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> dict[str, Any]:
+    def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> dict[str, Any]:
         """Tell pydantic to take an object of this class, and to write it as `dict(...)` does."""
         written = {
             "type": "function-plain",

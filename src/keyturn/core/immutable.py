@@ -31,7 +31,7 @@ def immutable(kind: type[_T]) -> type[_T]:
     return kind
 
 
-def _refuse(self: Any, name: str, value: Any = None) -> None:
+def _refuse(self: object, name: str, value: object = None) -> None:
     kind: type[Any] = self.__class__
     loose: Any = kind
     fields: tuple[str, ...] = tuple(getattr(kind, "__dataclass_fields__", ())) or loose.__struct_fields__

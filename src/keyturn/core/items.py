@@ -78,7 +78,7 @@ def without_id(item: Item) -> Item:
     return {name: value for name, value in item.items() if name != "id"}
 
 
-def _readable(value: Any) -> Any:
+def _readable(value: object) -> Any:
     if type(value) is dict:
         return RawItem(cast("dict[str, Any]", value))
     if type(value) is list:
@@ -193,7 +193,7 @@ def wrong_in_kept(item: Any) -> str | None:
     return wrong if named is None else f"has {named!r} that is no text"
 
 
-def _deeper(value: Any, most: int) -> bool:
+def _deeper(value: object, most: int) -> bool:
     """Return whether a value is nested deeper than a limit, counted level by level, at any depth."""
     level: list[Any] = [value]
     for _ in range(most):
@@ -203,7 +203,7 @@ def _deeper(value: Any, most: int) -> bool:
     return True
 
 
-def _parts(value: Any) -> Iterable[Any]:
+def _parts(value: object) -> Iterable[Any]:
     return cast("Mapping[str, Any]", value).values() if isinstance(value, Mapping) else cast("list[Any]", value)
 
 
@@ -225,7 +225,7 @@ def _wrong_message(item: Item) -> str | None:
     return next((wrong for part in cast("list[Any]", content) if (wrong := _wrong_part(part))), None)
 
 
-def _wrong_part(part: Any) -> str | None:
+def _wrong_part(part: object) -> str | None:
     if not isinstance(part, Mapping):
         return "is a message with a part that is no object"
     said = cast("Mapping[str, Any]", part)

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
-from typing import Any
 
 from .errors import UserError
 from .reading import CannotTell, all_readings
@@ -152,7 +151,7 @@ def matches(pattern: str, text: str) -> bool:
     return False
 
 
-def check_pattern(name: str, pattern: Any) -> None:
+def check_pattern(name: str, pattern: object) -> None:
     """Refuse what is no regular expression, and one that a short text could keep busy.
 
     >>> check_pattern("line", "(a+)+")

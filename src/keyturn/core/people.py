@@ -109,7 +109,7 @@ class ProofRefused(NotAllowed):
         )
 
 
-def plain_text(value: Any, what: str) -> str:
+def plain_text(value: object, what: str) -> str:
     """Return a text that every store can hold, or raise `UserError`: no half characters, no NUL.
 
     >>> plain_text("ada", "by")

@@ -65,7 +65,7 @@ class Finding(NamedTuple):
         return f"{self.argument!r} {yes if self.truth is Truth.YES else no}"
 
 
-def holds(where: Where | None, params: Any) -> bool:
+def holds(where: Where | None, params: object) -> bool:
     """Return whether validated arguments surely satisfy a predicate, for grants and rules that allow; never raise.
 
     A name with dots goes into objects. A list is compared as a whole, or its members are, with `any` and `all`.
@@ -81,7 +81,7 @@ def holds(where: Where | None, params: Any) -> bool:
     return evaluate(where, params).sure
 
 
-def may_hold(where: Where | None, params: Any) -> bool:
+def may_hold(where: Where | None, params: object) -> bool:
     """Return whether arguments may satisfy a predicate, for rules that ask, deny or limit; unknown counts.
 
     >>> may_hold({"amount": {"gt": 100}}, {"amount": "500"}), may_hold({"amount": {"gt": 100}}, {"amount": 50})
@@ -90,7 +90,7 @@ def may_hold(where: Where | None, params: Any) -> bool:
     return evaluate(where, params).possible
 
 
-def evaluate(where: Where | None, params: Any) -> Truth:
+def evaluate(where: Where | None, params: object) -> Truth:
     """Evaluate a predicate on validated arguments, in three values; never raise.
 
     >>> evaluate({"path": {"under": "/etc"}}, {"path": "/srv/../etc/passwd"})
@@ -107,7 +107,7 @@ def evaluate(where: Where | None, params: Any) -> Truth:
     )
 
 
-def findings(where: Where | None, params: Any) -> Iterator[Finding]:
+def findings(where: Where | None, params: object) -> Iterator[Finding]:
     """Yield what each comparison of a predicate says of arguments, in its order.
 
     >>> [finding.truth.value for finding in findings({"amount": {"gt": 0, "le": "x"}}, {"amount": 5})]
@@ -150,7 +150,7 @@ def _meets(name: str, secret: str) -> bool:
     return name == secret or name.startswith(f"{secret}.") or secret.startswith(f"{name}.")
 
 
-def _judged(params: Mapping[str, Any], name: str, operator: str, operand: Any) -> tuple[Truth, str]:
+def _judged(params: Mapping[str, Any], name: str, operator: str, operand: object) -> tuple[Truth, str]:
     try:
         value = at(params, name)
         return (_without(operator, operand) if value is MISSING else OPERATORS[operator](value, operand)), ""
@@ -160,7 +160,7 @@ def _judged(params: Mapping[str, Any], name: str, operator: str, operand: Any) -
         return Truth.UNKNOWN, "it cannot be evaluated"
 
 
-def _without(operator: str, operand: Any) -> Truth:
+def _without(operator: str, operand: object) -> Truth:
     """Compare a missing argument: it is no listed, matching or located value; of its size nothing is known."""
     if operator == "ne" and operand is None:
         return Truth.NO
@@ -170,7 +170,7 @@ def _without(operator: str, operand: Any) -> Truth:
     raise CannotTell("it is missing")
 
 
-def number_at(params: Any, name: str) -> Fraction | None:
+def number_at(params: object, name: str) -> Fraction | None:
     """Return the number that an argument is, exactly as written; None where it is none, or unknown.
 
     >>> number_at({"price": {"net": 0.1}}, "price.net"), number_at({"price": "5"}, "price")
@@ -223,7 +223,7 @@ def _check_condition(name: str, condition: Any, *, of_members: bool = False) -> 
             _check_operand(name, operator, operand)
 
 
-def _check_operand(name: str, operator: str, operand: Any) -> None:
+def _check_operand(name: str, operator: str, operand: object) -> None:
     if operator == "one_of":
         if not isinstance(operand, list | tuple):
             raise UserError(f"'one_of' on {name!r} takes a list")

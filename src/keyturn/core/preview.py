@@ -131,7 +131,7 @@ def _below(name: str, names: set[str]) -> set[str]:
     return {path[len(prefix) :] for path in names if path.startswith(prefix)}
 
 
-def unredacted(wanted: Any, shown: Any, true: Any) -> Any:
+def unredacted(wanted: object, shown: object, true: object) -> Any:
     """Return redacted arguments that a person edited, each mark replaced by its true value again.
 
     A mark anywhere else is refused: it must never run as a password. So is one in a list that was changed so that
@@ -183,7 +183,7 @@ _WHOSE = (
 )
 
 
-def _is_marked(value: Any) -> bool:
+def _is_marked(value: object) -> bool:
     if isinstance(value, list):
         return any(_is_marked(member) for member in cast("list[Any]", value))
     if isinstance(value, dict):
@@ -191,13 +191,13 @@ def _is_marked(value: Any) -> bool:
     return value == REDACTED
 
 
-def _text_of(value: Any) -> bytes:
+def _text_of(value: object) -> bytes:
     return msgspec.json.encode(value, order="sorted")
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: object) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
-def _object(value: Any) -> dict[str, Any]:
+def _object(value: object) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 from hashlib import blake2b
-from typing import Any
 
 from . import commands as cm
 from . import events as ev
@@ -117,7 +116,7 @@ def returned(run: Run, event: ev.QuotaReturned) -> None:
     run.spent -= gone.amount if gone is not None else 0
 
 
-def closed(run: Run, _event: Any) -> None:
+def closed(run: Run, _event: object) -> None:
     """Fold the end of a stretch of time."""
     run.closed = True
 

@@ -275,7 +275,7 @@ def _verdicts(run: Run, call: Call) -> tuple[Word, ...]:
     return tuple(word for word in words if not without.get(word, False))
 
 
-def _preview(call: Call, shown: Any) -> Preview:
+def _preview(call: Call, shown: object) -> Preview:
     """Return what people are shown: what was recorded for them, else the arguments themselves."""
     if call.state == "needs" and call.need is not None:
         asked = call.need.preview
@@ -308,7 +308,7 @@ def _former(call: Call) -> Vote | None:
     return None if said is None else _vote(call, said.by or "", said)
 
 
-def _in_order(params: Any, tool: dict[str, Any]) -> Any:
+def _in_order(params: object, tool: dict[str, Any]) -> Any:
     """Return arguments in the order in which the tool declares them, and then the others as they stand."""
     given = cast("dict[str, Any]", params)
     schema: Any = tool.get("schema")
@@ -363,7 +363,7 @@ def _asked(call: Call) -> str:
     return text if len(text) <= ASKED else f"{text[:ASKED]}[...]"
 
 
-def asked_text(given: Any) -> str:
+def asked_text(given: object) -> str:
     """Return arguments as one text: the only one there is, if that is a text, else all as JSON.
 
     >>> asked_text({"input": "Who sells paper?"}), asked_text({"n": 1})

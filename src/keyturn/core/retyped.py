@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 
-def retyped(wanted: Any, made: Any, place: str) -> Iterator[tuple[str, str, str]]:
+def retyped(wanted: object, made: object, place: str) -> Iterator[tuple[str, str, str]]:
     """Yield where a value became one of another JSON type; a missing one was filled in, which is no such place."""
     given = _json_type(wanted)
     takes = _json_type(made)

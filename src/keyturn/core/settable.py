@@ -51,7 +51,7 @@ class Settable:
     #: What to do in place of setting an attribute that the class does not have, by name.
     _remedies: ClassVar[Mapping[str, str]] = {}
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name[0] != "_":
             kind = self.__class__
             rule = (_tables.get(kind) or _table_of(kind)).get(name, _unknown)
@@ -70,7 +70,7 @@ class Settable:
         """Return what errors call the object."""
         return f"a {type(self).__name__}"
 
-    def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
+    def _refusal(self, name: str, may_be: str, value: object) -> Exception:
         """Return the error for a value that an attribute cannot have."""
         return UserError(f"{type(self).__name__} {name} must be {may_be}, not {value!r}")
 
@@ -138,7 +138,7 @@ def made_by(make: Callable[[Any], Any]) -> Rule:
 def fixed(remedy: str) -> Rule:
     """Make the rule that an attribute is set by the constructor only; `remedy` says what to do later."""
 
-    def rule(owner: Any, name: str, value: Any) -> Any:
+    def rule(owner: Any, name: str, value: object) -> Any:
         if name in own_of(owner):
             raise AttributeError(f"{name!r} of {owner._described()} cannot be set after construction: {remedy}")
         return value
@@ -149,7 +149,7 @@ def fixed(remedy: str) -> Rule:
 def refused(remedy: str) -> Rule:
     """Make the rule that an attribute cannot be set, since it would have no effect; `remedy` says what has."""
 
-    def rule(owner: Any, name: str, _value: Any) -> Any:
+    def rule(owner: Any, name: str, _value: object) -> Any:
         raise AttributeError(f"{name!r} of {owner._described()} cannot be set: {remedy}")
 
     return rule
@@ -158,7 +158,7 @@ def refused(remedy: str) -> Rule:
 def then(rule: Rule, after: Callable[[Any, Any], None]) -> Rule:
     """Make the rule that checks by another, and calls `after(owner, value)` for what follows from the value."""
 
-    def both(owner: Any, name: str, value: Any) -> Any:
+    def both(owner: object, name: str, value: object) -> Any:
         made = rule(owner, name, value)
         after(owner, made)
         return made
@@ -166,15 +166,15 @@ def then(rule: Rule, after: Callable[[Any, Any], None]) -> Rule:
     return both
 
 
-def _is_switch(value: Any) -> bool:
+def _is_switch(value: object) -> bool:
     return isinstance(value, bool) or callable(value)
 
 
-def _is_seconds(value: Any) -> bool:
+def _is_seconds(value: object) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0)
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
@@ -187,7 +187,7 @@ WHOLE = must(_is_whole, "a whole number, 1 or more")
 ENTRIES = must(lambda value: value is None or isinstance(value, list | tuple), "a list or None")
 
 
-def anything(_owner: Any, _name: str, value: Any) -> Any:
+def anything(_owner: object, _name: str, value: object) -> Any:
     """Store any value: the rule of an attribute that may be whatever its user likes."""
     return value
 
@@ -276,12 +276,12 @@ def _has_setter(kind: type, name: str) -> bool:
     return isinstance(found, property) and found.fset is not None
 
 
-def _kept(owner: Any, name: str, value: Any) -> Any:
+def _kept(owner: object, name: str, value: object) -> Any:
     """Let the constructor set an attribute once; a user's subclass may go on setting it."""
     return _given(owner, name, value) if name in own_of(owner) else value
 
 
-def _given(owner: Any, name: str, value: Any) -> Any:
+def _given(owner: Any, name: str, value: object) -> Any:
     """Refuse an attribute that is the constructor's, unless a method of a user's subclass sets it."""
     if name not in _set_by_users(owner.__class__):
         remedy = f"make another {type(owner).__name__}"
@@ -289,7 +289,7 @@ def _given(owner: Any, name: str, value: Any) -> Any:
     return value
 
 
-def _declare(table: dict[str, Rule | None], kind: type, name: str, found: Any, of_class: bool) -> None:
+def _declare(table: dict[str, Rule | None], kind: type, name: str, found: object, of_class: bool) -> None:
     """Note an attribute of a class; what its bases say of it holds on, unless the class does it in another way."""
     if of_class:
         table[name] = _of_class
@@ -310,17 +310,17 @@ def is_ours(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == _OURS
 
 
-def _of_class(owner: Any, name: str, value: Any) -> Any:
+def _of_class(owner: type[Any], name: str, value: object) -> Any:
     if is_ours(owner.__class__):
         raise AttributeError(f"{name!r} of {owner._described()} is the same for all of its class: set it in a subclass")
     return value
 
 
-def _read_only(owner: Any, name: str, _value: Any) -> Any:
+def _read_only(owner: type[Any], name: str, _value: object) -> Any:
     raise AttributeError(f"{name!r} of {owner._described()} cannot be set: it follows from what else is set")
 
 
-def _unknown(owner: Any, name: str, value: Any) -> Any:
+def _unknown(owner: type[Any], name: str, value: object) -> Any:
     """Refuse a name that the object does not have, unless a method of its own class sets it."""
     kind: type[Any] = owner.__class__
     if name in own_of(owner):
@@ -360,7 +360,7 @@ def _codes_in(members: list[Any]) -> Iterator[CodeType]:
             queue += code.co_consts
 
 
-def unwrapped(member: Any) -> Any:
+def unwrapped(member: object) -> Any:
     """Return the function of a method as it was written, below what decorates it.
 
     >>> unwrapped(staticmethod(did_you_mean)) is did_you_mean

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
 import msgspec
 
@@ -55,7 +54,7 @@ NOTHING = Counts()
 Reply = tuple[str, Counts]
 
 
-def amount(value: Any, what: str) -> Decimal:
+def amount(value: object, what: str) -> Decimal:
     """Convert an amount of money exactly as it was written; a float is read as it prints.
 
     >>> amount(0.1, "x"), amount("2.50", "x")

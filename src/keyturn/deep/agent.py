@@ -67,7 +67,7 @@ class DeepAgent(Agent[DeepAgentDeps]):
             run_config=None if limits is None else RunConfig(usage_limits=limits),
         )
 
-    def core_agent(self, output_type: Any = None) -> CoreAgent[DeepAgentDeps]:
+    def core_agent(self, output_type: object = None) -> CoreAgent[DeepAgentDeps]:
         """Return the `keyturn.Agent` that this one is, with the tools declared so far."""
         answer = answer_type(self.output_type if output_type is None else output_type)
         declared = (answer, self.model, self.name, tuple(map(id, self._tools)), tuple(self._instructions.known_by()))
@@ -85,7 +85,7 @@ class DeepAgent(Agent[DeepAgentDeps]):
 
 
 def create_deep_agent(
-    model: Any = None,
+    model: object = None,
     instructions: Instructions = None,
     tools: Sequence[Any] | None = None,
     interrupt_on: Mapping[str, InterruptRule] | None = None,

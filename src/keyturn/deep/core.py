@@ -97,7 +97,7 @@ class DeepCore(Agent[TContext], Generic[TContext]):
         """Return the rules of `interrupt_on`."""
         return self.interrupts
 
-    def own_context(self, saved: Any = None) -> Any:
+    def own_context(self, saved: object = None) -> Any:
         """Return the deps of a run that is given none; such deps go along with the run's messages."""
         made = self.deps_type() if saved is None else made_as(self.deps_type, saved)
         made.own = True
@@ -127,7 +127,7 @@ class BackendTools:
         """Return the tools of the agent's own backend, for the lint of rules: those of a run's may be others."""
         return [tool for tool in backend_tools(agent.backend) if tool.name in self.offered]
 
-    async def tools_for(self, context: RunContextWrapper[Any], agent: Any) -> list[Any]:
+    async def tools_for(self, context: RunContextWrapper[Any], agent: object) -> list[Any]:
         """Return the tools for the files of this run."""
         if not isinstance(agent, DeepCore):
             raise UserError("these tools belong to a deep agent, whose interrupt_on says which of them ask")

@@ -155,7 +155,7 @@ class DeepPlan:
 
 
 def plan_of(
-    model: Any,
+    model: object,
     interrupt_on: Mapping[str, InterruptRule] | None,
     backend: Backend | None,
     subagents: Sequence[SubAgent] | None,
@@ -299,7 +299,7 @@ def _offered(backend: Backend, interrupts: Interrupts, given: Mapping[str, Any])
     return frozenset((*FILE_TOOLS, EXECUTE) if wanted else FILE_TOOLS)
 
 
-def _compaction(given: Any) -> Compaction | None:
+def _compaction(given: object) -> Compaction | None:
     if isinstance(given, bool) or given is None:
         return Compaction() if given else None
     if not isinstance(given, Compaction):
@@ -307,13 +307,13 @@ def _compaction(given: Any) -> Compaction | None:
     return given
 
 
-def _deps_type(given: Any) -> type[DeepAgentDeps]:
+def _deps_type(given: object) -> type[DeepAgentDeps]:
     if not (isinstance(given, type) and issubclass(given, DeepAgentDeps)):
         raise UserError(f"deps_type must be DeepAgentDeps or a dataclass that subclasses it, not {given!r}")
     return given
 
 
-def _whole(name: str, value: Any, most: int) -> int:
+def _whole(name: str, value: object, most: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
         raise UserError(f"{name} must be a whole number from 1 to {most}, not {value!r}")
     return value

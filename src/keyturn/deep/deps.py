@@ -114,13 +114,13 @@ class DeepAgentDeps:
         return {_BACKEND: None if self.backend is None else self.backend.saved(), **data}
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
         from pydantic_core import core_schema
 
         return core_schema.no_info_plain_validator_function(cls._of)
 
     @classmethod
-    def _of(cls, data: Any) -> Self:
+    def _of(cls, data: object) -> Self:
         """Make it from what `model_dump` returned, each field of the type that its class gives it."""
         from pydantic import TypeAdapter
 
@@ -149,7 +149,7 @@ def _files_of(backend: Backend | None) -> dict[str, FileData]:
     return {}
 
 
-def _saved_files(data: Any) -> dict[str, FileData]:
+def _saved_files(data: object) -> dict[str, FileData]:
     known: dict[str, Any] = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
     found: dict[str, FileData] = dict(known.get("state", {}))
     for prefix, one in known.get("parts", {}).items():
@@ -157,7 +157,7 @@ def _saved_files(data: Any) -> dict[str, FileData]:
     return found
 
 
-def deps_of(context: Any, own: Backend) -> DeepAgentDeps:
+def deps_of(context: object, own: Backend) -> DeepAgentDeps:
     """Return the deps of a run, with its backend open."""
     deps: object = getattr(context, "context", None)
     if not isinstance(deps, DeepAgentDeps):

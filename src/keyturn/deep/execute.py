@@ -91,7 +91,7 @@ class ExecuteTool(FunctionTool):
         call = ShellCallData(context.tool_call_id, action, "in_progress", context.tool_call)
         return _told(await asked(self.shell, ShellCommandRequest(context, call)))
 
-    async def failure(self, context: Any, error: Exception) -> Any:
+    async def failure(self, context: object, error: Exception) -> Any:
         """Return what the model is told of an error; without a sandbox raise, since no model can mend that."""
         if isinstance(error, SandboxUnavailable):
             raise error

@@ -33,7 +33,7 @@ class DeepInstructions:
     memory: tuple[str, ...]
     backend: Backend
 
-    async def __call__(self, context: Any, agent: Any) -> str:
+    async def __call__(self, context: object, agent: object) -> str:
         """Return the instructions as they are now."""
         own: Any = self.own
         if callable(own):

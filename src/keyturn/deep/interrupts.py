@@ -55,7 +55,7 @@ class Interrupts:
             self.own = before
             raise
 
-    async def __call__(self, call: CallView, context: Any) -> Verdict | None:
+    async def __call__(self, call: CallView, context: object) -> Verdict | None:
         """Return that a call asks, or None to leave it to the tool."""
         rule = self.rules.get(call.tool, False)
         if isinstance(rule, bool):

@@ -73,7 +73,7 @@ class TaskTool(FunctionTool):
             )
         return prepared
 
-    async def invoke(self, context: Any, prepared: Prepared) -> Delegate:
+    async def invoke(self, context: object, prepared: Prepared) -> Delegate:
         """Return which agent answers, and with what input."""
         params = prepared.params
         name = params["subagent_type"]

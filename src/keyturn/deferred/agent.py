@@ -49,18 +49,18 @@ def _follow(name: str) -> Callable[[Any, Any], None]:
     return renew
 
 
-def _answer(_agent: Any, _name: str, value: Any) -> Any:
+def _answer(_agent: object, _name: str, value: object) -> Any:
     answer_type(value)
     return value
 
 
-def _name(_agent: Any, _name: str, value: Any) -> Any:
+def _name(_agent: object, _name: str, value: object) -> Any:
     if value is not None and not isinstance(value, str):
         raise UserError(f"name of an agent must be a string or None, not {value!r}")
     return value
 
 
-def _is_model(value: Any) -> bool:
+def _is_model(value: object) -> bool:
     return isinstance(value, str | Model | None)
 
 
@@ -164,7 +164,7 @@ class Agent(DeclaresTools, Constructed, Generic[TContext, OutputT]):
         """Add a function that gives instructions; the same as `instructions`."""
         return self.instructions(function)
 
-    def core_agent(self, output_type: Any = None) -> CoreAgent[TContext]:
+    def core_agent(self, output_type: object = None) -> CoreAgent[TContext]:
         """Return the `keyturn.Agent` that this one is, with the tools declared so far."""
         answer = answer_type(self.output_type if output_type is None else output_type)
         made = CoreAgent[TContext](self.name or self._known_by(), self._instructions.text, **self._now())
@@ -253,7 +253,7 @@ class Agent(DeclaresTools, Constructed, Generic[TContext, OutputT]):
         """
         return EventStream(self._events(user_prompt, options))
 
-    async def _events(self, user_prompt: Any, options: dict[str, Any]) -> AsyncGenerator[Any]:
+    async def _events(self, user_prompt: object, options: dict[str, Any]) -> AsyncGenerator[Any]:
         before = await prepared(self, Said.of(user_prompt, options))
         events = events_of(StreamedRunResult(before))
         try:

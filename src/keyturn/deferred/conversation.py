@@ -42,7 +42,7 @@ def messages_of(items: Iterable[Item]) -> list[ModelMessage]:
     return made
 
 
-def _add(made: list[ModelMessage], kind: Any, part: Any) -> None:
+def _add(made: list[ModelMessage], kind: Any, part: object) -> None:
     if not made or not isinstance(made[-1], kind):
         made.append(kind([]))
     cast("list[Any]", made[-1].parts).append(part)
@@ -121,7 +121,7 @@ def _item(part: object, where: str) -> Item:
             raise UserError(f"{where} holds a {type(part).__name__}, which is no part of a message that can be taken")
 
 
-def user_item(content: Any, where: str) -> Item:
+def user_item(content: object, where: str) -> Item:
     """Make the item of what a user said: a text, or a list of texts and content parts."""
     if isinstance(content, str):
         return {"role": "user", "content": content}
@@ -154,7 +154,7 @@ def _text(value: object, where: str) -> str:
     return value
 
 
-def _dumped(value: Any, where: str) -> str:
+def _dumped(value: object, where: str) -> str:
     try:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):

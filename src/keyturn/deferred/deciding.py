@@ -72,7 +72,7 @@ def decide(state: RunState[Any], results: DeferredToolResults, note: str | None 
             state.resolve(items[label], became, note=note)
 
 
-def _decide(state: RunState[Any], item: ToolApprovalItem, said: Any, metadata: Any, note: str | None) -> None:
+def _decide(state: RunState[Any], item: ToolApprovalItem, said: object, metadata: object, note: str | None) -> None:
     if said is False:
         said = ToolDenied()
     if isinstance(said, ToolDenied):

@@ -26,7 +26,7 @@ class DeclaresTools(ABC):
     def tool(self, function: Function, /) -> Function: ...
     @overload
     def tool(self, function: None = None, /, **options: Any) -> Callable[[Function], Function]: ...
-    def tool(self, function: Any = None, /, **options: Any) -> Any:
+    def tool(self, function: object = None, /, **options: Any) -> Any:
         """Declare a tool whose first parameter is a `RunContext[...]`; used bare, or called with options of `Tool`."""
         return self._declared(function, self.takes_context, options)
 
@@ -34,7 +34,7 @@ class DeclaresTools(ABC):
     def tool_plain(self, function: Function, /) -> Function: ...
     @overload
     def tool_plain(self, function: None = None, /, **options: Any) -> Callable[[Function], Function]: ...
-    def tool_plain(self, function: Any = None, /, **options: Any) -> Any:
+    def tool_plain(self, function: object = None, /, **options: Any) -> Any:
         """Declare a tool that takes no context; used bare, or called with options of `Tool`."""
         return self._declared(function, False, options)
 

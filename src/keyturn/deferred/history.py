@@ -39,7 +39,7 @@ class History(NamedTuple):
     deps: Any = None
 
 
-async def read_history(given: Any, agent: Agent[Any], deps: Any) -> History:
+async def read_history(given: object, agent: Agent[Any], deps: object) -> History:
     """Read a history for an agent, or raise `StateRejected`, `AgentMissing` or `UserError`."""
     messages = _checked(given)
     last = max((place for place, message in enumerate(messages) if message.state is not None), default=None)
@@ -70,7 +70,7 @@ async def read_history(given: Any, agent: Agent[Any], deps: Any) -> History:
     return History(None, items, messages_of(items), state.context.context)
 
 
-def _deps(agent: Agent[Any], given: Any, saved: Any) -> Any:
+def _deps(agent: Agent[Any], given: object, saved: object) -> Any:
     """Return the deps of the run: those given, else those that the agent itself made for it."""
     return agent.own_context(saved) if given is None and saved else given
 
@@ -89,11 +89,11 @@ def sealed(messages: list[ModelMessage], state: RunState[Any]) -> list[ModelMess
     return [*messages[:-1], replace(messages[-1], state=text)]
 
 
-def _nothing(_deps: Any) -> dict[str, Any]:
+def _nothing(_deps: object) -> dict[str, Any]:
     return {}
 
 
-def _checked(given: Any) -> list[ModelMessage]:
+def _checked(given: object) -> list[ModelMessage]:
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
         raise UserError(
             f"message_history is a list of messages, not {type(given).__name__}; messages_from_json() reads JSON"

@@ -38,12 +38,12 @@ class Instructions:
             return "\n\n".join(self._parts)
         return self._all
 
-    async def _all(self, context: Any, _agent: Any) -> str:
+    async def _all(self, context: object, _agent: object) -> str:
         said = [each if isinstance(each, str) else await _given(each, context) for each in self._parts]
         return "\n\n".join(each for each in said if each)
 
 
-def _parts(given: Any, what: str) -> list[Any]:
+def _parts(given: object, what: str) -> list[Any]:
     several = cast("list[Any]", given) if isinstance(given, list | tuple) else [] if given is None else [given]
     for each in several:
         if not isinstance(each, str) and not callable(each):
@@ -51,7 +51,7 @@ def _parts(given: Any, what: str) -> list[Any]:
     return [each for each in several if each != ""]
 
 
-async def _given(function: Callable[..., Any], context: Any) -> str | None:
+async def _given(function: Callable[..., Any], context: object) -> str | None:
     wanted = [
         each
         for each in signature(function).parameters.values()

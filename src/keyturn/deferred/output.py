@@ -13,7 +13,7 @@ from ..core.errors import UserError
 from .requests import DeferredToolRequests
 
 
-def answer_type(output_type: Any) -> Any:
+def answer_type(output_type: object) -> Any:
     """Return the type that the model's answer has.
 
     >>> answer_type([str, DeferredToolRequests]), answer_type(int | DeferredToolRequests)
@@ -34,7 +34,7 @@ def answer_type(output_type: Any) -> Any:
     return Union[tuple(answers)]  # noqa: UP007  # made of what is known only now
 
 
-def _members(output_type: Any) -> list[Any]:
+def _members(output_type: object) -> list[Any]:
     if isinstance(output_type, list | tuple):
         return [member for each in cast("list[Any]", output_type) for member in _members(each)]
     if get_origin(output_type) in (Union, UnionType):

@@ -43,7 +43,7 @@ class Declared(Protocol):
     policy: Any
     run_config: RunConfig | None
 
-    def core_agent(self, output_type: Any = None) -> CoreAgent[Any]:
+    def core_agent(self, output_type: object = None) -> CoreAgent[Any]:
         """Return the `keyturn.Agent` that runs."""
         ...
 
@@ -219,7 +219,7 @@ def settings_of(given: ModelSettings | dict[str, Any] | None) -> ModelSettings:
     return ModelSettings(**given)
 
 
-def with_handler(handler: Any) -> Callable[..., Any] | None:
+def with_handler(handler: object) -> Callable[..., Any] | None:
     """Return the handler, or refuse what is none."""
     if handler is not None and not callable(handler):
         raise UserError(f"handle_deferred is a function (ctx, requests), not {type(handler).__name__}")

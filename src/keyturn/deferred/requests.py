@@ -293,7 +293,7 @@ def _approves(said: object) -> bool:
     return said is True or isinstance(said, ToolApproved)
 
 
-def output_of(value: Any) -> Any:
+def output_of(value: object) -> Any:
     """Return what the model reads of the result of an external call."""
     if isinstance(value, ToolReturn):
         return value.told()

@@ -236,7 +236,7 @@ class EventStream:
         await self._made.aclose()
 
 
-def _seconds(given: Any) -> float:
+def _seconds(given: object) -> float:
     if given is None:
         return 0.0
     if not isinstance(given, int | float) or isinstance(given, bool) or not 0 <= given < math.inf:
@@ -244,7 +244,7 @@ def _seconds(given: Any) -> float:
     return float(given)
 
 
-def _piece(event: Any) -> str:
+def _piece(event: object) -> str:
     data = event.data if isinstance(event, RawResponsesStreamEvent) else None
     return data.delta if data is not None and data.type == "response.output_text.delta" else ""
 
@@ -263,7 +263,7 @@ async def events_of(run: StreamedRunResult) -> AsyncGenerator[Any]:
         await raw.aclose()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]  # it is the generator of `events`
 
 
-def _event(event: Any, named: dict[str, str]) -> Any:
+def _event(event: object, named: dict[str, str]) -> Any:
     if isinstance(event, DeferredToolRequestsEvent):
         return event
     if piece := _piece(event):

@@ -116,7 +116,7 @@ def _check_context(name: str, wanted: bool | None, takes: bool) -> None:
         raise UserError(f"tool {name!r} takes a context: declare it with tool (takes_ctx=True), not with tool_plain")
 
 
-def as_tool(given: Any, where: str) -> ToolLike:
+def as_tool(given: object, where: str) -> ToolLike:
     """Make a tool of what stands in a list of tools: a function, or a tool of any kind."""
     if isinstance(given, AnyTool | ProviderTool):
         return given

@@ -83,7 +83,7 @@ def _external(given: object) -> FunctionTool:
     if not isinstance(given, ToolDefinition):
         raise UserError(f"an ExternalToolset holds ToolDefinitions, not a {type(given).__name__}")
 
-    async def deferred(_context: Any, _arguments: str) -> Any:
+    async def deferred(_context: object, _arguments: str) -> Any:
         raise CallDeferred
 
     schema = given.parameters_json_schema
@@ -114,7 +114,7 @@ class ApprovalRequiredToolset(Sealed):
         known = self._wrapped.static() if isinstance(self._wrapped, FunctionToolset | ApprovalRequiredToolset) else None
         return None if known is None else [asking(tool, self._asks) for tool in known]
 
-    async def tools_for(self, context: Any, agent: Any) -> list[Any]:
+    async def tools_for(self, context: object, agent: object) -> list[Any]:
         """Return the tools of the wrapped server, which ask now."""
         return [asking(tool, self._asks) for tool in await self._wrapped.tools_for(context, agent)]
 
@@ -132,7 +132,7 @@ class ApprovalRequiredToolset(Sealed):
         return ApprovalRequiredToolset(self, asks)
 
 
-def asking(tool: Any, asks: Asks | None) -> Any:
+def asking(tool: object, asks: Asks | None) -> Any:
     """Return a copy of a tool that asks; one that the provider runs is refused, since no gate sees its calls."""
     if not isinstance(tool, AnyTool):
         raise UserError(f"{getattr(tool, 'name', tool)!r} runs at the provider, and cannot be made to ask here")
@@ -144,7 +144,7 @@ def _either(tool: AnyTool, asks: Asks) -> Any:
     if own is False and tool.approval is not None:  # terms without a question ask about every call
         return True
 
-    async def needs_approval(context: Any, params: Any, call_id: str) -> bool:
+    async def needs_approval(context: object, params: object, call_id: str) -> bool:
         for question, given in ((own, (context, params, call_id)), (asks, (context, tool, params))):
             said = await answer_of(question, *given) if callable(question) else question
             if not isinstance(said, bool):

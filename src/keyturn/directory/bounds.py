@@ -110,7 +110,7 @@ def check_pace(pace: Pace, now: int, most: int = CHANGES_AN_HOUR) -> None:
         raise LimitReached(f"the directory is changed at most {most} times an hour by one person", seconds)
 
 
-def check_settings(before: dict[str, Any], name: str, value: Any, *, own: bool) -> None:
+def check_settings(before: dict[str, Any], name: str, value: object, *, own: bool) -> None:
     """Refuse settings that are too many, or too much together; what makes them less is always good."""
     if value is None:
         return

@@ -32,11 +32,11 @@ def _of_confirmation(event: ev.KeyConfirmed) -> Iterable[str] | None:
     return (DECIDE,) if event.proof is None else None  # a signature is fresher than any sign-in
 
 
-def _deciding(_event: Any) -> Iterable[str]:
+def _deciding(_event: object) -> Iterable[str]:
     return (DECIDE,)
 
 
-def _administering(_event: Any) -> Iterable[str]:
+def _administering(_event: object) -> Iterable[str]:
     return ()
 
 

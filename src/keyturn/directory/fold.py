@@ -150,7 +150,7 @@ def _password_set(d: Directory, e: ev.PasswordSet, entry: ev.Entry) -> None:
             _change(d.tokens, token.id, revoked_at=entry.at)
 
 
-def _changed(table: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
+def _changed(table: dict[str, Any], name: str, value: object) -> dict[str, Any]:
     others = {key: kept for key, kept in table.items() if key != name}
     return others if value is None else {**others, name: value}
 

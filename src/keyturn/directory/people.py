@@ -280,7 +280,7 @@ class People(Entering):
 
         def made(now: Directory, _at: int) -> decide.Events:
             events = decide.confirm_key(now, id_of(by), key, proof)
-            if proof is not None:
+            if events and proof is not None:  # of one that is confirmed already nothing was compared
                 verify(public_of(now.keys[proof.key]), confirmation_challenge(self.tenant, now.keys[key]), proof)
             return events
 

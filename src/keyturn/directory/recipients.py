@@ -106,7 +106,7 @@ def wishes_of(person: Person) -> dict[str, Any]:
     return found
 
 
-def _typed(name: str, value: Any) -> Any:
+def _typed(name: str, value: object) -> Any:
     kinds: dict[str, Any] = {"digest": int | float, "rate": int, "details": bool, MUTED: int}
     if name in kinds and (not isinstance(value, kinds[name]) or (isinstance(value, bool) and name != "details")):
         raise TypeError(name)

@@ -5,8 +5,6 @@ Programs keep settings of their own beside them: under any other name stands wha
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core.errors import UserError
 
 #: Whether it is put on record who reads the arguments of calls: see `reads.py`.
@@ -23,7 +21,7 @@ _WORDS: dict[type, str] = {bool: "true or false"}
 CHOICES: dict[str, tuple[str, ...]] = {VISIBLE: ("all", OWN)}
 
 
-def check_setting(name: str, value: Any, person: str) -> None:
+def check_setting(name: str, value: object, person: str) -> None:
     """Refuse a value that a setting of ours does not take; None is always good, for as it was.
 
     >>> check_setting("record_reads", True, "")

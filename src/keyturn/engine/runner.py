@@ -138,13 +138,13 @@ async def _finish(given: dict[str, Any]) -> RunResult:
     return await play_of(**given).finish()
 
 
-def play_of(starting_agent: Agent[Any], input: Any, **options: Any) -> Execution:
+def play_of(starting_agent: Agent[Any], input: object, **options: Any) -> Execution:
     """Make the execution of an input or a state; the options are those of `Runner.run`, and have its defaults."""
     with contained:  # what is given is looked at, and may be of any class
         return _play_of(starting_agent, input, **options)
 
 
-def _play_of(starting_agent: Agent[Any], input: Any, **options: Any) -> Execution:
+def _play_of(starting_agent: Agent[Any], input: object, **options: Any) -> Execution:
     given = _DEFAULTS | options
     if isinstance(input, RunResult | RunResultStreaming):
         input = input.to_state()
@@ -172,7 +172,7 @@ def _check_given(given: dict[str, Any]) -> None:
         raise UserError(f"max_turns must be a whole number, 0 or more, or None for no limit, not {limit!r}")
 
 
-def _fresh(agent: Agent[Any], input: Any, config: RunConfig, given: dict[str, Any]) -> Execution:
+def _fresh(agent: Agent[Any], input: object, config: RunConfig, given: dict[str, Any]) -> Execution:
     if not isinstance(agent, Agent):
         raise UserError(f"Runner runs an Agent, not a {type(agent).__name__}")
     if agent.realtime and given["execution"] is Execution:

@@ -292,7 +292,7 @@ def _prepared(each: Drill, agents: Mapping[str, Agent[Any]]) -> tuple[Agent[Any]
         raise UserError(f"the arguments of the Drill of {each.tool!r} do not fit the tool: {error}") from None
 
 
-async def _preview(each: Drill, tool: Tool, params: Any) -> Preview | None:
+async def _preview(each: Drill, tool: Tool, params: object) -> Preview | None:
     """Return what people are shown, as it is made for a call of the model; None where that is the arguments."""
     if each.preview is not None:
         return recorded(each.preview)

@@ -18,6 +18,7 @@ from ..core.states import OVER, WAITING
 from ..directory.book import NAME as DIRECTORY
 from ..directory.book import Book
 from ..engine.run.open_run import chain_of
+from ..journal.base import Store
 from ..journal.rows import Query
 from .desk import Inbox
 
@@ -83,14 +84,14 @@ async def settle(store: Any) -> Settled | None:
     return done
 
 
-async def settle_whole(store: Any) -> None:
+async def settle_whole(store: object) -> None:
     """Settle a store, or raise `StorageError` naming the runs that keep it from being settled."""
     done = await settle(store)
     if done is not None and done.left:
         raise StorageError(str(done))
 
 
-async def _settle_run(store: Any, run: str, told: cm.Restored, done: Settled) -> None:
+async def _settle_run(store: Store, run: str, told: cm.Restored, done: Settled) -> None:
     try:
         row = next(iter(await store.runs(Query(run=run))), None)
         if row is not None and row.status in OVER:
@@ -104,7 +105,7 @@ async def _settle_run(store: Any, run: str, told: cm.Restored, done: Settled) ->
         done.left.append(run)
 
 
-async def _settle_directory(store: Any, why: str, done: Settled) -> None:
+async def _settle_directory(store: Store, why: str, done: Settled) -> None:
     try:
         await Book(store).restored(why)
     except KeyturnError as error:
@@ -117,7 +118,7 @@ def _whole(run: str, bad: int | None) -> None:
         raise StorageError(f"run {run!r} is not what was written, at line {bad}")
 
 
-async def _tell(store: Any, run: str, told: cm.Restored, done: Settled) -> None:
+async def _tell(store: Store, run: str, told: cm.Restored, done: Settled) -> None:
     try:
         now = await Inbox(store).tell(run, told)
     except RunMissing:

@@ -24,7 +24,7 @@ Agents = Mapping[str, Agent[Any]]
 T = TypeVar("T")
 
 
-def checked_policy(agents: Agents, policy: Any) -> Any:
+def checked_policy(agents: Agents, policy: object) -> Any:
     """Return a policy, or raise `UserError` where one of its rules can match nothing of an app; log what may not match.
 
     Called wherever an app is given a policy. A file is checked again whenever it is read again.
@@ -47,14 +47,14 @@ def checked_policy(agents: Agents, policy: Any) -> Any:
     return policy
 
 
-def complaints_of(agents: Agents, policy: Any) -> list[Complaint]:
+def complaints_of(agents: Agents, policy: object) -> list[Complaint]:
     """Return what is wrong with the rules of a policy, and what may match nothing."""
     known = known_of(agents)
     whole = policy.policy if is_really(policy, PolicyFile) else policy
     return [complaint for rules in _rules_of(whole) for complaint in lint(rules.rules, known)]
 
 
-def _rules_of(policy: Any) -> Iterator[Policy]:
+def _rules_of(policy: object) -> Iterator[Policy]:
     """Yield the ordered rules that a policy asks; what is a function of the user's own has none to look at."""
     if is_really(policy, Policy):
         yield policy
@@ -62,7 +62,7 @@ def _rules_of(policy: Any) -> Iterator[Policy]:
         yield policy.rules
 
 
-def is_really(value: Any, kind: type[T]) -> TypeGuard[T]:
+def is_really(value: object, kind: type[T]) -> TypeGuard[T]:
     """Return whether a value is of a class, without asking the value, whose `__class__` may be a user's code."""
     return issubclass(type(value), kind)
 
@@ -112,7 +112,7 @@ def _offered(agent: Agent[Any]) -> _Offered:
     return _Offered(tools, None in asked or several)
 
 
-def _is_one(tool: Any) -> bool:
+def _is_one(tool: object) -> bool:
     """Return whether a tool has its own name; one that is several, such as a server at the provider, has others."""
     return isinstance(tool, Tool) and not tool.identity
 

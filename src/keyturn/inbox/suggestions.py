@@ -230,7 +230,7 @@ def rule_text(tool: str, agent: str, where: dict[str, Any]) -> str:
     return "\n".join([*lines, f"where = {_value(where)}"]) + "\n"
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

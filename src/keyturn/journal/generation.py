@@ -312,7 +312,7 @@ def counted(store: str, row: int) -> str:
     return f"{row} {ring().mac(_COUNTING, f'{store} {row}'.encode())}"
 
 
-def count_in(store: Any, said: Any) -> int | None:
+def count_in(store: object, said: object) -> int | None:
     """Decode such a count; None where it is not what was written."""
     if not isinstance(said, str) or not isinstance(store, str):
         return None

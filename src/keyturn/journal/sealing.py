@@ -63,7 +63,7 @@ def _covered(tenant: str, kind: type[Any], values: Sequence[Any]) -> bytes:
     return _encoder.encode((tenant, kind.__name__, values))
 
 
-def verified(keys: Ring, tenant: str, kind: type[Row], values: Sequence[Any], seal: Any) -> Row:
+def verified(keys: Ring, tenant: str, kind: type[Row], values: Sequence[Any], seal: object) -> Row:
     """Make a row of what a store has in its columns, or one that is marked as damaged."""
     try:
         if isinstance(seal, str) and keys.fits(_ROW, seal, _covered(tenant, kind, tuple(values))):

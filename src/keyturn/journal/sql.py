@@ -373,6 +373,6 @@ def _fields(kind: type[Any]) -> tuple[str, ...]:
     return kind.__struct_fields__
 
 
-def _bytes(value: Any) -> bytes:
+def _bytes(value: object) -> bytes:
     """Return what a column of bytes holds; nothing where it holds something else."""
     return value if isinstance(value, bytes) else b""

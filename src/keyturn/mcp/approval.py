@@ -62,7 +62,7 @@ class Approvals:
                     f"not list; it lists {near[0]!r}: nothing ran, correct the name"
                 )
 
-    def _word(self, given: Any, where: str = "") -> bool:
+    def _word(self, given: object, where: str = "") -> bool:
         if isinstance(given, bool):
             return given
         if not isinstance(given, str) or given not in _WORDS:

@@ -33,7 +33,7 @@ STOP_SECONDS = 1.0
 """How long a server's process may take to end by itself, and again after it was told to."""
 
 
-def size_of(words: Any) -> int:
+def size_of(words: object) -> int:
     """Return the size of a value as a log stores it; `ValueError` says why it cannot be stored."""
     if _depth(words) > WORDS_DEPTH:
         raise ValueError(f"nested deeper than {WORDS_DEPTH} levels")
@@ -46,7 +46,7 @@ def size_of(words: Any) -> int:
     return size
 
 
-def _depth(value: Any) -> int:
+def _depth(value: object) -> int:
     """Return how deep a value is nested, counted level by level."""
     deep, level = 0, [value]
     while level and deep <= WORDS_DEPTH:
@@ -54,7 +54,7 @@ def _depth(value: Any) -> int:
     return deep
 
 
-def _members(value: Any) -> list[Any]:
+def _members(value: object) -> list[Any]:
     if isinstance(value, dict):
         return list(cast("dict[str, Any]", value).values())
     return cast("list[Any]", value) if isinstance(value, list) else []

@@ -57,7 +57,7 @@ class OpenCalls:
         call.task.add_done_callback(lambda _task: self._ended(call))
         return await self._until(call, seconds)
 
-    async def go_on(self, token: str, answer: Any, seconds: float | None) -> Any:
+    async def go_on(self, token: str, answer: object, seconds: float | None) -> Any:
         """Answer a parked call and await it further; raise `Lost` where it is gone."""
         call = self._parked.pop(token, None)
         question = None if call is None else call.question
@@ -68,7 +68,7 @@ class OpenCalls:
         question.answer.set_result(answer)
         return await self._until(call, seconds)
 
-    async def ask(self, params: Any) -> Any:
+    async def ask(self, params: object) -> Any:
         """Pass a server's question to whoever made the call; None where it is not clear which call that is."""
         call = await self._whose()
         if call is None:

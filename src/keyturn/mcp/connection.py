@@ -152,13 +152,13 @@ class ServerConnection:
         finally:
             self.alive = False
 
-    async def _elicited(self, context: Any, params: Any) -> ElicitResult | ErrorData:
+    async def _elicited(self, context: object, params: object) -> ElicitResult | ErrorData:
         answer = await self._outlet.elicited(params)
         if answer is None:
             return ErrorData(code=INVALID_REQUEST, message="nobody can tell which of several open calls asks this")
         return _elicit_result(answer)
 
-    async def _noticed(self, message: Any) -> None:
+    async def _noticed(self, message: object) -> None:
         await self._outlet.noticed(message)
 
     def _ended(self) -> None:

@@ -88,7 +88,7 @@ def results(asked: Mapping[str, Any], answers: Any) -> dict[str, dict[str, Any]]
     return {key: _result(asked[key], given[key]) for key in asked}
 
 
-def _result(asked: Mapping[str, Any], answer: Any) -> dict[str, Any]:
+def _result(asked: Mapping[str, Any], answer: object) -> dict[str, Any]:
     given = cast("Mapping[str, Any]", answer) if isinstance(answer, Mapping) else None
     if given is None and answer is not None:
         raise Unfit("the answer must be an object: the content, or an action with a content")
@@ -110,7 +110,7 @@ def _result(asked: Mapping[str, Any], answer: Any) -> dict[str, Any]:
     return {"action": "accept", "content": content}
 
 
-def _plain(value: Any) -> bool:
+def _plain(value: object) -> bool:
     """Return whether the protocol allows the value in an answer."""
     if isinstance(value, list):
         return all(isinstance(each, str) for each in cast("list[Any]", value))

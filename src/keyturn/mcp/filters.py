@@ -62,7 +62,7 @@ def create_static_tool_filter(
     return made or None
 
 
-def check_filter(given: Any) -> None:
+def check_filter(given: object) -> None:
     """Refuse what is no filter, since a misspelt list would let everything through."""
     if given is None or (callable(given) and not isinstance(given, Mapping)):
         return

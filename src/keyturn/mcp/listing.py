@@ -117,7 +117,7 @@ class Offers:
             self._read = _approvals(self._server)
         return self._read[1]
 
-    def tool(self, remote: RemoteTool, agent: Any) -> MCPTool:
+    def tool(self, remote: RemoteTool, agent: object) -> MCPTool:
         """Return a remote tool as this agent has it: its name, approval and settings."""
         offer, known = self._offer(remote, agent), self._known(agent)
         had = known.get(remote.name)
@@ -130,7 +130,7 @@ class Offers:
         had[1].gate(offer.needs_approval)
         return had[1]
 
-    def recorded(self, spec: Mapping[str, Any], agent: Any) -> MCPTool | None:
+    def recorded(self, spec: Mapping[str, Any], agent: object) -> MCPTool | None:
         """Make a tool of what a log recorded of it; None where that is not this server's, or is another tool by now.
 
         It is apart from the tools that agents have: what was recorded may not be what the server lists.
@@ -142,13 +142,13 @@ class Offers:
         made = MCPTool(self._server, remote, self._offer(remote, agent))
         return made if made.spec() == spec else None
 
-    def _known(self, agent: Any) -> dict[str, tuple[Offer, MCPTool]]:
+    def _known(self, agent: object) -> dict[str, tuple[Offer, MCPTool]]:
         try:
             return self._made.setdefault(agent, {})
         except TypeError:  # None, or a stand-in that cannot be remembered
             return {}
 
-    def _offer(self, remote: RemoteTool, agent: Any) -> Offer:
+    def _offer(self, remote: RemoteTool, agent: object) -> Offer:
         config: dict[str, Any] = getattr(agent, "mcp_config", None) or {}
         settings = self._server.settings
         failure = settings.failure_error_function
@@ -164,14 +164,14 @@ class Offers:
             guardrails=(settings.tool_input_guardrails, settings.tool_output_guardrails),
         )
 
-    def _needs(self, remote: RemoteTool, agent: Any) -> Any:
+    def _needs(self, remote: RemoteTool, agent: object) -> Any:
         policy = self.approvals.policy
         if policy is None:
             return self.approvals.of(remote.name)
         # Tools are kept for as long as their agent is: they must not keep it themselves.
         whose = weakref.ref(agent) if agent is not None else None
 
-        async def needs(context: Any, _params: Any, _call_id: str) -> Any:
+        async def needs(context: object, _params: object, _call_id: str) -> Any:
             return await answer_of(policy, context, whose() if whose is not None else None, remote.raw)
 
         return needs

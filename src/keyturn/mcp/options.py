@@ -99,7 +99,7 @@ def _option(server: Any, name: str, value: Any) -> Any:
     return value
 
 
-def _renamed(server: Any, name: str, value: Any) -> Any:
+def _renamed(server: object, name: str, value: object) -> Any:
     """Name a server, whose tools are other tools from then on: what was listed under another name is listed again."""
     if not isinstance(value, str) or not value:
         raise UserError(f"an MCP server's name must be a non-empty string, not {value!r}")
@@ -108,11 +108,11 @@ def _renamed(server: Any, name: str, value: Any) -> Any:
     return value
 
 
-def _while_closed(server: Any, name: str, value: Any) -> Any:
+def _while_closed(server: object, name: str, value: object) -> Any:
     return _option(server, name, connected_by(lambda given: given)(server, name, value))
 
 
-def _all_options(server: Any, _name: str, value: Any) -> Any:
+def _all_options(server: Any, _name: str, value: object) -> Any:
     """Keep the options, each under its own name as well."""
     if "settings" in own_of(server):
         raise AttributeError(f"'settings' of {server._described()} cannot be set: set the option itself")
@@ -126,7 +126,7 @@ def _all_options(server: Any, _name: str, value: Any) -> Any:
 def connected_by(read: Callable[[Any], Any]) -> Rule:
     """Make the rule of what a server is connected by: it holds for the next connection."""
 
-    def rule(server: Any, name: str, value: Any) -> Any:
+    def rule(server: Any, name: str, value: object) -> Any:
         read(value)
         if own_of(server).get("_connection") is not None:
             raise AttributeError(
@@ -187,27 +187,27 @@ def settings(cache_tools_list: bool, seconds: float | None, options: Mapping[str
     return Settings(cache_tools_list, seconds, **options)
 
 
-def _check(name: str, value: Any, fits: Callable[[Any], bool], may_be: str) -> None:
+def _check(name: str, value: object, fits: Callable[[Any], bool], may_be: str) -> None:
     if not fits(value):
         name = "client_session_timeout_seconds" if name == "seconds" else name
         raise UserError(f"{name} of an MCP server must be {may_be}, not {value!r}")
 
 
-def _flag(value: Any) -> bool:
+def _flag(value: object) -> bool:
     return isinstance(value, bool)
 
 
-def _entries(value: Any) -> bool:
+def _entries(value: object) -> bool:
     return value is None or isinstance(value, list | tuple)
 
 
-def _callback(value: Any) -> bool:
+def _callback(value: object) -> bool:
     return value is None or callable(value)
 
 
-def _count(value: Any) -> bool:
+def _count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _seconds(value: Any) -> bool:
+def _seconds(value: object) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0)

@@ -52,13 +52,13 @@ class MCPServer(OptionedServer):
     def invalidate_tools_cache(self) -> None:
         """Do nothing: tools are listed anew each time, unless your class keeps them."""
 
-    async def tools_for(self, context: Any, agent: Any) -> list[Any]:
+    async def tools_for(self, context: object, agent: object) -> list[Any]:
         """Return the tools as an agent has them: gated, checked, and named so that no two can be confused."""
         remotes = await self._listed(context, agent)
         self._offers.approvals.check_names(remotes)
         return [self._offers.tool(remote, agent) for remote in remotes.values()]
 
-    def recorded_tool(self, spec: Mapping[str, Any], agent: Any) -> Any:
+    def recorded_tool(self, spec: Mapping[str, Any], agent: object) -> Any:
         """Return a tool as a log recorded it, for people who look and decide while the server is down; else None."""
         return self._offers.recorded(spec, agent)
 
@@ -73,11 +73,11 @@ class MCPServer(OptionedServer):
         given = {"meta": call.meta} if takes_meta else {}
         return ToolReply(await self.call_tool(call.tool, call.arguments, **given))
 
-    async def go_on(self, call: RemoteCall, resumed: Any) -> ToolReply:  # nothing was asked
+    async def go_on(self, call: RemoteCall, resumed: object) -> ToolReply:  # nothing was asked
         """Refuse: a server of this class asks nothing within a call."""
         raise MCPServerError(self.name, "the call has no question that could be answered")
 
-    async def _listed(self, context: Any, agent: Any) -> dict[str, RemoteTool]:
+    async def _listed(self, context: object, agent: object) -> dict[str, RemoteTool]:
         async def page(_cursor: str | None) -> Any:
             return SimpleNamespace(tools=await self.list_tools(context, agent), next_cursor=None)
 

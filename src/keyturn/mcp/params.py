@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 from ..core.errors import UserError
 
 
-def http_params(params: Any, known: Collection[str]) -> dict[str, Any]:
+def http_params(params: object, known: Collection[str]) -> dict[str, Any]:
     """Read the `params` of an HTTP server, or raise a `UserError` that says what is wrong with them."""
     given = dict(cast("Mapping[str, Any]", params)) if isinstance(params, Mapping) else {}
     url = given.get("url")
@@ -45,7 +45,7 @@ class ServerCommand:
     cwd: str | None = None
 
 
-def stdio_command(params: Any) -> ServerCommand:
+def stdio_command(params: object) -> ServerCommand:
     """Read the `params` of a stdio server, or raise a `UserError` that says what is wrong with them."""
     given = dict(cast("Mapping[str, Any]", params)) if isinstance(params, Mapping) else {}
     if not isinstance(given.get("command"), str) or not given["command"]:
@@ -59,7 +59,7 @@ def stdio_command(params: Any) -> ServerCommand:
     )
 
 
-def _args(given: Any) -> list[str]:
+def _args(given: object) -> list[str]:
     if given is None:
         return []
     args = list(cast("list[Any]", given)) if isinstance(given, list | tuple) else [None]
@@ -68,7 +68,7 @@ def _args(given: Any) -> list[str]:
     return cast("list[str]", args)
 
 
-def _env(given: Any) -> dict[str, str] | None:
+def _env(given: object) -> dict[str, str] | None:
     if given is None:
         return None
     env = dict(cast("Mapping[Any, Any]", given)) if isinstance(given, Mapping) else {None: None}

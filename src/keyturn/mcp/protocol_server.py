@@ -116,11 +116,11 @@ class ProtocolServer(MCPServer):
         if not self._holding and not self._wanted:
             await on_mcp_loop(self._close())
 
-    async def list_tools(self, run_context: Any = None, agent: Any = None) -> list[Any]:
+    async def list_tools(self, run_context: object = None, agent: object = None) -> list[Any]:
         """List the tools that the filter lets through, as the protocol's own objects."""
         return [tool.raw for tool in await self._filtered(run_context, agent)]
 
-    async def call_tool(self, tool_name: str, arguments: dict[str, Any] | None, meta: Any = None) -> Any:
+    async def call_tool(self, tool_name: str, arguments: dict[str, Any] | None, meta: object = None) -> Any:
         """Call a tool at once, without any approval; questions from the server are declined."""
         call = RemoteCall(tool_name, arguments or {}, meta, _anywhere)
         reply = await self._send(call, repeatable=False)
@@ -158,11 +158,11 @@ class ProtocolServer(MCPServer):
         """Drop the cached listing, so that the next use lists the tools again."""
         self._cache = None
 
-    async def tools_for(self, context: Any, agent: Any) -> list[Any]:
+    async def tools_for(self, context: object, agent: object) -> list[Any]:
         """Return the tools as an agent has them; a tool that did not change is the same object as before."""
         return [self._offers.tool(remote, agent) for remote in await self._filtered(context, agent)]
 
-    def recorded_tool(self, spec: Mapping[str, Any], agent: Any) -> Any:
+    def recorded_tool(self, spec: Mapping[str, Any], agent: object) -> Any:
         """Return a tool as a log recorded it, for people who look and decide while the server is down; else None."""
         return self._offers.recorded(spec, agent)
 
@@ -325,12 +325,12 @@ class ProtocolServer(MCPServer):
         if line is not None:
             await line.close()
 
-    async def _filtered(self, context: Any, agent: Any) -> list[RemoteTool]:
+    async def _filtered(self, context: object, agent: object) -> list[RemoteTool]:
         about = ToolFilterContext(context, agent, self.name)
         tools = (await self.listing()).values()
         return [tool for tool in tools if await lets_through(self.settings.tool_filter, about, tool.name, tool.raw)]
 
-    async def elicited(self, params: Any) -> Any:
+    async def elicited(self, params: object) -> Any:
         """Pass a question that the server asks within an open call to whoever waits for that call."""
         if self.settings.elicitation_callback is not None:
             return await self._in_line(params)

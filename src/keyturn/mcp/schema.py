@@ -63,7 +63,7 @@ class _Check:
         if self._left < 0:
             raise _TooMuchWork
 
-    def look(self, schema: Any, value: Any, at: _Place, depth: int) -> str | None:
+    def look(self, schema: object, value: object, at: _Place, depth: int) -> str | None:
         self.spend(1)
         if depth > _DEPTH:
             raise _TooMuchWork
@@ -77,7 +77,7 @@ class _Check:
         problem = self._type(given.get("type"), value, at) or self._choice(given, value, at)
         return problem or self._inside(given, value, at, depth) or self._several(given, value, at, depth)
 
-    def _inside(self, schema: Mapping[str, Any], value: Any, at: _Place, depth: int) -> str | None:
+    def _inside(self, schema: Mapping[str, Any], value: object, at: _Place, depth: int) -> str | None:
         if isinstance(value, dict):
             return self._object(schema, cast("dict[str, Any]", value), at, depth)
         if isinstance(value, list) and isinstance(schema.get("items"), Mapping | bool):
@@ -99,7 +99,7 @@ class _Check:
                 return problem
         return None
 
-    def _several(self, schema: Mapping[str, Any], value: Any, at: _Place, depth: int) -> str | None:
+    def _several(self, schema: Mapping[str, Any], value: object, at: _Place, depth: int) -> str | None:
         for part in self._listed(schema.get("allOf")):
             problem = self.look(part, value, at, depth + 1)
             if problem is not None:
@@ -121,14 +121,14 @@ class _Check:
             here = cast("Mapping[str, Any]", here).get(step.replace("~1", "/").replace("~0", "~"), True)
         return here
 
-    def _type(self, wanted: Any, value: Any, at: _Place) -> str | None:
+    def _type(self, wanted: object, value: object, at: _Place) -> str | None:
         names = [wanted] if isinstance(wanted, str) else self._listed(wanted)
         known = [name for name in names if isinstance(name, str) and name in _TYPES]
         if not names or len(known) != len(names) or any(_is(name, value) for name in known):
             return None
         return f"{_name(at)} must be of type {' or '.join(dict.fromkeys(known))}"
 
-    def _choice(self, schema: Mapping[str, Any], value: Any, at: _Place) -> str | None:
+    def _choice(self, schema: Mapping[str, Any], value: object, at: _Place) -> str | None:
         choices = [schema["const"]] if "const" in schema else self._listed(schema.get("enum"))
         if not choices:
             return None
@@ -140,13 +140,13 @@ class _Check:
                 return None
         return f"{_name(at)} is none of the values it may have"
 
-    def _listed(self, value: Any) -> list[Any]:
+    def _listed(self, value: object) -> list[Any]:
         """Return the members of a list, all of which will be looked at."""
         members = cast("list[Any]", value) if isinstance(value, list) else []
         self.spend(len(members))
         return members
 
-    def _size(self, value: Any) -> int:
+    def _size(self, value: object) -> int:
         """Return how many steps a comparison with a value takes at most; finding out is counted too."""
         size = 0
         waiting = [value]
@@ -163,7 +163,7 @@ class _Check:
         return size
 
 
-def _is(name: str, value: Any) -> bool:
+def _is(name: str, value: object) -> bool:
     if isinstance(value, bool):
         return name == "boolean"
     if name == "integer" and isinstance(value, float):

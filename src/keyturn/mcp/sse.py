@@ -29,7 +29,7 @@ class MCPServerSseParams(TypedDict, total=False):
     httpx_client_factory: NotRequired[Callable[..., Any]]
 
 
-def _read(params: Any) -> dict[str, Any]:
+def _read(params: object) -> dict[str, Any]:
     return http_params(params, MCPServerSseParams.__annotations__)
 
 

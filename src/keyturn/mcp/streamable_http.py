@@ -33,7 +33,7 @@ class MCPServerStreamableHttpParams(TypedDict, total=False):
     httpx_client_factory: NotRequired[Callable[..., Any]]
 
 
-def _read(params: Any) -> dict[str, Any]:
+def _read(params: object) -> dict[str, Any]:
     return http_params(params, MCPServerStreamableHttpParams.__annotations__)
 
 

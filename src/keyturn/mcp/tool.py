@@ -58,7 +58,7 @@ class Server(Protocol):
         """Call a tool: return a result, or questions to people."""
         ...
 
-    async def go_on(self, call: RemoteCall, resumed: Any) -> ToolReply:
+    async def go_on(self, call: RemoteCall, resumed: object) -> ToolReply:
         """Resume a call with people's answers."""
         ...
 
@@ -92,7 +92,7 @@ class MCPToolMetaContext:
     arguments: dict[str, Any]
 
 
-def _own(tool: Any, name: str, value: Any) -> Any:
+def _own(tool: Any, name: str, value: object) -> Any:
     """Keep what a user sets of the tool itself, which holds over what its server says of all its tools."""
     made = TOOL_RULES[name](tool, name, value)
     vars(tool)["_set"] = {**tool._set, name: made}
@@ -219,7 +219,7 @@ class MCPTool(Tool):
         """Return the call's result as the model reads it."""
         return {"type": "function_call_output", "call_id": item["call_id"], "output": rendered(value)}
 
-    async def failure(self, context: Any, error: Exception) -> Any:
+    async def failure(self, context: object, error: Exception) -> Any:
         """Return the server's error text, else that of `failure_error_function`; raise where that is None."""
         if isinstance(error, _Failed):
             return error.value
@@ -283,7 +283,7 @@ class MCPTool(Tool):
         more = await answer_of(self._offer.meta, asked)
         return {**meta, **(more or {})}
 
-    def _question(self, requests: Any) -> Preview:
+    def _question(self, requests: object) -> Preview:
         who = f"MCP server {self._server.name} asks, within {_plainly(self.remote.name)}"
         return Preview((Text(who), Json(requests, label="the server's questions")), who)
 

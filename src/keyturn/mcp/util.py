@@ -31,9 +31,9 @@ class MCPUtil:
         cls,
         servers: Sequence[MCPServer],
         convert_schemas_to_strict: bool = _UNSAID,
-        run_context: Any = None,
-        agent: Any = None,
-        failure_error_function: Any = _UNSAID,
+        run_context: object = None,
+        agent: object = None,
+        failure_error_function: object = _UNSAID,
         include_server_in_tool_names: bool = _UNSAID,
     ) -> list[Tool]:
         """The tools of these servers, gated as each server says; two with one name are an error.
@@ -65,9 +65,9 @@ class MCPUtil:
         cls,
         server: MCPServer,
         convert_schemas_to_strict: bool = _UNSAID,
-        run_context: Any = None,
-        agent: Any = None,
-        failure_error_function: Any = _UNSAID,
+        run_context: object = None,
+        agent: object = None,
+        failure_error_function: object = _UNSAID,
     ) -> list[Tool]:
         """The tools of one server, in the same way."""
         return await cls.get_all_function_tools(
@@ -76,7 +76,7 @@ class MCPUtil:
 
     @classmethod
     async def invoke_mcp_tool(
-        cls, server: MCPServer, tool: Any, context: Any, input_json: str, *, meta: dict[str, Any] | None = None
+        cls, server: MCPServer, tool: Any, context: object, input_json: str, *, meta: dict[str, Any] | None = None
     ) -> Any:
         """Call a tool at once, past any approval: for your own code, never for a model's.
 
@@ -105,5 +105,5 @@ class _Reader:
         return getattr(self.agent, name)
 
 
-def _reader(agent: Any, config: dict[str, Any]) -> Any:
+def _reader(agent: object, config: dict[str, Any]) -> Any:
     return _Reader(agent, config) if config else agent

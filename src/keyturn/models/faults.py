@@ -85,7 +85,7 @@ def advised_wait(error: BaseException, now: Callable[[], datetime] = lambda: dat
         return None
 
 
-def retries(setting: Any, default: int = RETRIES) -> Retries:
+def retries(setting: object, default: int = RETRIES) -> Retries:
     """Return how often a request is retried: `ModelSettings.retry` is a number, or has `max_retries`.
 
     >>> retries(None), retries(0), retries({"max_retries": 5})

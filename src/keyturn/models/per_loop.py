@@ -46,7 +46,7 @@ class ClientPerLoop:
         if kept is not None:
             await kept[1].aclose()
 
-    async def _life(self, client: Any, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None, None]:
+    async def _life(self, client: object, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None, None]:
         """A generator that closes the client when it is closed itself: a loop that ends closes its generators."""
         try:
             yield

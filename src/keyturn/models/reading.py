@@ -57,7 +57,7 @@ def charged(usage: Usage) -> Generator[None]:
         raise
 
 
-def understood(read: Callable[[], _T], provider: str, event: Any = None) -> _T:
+def understood(read: Callable[[], _T], provider: str, event: object = None) -> _T:
     """Return what `read` makes of a provider's data, or raise `ModelBehaviorError` that says what was wrong.
 
     >>> understood(lambda: {}["content"], "Example")
@@ -71,7 +71,7 @@ def understood(read: Callable[[], _T], provider: str, event: Any = None) -> _T:
         raise nonsense(error, provider, event) from None
 
 
-def nonsense(error: Exception, provider: str, event: Any = None) -> ModelBehaviorError:
+def nonsense(error: Exception, provider: str, event: object = None) -> ModelBehaviorError:
     """Convert an error of a parser or a reader to a `ModelBehaviorError`."""
     place = f"{event}: " if isinstance(event, str) else ""
     what = " ".join(f"{place}{type(error).__name__}: {error}".split())

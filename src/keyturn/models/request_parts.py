@@ -15,7 +15,7 @@ from ..core.errors import UserError
 from ..core.items import Item
 
 
-def own_words(tool: Any) -> Item | None:
+def own_words(tool: object) -> Item | None:
     """Return a tool's own definition, in whichever provider's format; None where it is only a function.
 
     >>> own_words(object()) is None
@@ -28,7 +28,7 @@ def own_words(tool: Any) -> Item | None:
     return dict(cast("Mapping[str, Any]", config)) if isinstance(config, Mapping) else None
 
 
-def words_for(tool: Any, whose: str) -> Item | None:
+def words_for(tool: object, whose: str) -> Item | None:
     """Return a tool's own definition for a provider that is not OpenAI; None where the tool is to be a function."""
     said = own_words(tool)
     if said is None or getattr(tool, "also_function", False):
@@ -41,7 +41,7 @@ def words_for(tool: Any, whose: str) -> Item | None:
     return said
 
 
-def _is_openais(tool: Any) -> bool:
+def _is_openais(tool: object) -> bool:
     """Return whether the definition is in the format of the Responses API, by its own word, its calls or its shape."""
     calls: str = getattr(tool, "call_type", "function_call")
     return bool(getattr(tool, "provider", None)) or calls != "function_call" or not hasattr(tool, "provider_tool")
@@ -72,7 +72,7 @@ def schema_instruction(schema: Mapping[str, Any]) -> str:
     return f"Answer with one JSON object that fits this schema, and with nothing else:\n{json.dumps(schema)}"
 
 
-def open_schema(schema: Any) -> bool:
+def open_schema(schema: object) -> bool:
     """Return whether the schema allows keys that it does not name, or a value that may be anything.
 
     >>> open_schema({"type": "object", "properties": {}, "additionalProperties": False}), open_schema({})

@@ -17,7 +17,7 @@ from ..core.settable import Rules, Settable, made_by, must
 from ..user_code import answer_of
 
 
-def _is_amount(value: Any) -> bool:
+def _is_amount(value: object) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value >= 0)
 
 
@@ -113,7 +113,7 @@ class RetryDecision:
 RetryPolicy = Callable[[RetryPolicyContext], bool | RetryDecision | Awaitable[bool | RetryDecision]]
 
 
-def _backoff(given: Any) -> Any:
+def _backoff(given: object) -> Any:
     if not isinstance(given, Mapping):
         return given
     return ModelRetryBackoffSettings(**_known(ModelRetryBackoffSettings, cast("Mapping[str, Any]", given)))

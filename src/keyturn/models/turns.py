@@ -145,7 +145,7 @@ def tool_input(arguments: str) -> Item:
     return cast("Item", value) if isinstance(value, dict) else {"INVALID_JSON": arguments}
 
 
-def text_of(content: Any) -> str:
+def text_of(content: object) -> str:
     """Return the text of a message's content, whatever else is in it."""
     if isinstance(content, str):
         return content
@@ -153,11 +153,11 @@ def text_of(content: Any) -> str:
     return "".join(_part_text(part) for part in parts)
 
 
-def _part_text(part: Any) -> str:
+def _part_text(part: object) -> str:
     return str(cast("Item", part).get("text") or "") if isinstance(part, Mapping) else str(part)
 
 
-def parts_of(content: Any) -> list[Item]:
+def parts_of(content: object) -> list[Item]:
     """Return a message's content, or a call's output, as parts; a text is one part."""
     if content is None:
         return []
@@ -198,7 +198,7 @@ def file_data(part: Mapping[str, Any]) -> tuple[str, str] | None:
     return data_url(data) or (_type_by_name(part.get("filename")), data)
 
 
-def _type_by_name(name: Any) -> str:
+def _type_by_name(name: object) -> str:
     import mimetypes  # rarely needed, and it reads the system's tables
 
     return (mimetypes.guess_type(name)[0] if isinstance(name, str) else None) or "application/pdf"

@@ -68,7 +68,7 @@ def _properties(schema: Schema) -> dict[str, Any]:
     return cast("dict[str, Any]", declared) if isinstance(declared, dict) else {}
 
 
-def _alternatives(schema: Any, root: Schema, depth: int = 0) -> Iterator[Schema]:
+def _alternatives(schema: object, root: Schema, depth: int = 0) -> Iterator[Schema]:
     """Yield what a schema may be, with references followed; an empty one where it may be anything."""
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         yield {}
@@ -113,14 +113,14 @@ def _kind(schema: Schema) -> str | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
-def _kind_of(value: Any) -> str | None:
+def _kind_of(value: object) -> str | None:
     try:
         return kind_of(value)
     except CannotTell:
         return None
 
 
-def misfit(name: str, condition: Any, found: Sequence[Schema], root: Schema) -> str:
+def misfit(name: str, condition: object, found: Sequence[Schema], root: Schema) -> str:
     """Return why a condition can never decide on an argument; "" where it can.
 
     >>> schema = {"properties": {"commands": {"type": "array", "items": {"type": "string"}}}}
@@ -142,7 +142,7 @@ def misfit(name: str, condition: Any, found: Sequence[Schema], root: Schema) -> 
     return ""
 
 
-def _wrong(operator: str, operand: Any, kinds: set[str], found: Sequence[Schema]) -> str:
+def _wrong(operator: str, operand: object, kinds: set[str], found: Sequence[Schema]) -> str:
     wanted = _wanted(operator, operand)
     here = " or ".join(sorted(_NAMES[kind] for kind in kinds if kind in _NAMES))
     if wanted is not None and not wanted & kinds:
@@ -156,7 +156,7 @@ def _wrong(operator: str, operand: Any, kinds: set[str], found: Sequence[Schema]
     return _unlisted(operator, operand, found)
 
 
-def _wanted(operator: str, operand: Any) -> set[str] | None:
+def _wanted(operator: str, operand: object) -> set[str] | None:
     """Return of which types an argument must be for a comparison to decide; None for any."""
     if operator in OF_MEMBERS:
         return {"list"}
@@ -168,7 +168,7 @@ def _wanted(operator: str, operand: Any) -> set[str] | None:
     return None if None in values or not values else {str(_kind_of(value)) for value in values}
 
 
-def _unlisted(operator: str, operand: Any, found: Sequence[Schema]) -> str:
+def _unlisted(operator: str, operand: object, found: Sequence[Schema]) -> str:
     """Say which value of a comparison an argument never has, where its schema lists all that it may have."""
     if operator not in ("eq", "one_of"):
         return ""

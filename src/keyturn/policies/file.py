@@ -87,7 +87,7 @@ class PolicyFile(Sealed):
             logger.error("%s; the policy that was read before it holds", error)
         own_of(self)["error"] = str(error)
 
-    def __call__(self, call: CallView, context: Any = None) -> Verdict | None:
+    def __call__(self, call: CallView, context: object = None) -> Verdict | None:
         return self._policy(call, context)
 
     # What the engine asks first, of the same rules that then judge the call -------------------------------------------

@@ -83,7 +83,7 @@ class Grant:
         return GrantTerms(id, agent, tool, where=where, **limits, **words)
 
 
-def check_fits(where: Where | None, params: Any) -> None:
+def check_fits(where: Where | None, params: object) -> None:
     """Refuse a predicate that misspells an argument of the very call that it is given with, or misreads a list of it.
 
     >>> check_fits({"amuont": {"le": 100}}, {"amount": 5})
@@ -110,7 +110,7 @@ def check_fits(where: Where | None, params: Any) -> None:
                 )
 
 
-def _may_be_list(operator: str, operand: Any) -> bool:
+def _may_be_list(operator: str, operand: object) -> bool:
     wanted = cast("list[Any]", operand) if operator == "one_of" else [operand]
     return operator in ("eq", "ne", "one_of") and any(each is None or isinstance(each, list | tuple) for each in wanted)
 
@@ -124,7 +124,7 @@ def own_where(where: Where | None) -> dict[str, Any] | None:
     return None if where is None else {name: _plain(condition) for name, condition in where.items()}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, Mapping):
         return {name: _plain(inner) for name, inner in cast("Mapping[str, Any]", value).items()}
     return list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else deepcopy(value)

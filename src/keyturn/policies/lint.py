@@ -150,7 +150,7 @@ class _Linted:
         if isinstance(self._rule.over, Budget):  # an amount that is no number is over every budget
             yield from self._argument("over", self._rule.over.argument, {"ge": 0})
 
-    def _argument(self, key: str, name: str, condition: Any) -> Iterator[Complaint]:
+    def _argument(self, key: str, name: str, condition: object) -> Iterator[Complaint]:
         schemas = [tool.schema for tool in self._meant if tool.schema is not None]
         unsure = self._more or len(schemas) < len(self._meant)
         found = [(schema, argument(schema, name)) for schema in schemas]

@@ -118,7 +118,7 @@ class Rule:
                 "over= and when= do not go together: a condition cannot be asked of the calls before this one"
             )
 
-    def verdict(self, call: CallView, context: Any = None, by: str = "policy") -> Verdict | None:
+    def verdict(self, call: CallView, context: object = None, by: str = "policy") -> Verdict | None:
         """Return what this rule says of a call; None where it does not match."""
         truth = self._truth(call)
         return self._said(call, truth, self._answer(call, context), by) if self._means(truth) else None
@@ -143,7 +143,7 @@ class Rule:
         """Return the rule's limit if several runs share it."""
         return self.over if isinstance(self.over, Calls | Budget | Breaker) and self.over.of != "run" else None
 
-    def explain(self, call: CallView, context: Any = None, number: int = 1) -> RuleFinding:
+    def explain(self, call: CallView, context: object = None, number: int = 1) -> RuleFinding:
         """Explain what this rule says of a call; it quotes no argument.
 
         >>> call = CallView("pay", "function", "desk", {"amount": "250"}, digest="5e1f", call_id="call_1")
@@ -185,7 +185,7 @@ class Rule:
             return f"it is about tools that {'only read' if self.read_only else 'may change something'}"
         return "" if self.risk in (None, call.risk) else "it is about another risk"
 
-    def _answer(self, call: CallView, context: Any) -> bool | str:
+    def _answer(self, call: CallView, context: object) -> bool | str:
         """Return whether a call is over the limit, or meets the condition; as a text, why that is unknown."""
         try:
             answer: object = self._over_or_when(call, context)
@@ -194,7 +194,7 @@ class Rule:
             return f"the rule's {asked} raised {class_name(error)}"
         return answer if isinstance(answer, bool) else "the rule's condition did not answer True or False"
 
-    def _over_or_when(self, call: CallView, context: Any) -> object:
+    def _over_or_when(self, call: CallView, context: object) -> object:
         if self.over is not None:
             if call.past is None:
                 raise UserError(

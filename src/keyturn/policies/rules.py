@@ -72,20 +72,20 @@ class Policy(Sealed):
         self._shared = tuple(rule for rule in rules if rule.shared is not None)
         self.shadowed: deque[Shadowed] = deque(maxlen=SHADOWS)
 
-    def __call__(self, call: CallView, context: Any = None) -> Verdict | None:
+    def __call__(self, call: CallView, context: object = None) -> Verdict | None:
         if not self.shadow:
             return self.judged(call, context)
         self.in_shadow(call, context)
         return None
 
-    def in_shadow(self, call: CallView, context: Any = None) -> Verdict | None:
+    def in_shadow(self, call: CallView, context: object = None) -> Verdict | None:
         """Return what the rules would say of a call, and keep it in `shadowed`; the engine records it with the run."""
         verdict = self.judged(call, context)
         if verdict is not None:
             self.shadowed.append(Shadowed(call.tool, call.agent, call.run_id, call.call_id, call.digest, verdict))
         return verdict
 
-    def judged(self, call: CallView, context: Any = None) -> Verdict | None:
+    def judged(self, call: CallView, context: object = None) -> Verdict | None:
         """Return what the rules say of a call, in shadow mode too.
 
         >>> Policy(deny(), shadow=True).judged(CallView("pay", "function", "desk", {}, digest="5e1f", call_id="c1"))
@@ -97,7 +97,7 @@ class Policy(Sealed):
                 return verdict
         return self.default
 
-    def explain(self, call: CallView, context: Any = None) -> Explanation:
+    def explain(self, call: CallView, context: object = None) -> Explanation:
         """Explain the verdict on a call: which rule decides, and why those above it do not.
 
         It says what a call would be told, in shadow mode too, and quotes no argument.

@@ -101,7 +101,7 @@ def _where(data: object) -> dict[str, Any]:
     return where
 
 
-def _condition(name: str, condition: Any) -> Any:
+def _condition(name: str, condition: object) -> Any:
     said: dict[str, Any] = dict(cast("Mapping[str, Any]", condition)) if isinstance(condition, Mapping) else {}
     if "given" not in said:
         return cast("Any", condition)
@@ -187,7 +187,7 @@ def _of_limit(limit: Limit) -> dict[str, Any]:
     return {word: getattr(limit, first), **given}
 
 
-def _plain_condition(condition: Any) -> Any:
+def _plain_condition(condition: object) -> Any:
     if condition is None:
         return {"given": False}
     if not isinstance(condition, Mapping):
@@ -202,7 +202,7 @@ def _plain_condition(condition: Any) -> Any:
     return {**said, **given}
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

@@ -76,7 +76,7 @@ class CallHistory:
         elif not event.replaced:
             call.votes[made.by or ""] = made.verdict
 
-    def _moved(self, call: _Call, event: Any) -> None:
+    def _moved(self, call: _Call, event: object) -> None:
         self._rechecks = isinstance(event, ev.CallScreened) and call.decided
         if isinstance(event, ev.CallScreened):
             call.terms = call.terms if call.decided else event.terms

@@ -34,7 +34,7 @@ class EditPreview(msgspec.Struct, frozen=True):
         return lines_of(self.would, self.arguments)
 
 
-def lines_of(preview: Preview, arguments: Any, word: LiteralString = "argument") -> Iterator[list[LayoutLine]]:
+def lines_of(preview: Preview, arguments: object, word: LiteralString = "argument") -> Iterator[list[LayoutLine]]:
     """Yield a preview line by line, its arguments made for reading.
 
     A summary that a block repeats under its own heading, which says whose words those are, is not shown twice.

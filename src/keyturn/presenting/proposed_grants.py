@@ -31,7 +31,7 @@ class ProposedGrant(NamedTuple):
     words: str
 
 
-def proposed_grants(params: Any, secrets: Collection[str] = (), *, complete: bool = False) -> list[ProposedGrant]:
+def proposed_grants(params: object, secrets: Collection[str] = (), *, complete: bool = False) -> list[ProposedGrant]:
     """Return the grants that could be made of these arguments, the narrowest first, each of which covers them.
 
     `complete` says that a call of this tool can have no arguments but these: only then is anything exact.
@@ -123,5 +123,5 @@ def _condition(condition: Mapping[str, Any], value: Any) -> str:
     return f"is the same text of {len(value)} characters" if is_text(value) else f"is {_json(value)}"
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)

@@ -249,7 +249,7 @@ class ShownRequest:
         self._typed = self._typed if edit else frozenset[str]()
         self.seen_whole = False
 
-    def take(self, wanted: Any) -> None:
+    def take(self, wanted: object) -> None:
         """Take other arguments, or raise what the tool has against them; a mark stands for the secret it hides."""
         now = self.true_arguments
         shown = self._redacted(now)
@@ -259,7 +259,7 @@ class ShownRequest:
         self.seen_whole = False
         self._note_typed(wanted)
 
-    def _note_typed(self, wanted: Any) -> None:
+    def _note_typed(self, wanted: object) -> None:
         """Note which arguments of a change hold a secret that was typed."""
         hidden: Any = self._redacted(wanted)
         self._typed |= {name for name, value in cast("dict[str, Any]", wanted).items() if hidden[name] != value}
@@ -297,7 +297,7 @@ def _one(side: dict[str, Any], name: str) -> str:
     return f"{shown_name(name)}: {json.dumps(side[name], ensure_ascii=False)}\n" if name in side else ""
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
 
 

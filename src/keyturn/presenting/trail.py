@@ -68,7 +68,7 @@ class _At(NamedTuple):
         return Mark(self.line, self.step.at, word, by or "", _clipped(text), kind)
 
 
-def _call_of(event: Any) -> str | None:
+def _call_of(event: object) -> str | None:
     if isinstance(event, ev.CallDecided | ev.VoteCast | ev.DrillEnded):
         return event.decision.call
     return getattr(event, "call", None)

@@ -10,7 +10,7 @@ import base64
 import binascii
 import re
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -145,7 +145,7 @@ def _check_call(challenge: object, last_count: object) -> None:
         raise UserError(f"last_count is a whole number, or None; not {last_count!r}")
 
 
-def checked_label(label: Any) -> str:
+def checked_label(label: object) -> str:
     """Return a person's name for a key, or raise `UserError`: one short line of plain text.
 
     >>> checked_label(" laptop ")

@@ -24,7 +24,7 @@ _BY_NAME: dict[str, dict[str, Any]] = {
 _BYTES_A_MS = {"audio/pcm": PCM_RATE * 2 / 1000, "audio/pcmu": 8.0, "audio/pcma": 8.0}
 
 
-def to_realtime_audio_format(given: Any) -> dict[str, Any] | None:
+def to_realtime_audio_format(given: object) -> dict[str, Any] | None:
     """Return a format as the wire has it, None where none is given.
 
     >>> to_realtime_audio_format("pcm16"), to_realtime_audio_format({"type": "audio/pcmu"})

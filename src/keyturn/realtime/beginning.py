@@ -53,7 +53,7 @@ class Beginning:
             raise
         return play
 
-    def _play(self, given: Any, **more: Any) -> AttendedExecution:
+    def _play(self, given: object, **more: Any) -> AttendedExecution:
         return cast(
             "AttendedExecution",
             play_of(

@@ -143,13 +143,13 @@ def kept_id(place: int) -> str:
 # Items as a run's log has them --------------------------------------------------------------------------------------
 
 
-def user_item(content: Any, item_id: str | None = None) -> Item:
+def user_item(content: object, item_id: str | None = None) -> Item:
     """Return a user's message as the log has it; with an id where the model knows it already."""
     parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else content
     return {"type": "message", "role": "user", "content": parts} | ({"id": item_id} if item_id else {})
 
 
-def said_content(message: Any) -> Any:
+def said_content(message: object) -> Any:
     """Return the content of what a user writes, and refuse what is no message."""
     content: Any = cast("dict[str, Any]", message).get("content") if isinstance(message, dict) else message
     parts = cast("list[Any]", content) if isinstance(content, list) else []
@@ -161,7 +161,7 @@ def said_content(message: Any) -> Any:
     return cast("Any", parts or content)
 
 
-def _is_part(part: Any) -> bool:
+def _is_part(part: object) -> bool:
     texts = {"input_text": "text", "input_image": "image_url"}
     if not isinstance(part, dict):
         return False
@@ -175,7 +175,7 @@ def assistant_item(item: AssistantMessageItem) -> Item:
     return {"type": "message", "role": "assistant", "id": item.item_id, "status": "completed", "content": text}
 
 
-def output_text(output: Any) -> str:
+def output_text(output: object) -> str:
     """Return a call's result as the text that a realtime model takes."""
     return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
 

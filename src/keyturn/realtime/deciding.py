@@ -77,7 +77,7 @@ class SessionDecisions(abc.ABC):
         await self._decide(decisions.reject(request, now, message=rejection_message, always=always, note=note, by=by))
 
     async def answer_tool_call(
-        self, call_id: str | ToolApprovalItem, output: Any, *, note: str | None = None, by: str | None = None
+        self, call_id: str | ToolApprovalItem, output: object, *, note: str | None = None, by: str | None = None
     ) -> None:
         """Give the model a person's own result of a call, or its tool what it asked for."""
         request = self._waiting(call_id).request
@@ -87,7 +87,7 @@ class SessionDecisions(abc.ABC):
         self,
         call_id: str | ToolApprovalItem,
         outcome: decisions.Outcome,
-        output: Any = None,
+        output: object = None,
         *,
         note: str | None = None,
         by: str | None = None,

@@ -147,7 +147,7 @@ def _size(event: RealtimeSessionEvent) -> int:
     return _weight(held(event, "item")) if isinstance(event, RealtimeHistoryAdded) else _BARE
 
 
-def _weight(held: Any) -> int:
+def _weight(held: object) -> int:
     """Return about how many bytes an event of a model holds: texts, and a little for each thing that holds them."""
     weight = _BARE
     left: list[Any] = [held]

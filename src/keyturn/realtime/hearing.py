@@ -184,7 +184,7 @@ class Hearing(RealtimeModelListener):
                 self._events.put(RealtimeHistoryAdded(item, self._info))
         self._events.put(RealtimeHistoryUpdated(self.conversation.snapshot(), self._info))
 
-    def answered(self, call_id: str, output: Any) -> None:
+    def answered(self, call_id: str, output: object) -> None:
         """Show a call's result in the conversation."""
         if self.conversation.answered(call_id, output if isinstance(output, str) else str(output)) is not None:
             self._tell_history(None)

@@ -165,7 +165,7 @@ _MESSAGES: dict[str, Any] = {
 }
 
 
-def message_class(role: Any) -> Any:
+def message_class(role: object) -> Any:
     """Return the class of a role's messages, None where there is no such role.
 
     >>> message_class("user").__name__, message_class("nobody")
@@ -174,7 +174,7 @@ def message_class(role: Any) -> Any:
     return _MESSAGES.get(role) if isinstance(role, str) else None
 
 
-def attributes_of(value: Any) -> dict[str, Any]:
+def attributes_of(value: object) -> dict[str, Any]:
     """Return the attributes of a dataclass or a part, whether or not its class has slots."""
     slots = {name: getattr(value, name, None) for name in getattr(value, "__dataclass_fields__", ())}
     return slots | getattr(value, "__dict__", {})

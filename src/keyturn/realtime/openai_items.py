@@ -63,7 +63,7 @@ def mapping(told: Wire, name: str) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
-def _kind(found: Any) -> str:
+def _kind(found: object) -> str:
     return "nothing" if found is None else type(found).__name__
 
 
@@ -83,7 +83,7 @@ def message_of(item: Wire, previous: str | None) -> RealtimeItem | None:
     return made(**fields)
 
 
-def _part(given: Any, role: str) -> dict[str, Any] | None:
+def _part(given: object, role: str) -> dict[str, Any] | None:
     if not isinstance(given, Mapping):
         raise Malformed(f"content has a part that is no object but {_kind(given)}")
     told = cast("Wire", given)
@@ -98,7 +98,7 @@ def _part(given: Any, role: str) -> dict[str, Any] | None:
     return {"type": ours, **fields}
 
 
-def usage_of(given: Any) -> RealtimeModelUsageEvent | None:
+def usage_of(given: object) -> RealtimeModelUsageEvent | None:
     """Return what a response used, None where the server did not say it."""
     if not isinstance(given, Mapping):
         return None

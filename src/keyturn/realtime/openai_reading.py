@@ -84,7 +84,7 @@ class _Recent(OrderedDict[str, Any]):
 
     most = _REMEMBERED
 
-    def __setitem__(self, key: str, value: Any) -> None:
+    def __setitem__(self, key: str, value: object) -> None:
         super().__setitem__(key, value)
         if len(self) > self.most:
             self.popitem(last=False)

@@ -66,7 +66,7 @@ def tools_of(tools: Iterable[Any], handoffs: Iterable[Any]) -> list[dict[str, An
     return [_tool(tool) for tool in (*tools, *handoffs)]
 
 
-def _tool(tool: Any) -> dict[str, Any]:
+def _tool(tool: object) -> dict[str, Any]:
     own = own_words(tool)
     if own is not None and own.get("type") == "mcp":
         # Said in words, so that no default of the provider lets a call run that nobody was asked about.

@@ -90,7 +90,7 @@ class ResponseTurns:
             self.active = None
             self._pending = False
 
-    def _failed(self, error: Any) -> bool:
+    def _failed(self, error: object) -> bool:
         if self._asked is None or not isinstance(error, Mapping):
             return False
         told = cast("Mapping[str, Any]", error)
@@ -116,13 +116,13 @@ class ResponseTurns:
         return any(not each for each in self._wishes)
 
 
-def _id_of(response: Any) -> str:
+def _id_of(response: object) -> str:
     """Return the id of a response, an empty text where it has none."""
     name: Any = cast("Mapping[str, Any]", response).get("id") if isinstance(response, Mapping) else None
     return name if isinstance(name, str) else ""
 
 
-def _apart(response: Any) -> bool:
+def _apart(response: object) -> bool:
     """Return whether a response stands apart from the conversation: such a one keeps no other from starting."""
     told: Any = cast("Mapping[str, Any]", response) if isinstance(response, Mapping) else {}
     return "conversation_id" in told and told["conversation_id"] is None

@@ -20,7 +20,7 @@ Message = dict[str, Any]
 _PIECE = 256 * 1024
 
 
-def user_message(given: Any) -> Message:
+def user_message(given: object) -> Message:
     """Return the message that puts a user's words into the conversation.
 
     >>> user_message("hi")["item"]["content"]
@@ -38,7 +38,7 @@ def user_message(given: Any) -> Message:
     return _created({"type": "message", "role": "user", "content": [_content(part) for part in told["content"]]})
 
 
-def _content(part: Any) -> Message:
+def _content(part: object) -> Message:
     told: Mapping[str, Any] = cast("Mapping[str, Any]", part) if isinstance(part, Mapping) else {}
     kind = told.get("type")
     field = {"input_text": "text", "input_image": "image_url"}.get(kind) if isinstance(kind, str) else None

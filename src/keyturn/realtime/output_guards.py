@@ -37,7 +37,9 @@ class OutputGuards:
         self._next: dict[str, Look] = {}
         self._closed = False
 
-    def said(self, agent: Any, guards: Sequence[OutputGuardrail[Any]], item_id: str, text: str, response: str) -> None:
+    def said(
+        self, agent: object, guards: Sequence[OutputGuardrail[Any]], item_id: str, text: str, response: str
+    ) -> None:
         """Look at what was said so far, where enough of it is new."""
         if not guards or response in self._stopped:
             return
@@ -46,7 +48,7 @@ class OutputGuards:
             self._looked[item_id] = turn
             self._look(f"said {item_id}", partial(self._run, agent, guards, text, response))
 
-    def whole(self, agent: Any, guards: Sequence[OutputGuardrail[Any]], text: str, response: str) -> None:
+    def whole(self, agent: object, guards: Sequence[OutputGuardrail[Any]], text: str, response: str) -> None:
         """Look at what was said, now that it is whole."""
         if guards and text and response not in self._stopped:
             self._count += 1
@@ -69,7 +71,7 @@ class OutputGuards:
         while self._next:
             await self._next.pop(next(iter(self._next)))()
 
-    async def _run(self, agent: Any, guards: Sequence[OutputGuardrail[Any]], text: str, response: str) -> None:
+    async def _run(self, agent: object, guards: Sequence[OutputGuardrail[Any]], text: str, response: str) -> None:
         if response in self._stopped:
             return
         tripped: list[OutputGuardrailResult] = []

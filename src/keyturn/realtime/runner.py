@@ -37,7 +37,7 @@ class Host(Protocol):
         ...
 
 
-def checked_agent(agent: Any) -> RealtimeAgent[Any]:
+def checked_agent(agent: object) -> RealtimeAgent[Any]:
     """Return an agent that is talked to, and refuse any other."""
     if not isinstance(agent, RealtimeAgent):
         raise UserError(f"RealtimeRunner runs a RealtimeAgent, not a {type(agent).__name__}")

@@ -60,7 +60,7 @@ def _copied(name: str) -> Callable[[C], C]:
     return made
 
 
-def held(event: Any, name: str) -> Any:
+def held(event: object, name: str) -> Any:
     """Return what an event holds under a name, without a copy: it is only looked at."""
     kind: Any = event.__class__
     return getattr(kind, name).held(event)

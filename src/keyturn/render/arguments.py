@@ -19,7 +19,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
 
 
 def request_lines(
-    preview: Preview, arguments: Any, word: LiteralString = "argument", limit: int | None = None
+    preview: Preview, arguments: object, word: LiteralString = "argument", limit: int | None = None
 ) -> Iterator[list[LayoutLine]]:
     """Yield a preview as `preview_lines` does, its arguments made for reading; `word` says what one of them is.
 
@@ -38,7 +38,7 @@ def request_lines(
             yield list(noted(block_lines(block, limit)))
 
 
-def _are_arguments(block: Json, arguments: Any) -> bool:
+def _are_arguments(block: Json, arguments: object) -> bool:
     """Return whether a block is the arguments themselves, and not something else that a tool shows as JSON."""
     value: Any = block.value
     return block.label in ("", "arguments") and isinstance(value, dict) and value == arguments

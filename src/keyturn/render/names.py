@@ -26,7 +26,7 @@ _EAST_ASIAN = frozenset({"Cjk", "Hiragana", "Katakana", "Hangul", "Bopomofo", "I
 NAMES = 2_000
 
 
-def doubtful_names(names: Iterable[str], arguments: Any) -> Iterator[tuple[str, str]]:
+def doubtful_names(names: Iterable[str], arguments: object) -> Iterator[tuple[str, str]]:
     """Yield those of some names, and of the names of arguments, that may not be what they look like, and why.
 
     >>> list(doubtful_names(["pay"], {"to": {"\u0430mount": 5}}))
@@ -38,7 +38,7 @@ def doubtful_names(names: Iterable[str], arguments: Any) -> Iterator[tuple[str, 
             yield name, doubt
 
 
-def argument_names(given: Any) -> Iterator[str]:
+def argument_names(given: object) -> Iterator[str]:
     """Yield the names of arguments, and those in them, each once.
 
     >>> list(argument_names({"to": {"name": "ada"}, "cc": [{"name": "bob"}]}))

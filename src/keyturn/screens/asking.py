@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, LiteralString, TypeVar
+from typing import ClassVar, LiteralString, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -75,7 +75,7 @@ class LineDialog(Dialog[str]):
         """Begin in the line."""
         self.query_one(Input).focus()
 
-    def on_input_submitted(self, event: Any) -> None:
+    def on_input_submitted(self, event: object) -> None:
         """Take the line."""
         self.dismiss(self.query_one(Input).value.strip())
 

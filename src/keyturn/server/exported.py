@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -12,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 class ExportedFile(FileResponse):
     """Answers with a file of a folder of its own, which is removed once the answer was sent or was given up."""
 
-    def __init__(self, folder: TemporaryDirectory[str], path: Any, **more: Any) -> None:
+    def __init__(self, folder: TemporaryDirectory[str], path: Path, **more: Any) -> None:
         super().__init__(path, **more)
         self._folder = folder
 

@@ -83,7 +83,7 @@ class EncryptedSession(SessionABC, Sealed):
         """Return the settings of the store."""
         return getattr(self.underlying_session, "session_settings", None)
 
-    async def get_items(self, limit: int | None = None, wrapper: Any = None) -> list[Item]:
+    async def get_items(self, limit: int | None = None, wrapper: object = None) -> list[Item]:
         store = self.underlying_session
         found = await called(store.get_items, wrapper, **({} if limit is None else {"limit": limit}))
         items = self._opened(found)
@@ -93,13 +93,13 @@ class EncryptedSession(SessionABC, Sealed):
         items = self._opened(await called(store.get_items, wrapper))
         return items[max(0, len(items) - limit) :]
 
-    async def add_items(self, items: list[Item], wrapper: Any = None) -> None:
+    async def add_items(self, items: list[Item], wrapper: object = None) -> None:
         now = int(self._clock())
         tokens = [self._cipher.encrypt_at_time(text.encode(), now).decode() for text in encoded(items)]
         sealed = [{**_ENVELOPE, "payload": token} for token in tokens]
         await called(self.underlying_session.add_items, wrapper, items=sealed)
 
-    async def pop_item(self, wrapper: Any = None) -> Item | None:
+    async def pop_item(self, wrapper: object = None) -> Item | None:
         store = self.underlying_session
         while newest := await called(store.get_items, wrapper, limit=1):
             self._opened(newest)  # what cannot be read is not thrown away either
@@ -109,14 +109,14 @@ class EncryptedSession(SessionABC, Sealed):
                 return items[0]
         return None
 
-    async def clear_session(self, wrapper: Any = None) -> None:
+    async def clear_session(self, wrapper: object = None) -> None:
         await called(self.underlying_session.clear_session, wrapper)
 
     def _opened(self, sealed: list[Item]) -> list[Item]:
         opened = [self._open(item, position) for position, item in enumerate(sealed)]
         return [item for item in opened if item is not None]
 
-    def _open(self, sealed: Any, position: int) -> Item | None:
+    def _open(self, sealed: object, position: int) -> Item | None:
         from cryptography.fernet import InvalidToken
 
         where = f"item {position} of those read for session {self.session_id!r}"

@@ -81,7 +81,7 @@ class SQLAlchemySession(SessionABC, Sealed):
 
     @classmethod
     def from_url(
-        cls, session_id: str, *, url: Any, engine_kwargs: dict[str, Any] | None = None, **options: Any
+        cls, session_id: str, *, url: object, engine_kwargs: dict[str, Any] | None = None, **options: Any
     ) -> SQLAlchemySession:
         """Make a session with an engine of its own.
 
@@ -116,7 +116,7 @@ class SQLAlchemySession(SessionABC, Sealed):
         await self._do(append)
 
     async def pop_item(self) -> Item | None:
-        async def take(connection: Any) -> Any:
+        async def take(connection: object) -> Any:
             return (await self._say(connection, *self._sql.take, self._sql.pop)).one_or_none()
 
         row = await self._do(take)
@@ -124,7 +124,7 @@ class SQLAlchemySession(SessionABC, Sealed):
         return None if row is None else self._item(row)
 
     async def clear_session(self) -> None:
-        async def clear(connection: Any) -> None:
+        async def clear(connection: object) -> None:
             await self._say(connection, *self._sql.take, self._sql.clear, self._sql.leave)
 
         await self._do(clear)
@@ -173,7 +173,7 @@ class SQLAlchemySession(SessionABC, Sealed):
         from sqlalchemy import inspect
         from sqlalchemy.exc import DBAPIError
 
-        def look(connection: Any) -> bool:
+        def look(connection: object) -> bool:
             known: Any = inspect(connection)
             return not all(known.has_table(name) for name in self._names)
 

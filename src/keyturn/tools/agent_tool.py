@@ -141,7 +141,7 @@ class AgentTool(FunctionTool):
             raise InvalidArguments(f'The arguments of {self.name} are invalid: they must be {{"input": "a text"}}')
         return given
 
-    async def invoke(self, context: Any, prepared: Prepared) -> Delegate:
+    async def invoke(self, context: object, prepared: Prepared) -> Delegate:
         """Return which agent answers, and with what input."""
         params, schema = prepared.params, self.params_json_schema
         if self.plain:
@@ -157,7 +157,7 @@ class AgentTool(FunctionTool):
         return super().preview(params)
 
 
-async def _run_by_the_engine(_context: Any, _arguments: str) -> NoReturn:
+async def _run_by_the_engine(_context: object, _arguments: str) -> NoReturn:
     raise UserError(
         "an agent used as a tool is run by the engine, inside the run that calls it; to run the agent by itself "
         "pass it to Runner.run"

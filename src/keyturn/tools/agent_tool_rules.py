@@ -40,11 +40,11 @@ def described_input(options: StructuredToolInputBuilderOptions) -> str:
     return "\n\n".join(parts)
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def _own(_tool: Any, _name: str, run_config: Any) -> Any:
+def _own(_tool: object, _name: str, run_config: object) -> Any:
     """Return the run configuration of a nested agent, without usage of its own: it counts with the run."""
     limits: Any = getattr(run_config, "usage_limits", None)
     if isinstance(run_config, Mapping):
@@ -68,15 +68,15 @@ def _most(tool: Any, name: str, events: Any) -> Any:
     return events
 
 
-def _builder(tool: Any, name: str, builder: Any) -> Any:
+def _builder(tool: object, name: str, builder: object) -> Any:
     return CALLBACK(tool, name, builder) or described_input
 
 
-def _is_agent(value: Any) -> bool:
+def _is_agent(value: object) -> bool:
     return isinstance(value if isinstance(value, str) else getattr(value, "name", None), str)
 
 
-def _once(tool: Any, name: str, value: Any) -> Any:
+def _once(tool: object, name: str, value: object) -> Any:
     fixed("make another tool, with as_tool(parameters=...)")(tool, name, value)
     return FUNCTION_RULES[name](tool, name, value)
 

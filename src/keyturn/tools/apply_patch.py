@@ -51,11 +51,11 @@ _SCHEMA: dict[str, Any] = {
 }
 
 
-def _is_editor(value: Any) -> bool:
+def _is_editor(value: object) -> bool:
     return any(callable(getattr(value, method, None)) for method in _TYPES)
 
 
-def _of_each(tool: Any, name: str, given: Any) -> Any:
+def _of_each(tool: object, name: str, given: object) -> Any:
     """Let a callable be asked of each operation of a patch."""
     TOOL_RULES[name](tool, name, given)
     asked = getattr(given, "func", None) is _any_asks
@@ -140,7 +140,7 @@ class ApplyPatchTool(Tool):
         except BadJson as error:
             raise self._invalid(f"they are {error}") from None
 
-    def edit(self, params: Any) -> Prepared:
+    def edit(self, params: object) -> Prepared:
         """Validate edited arguments: one operation, `{"operations": [...]}` or `{"patch": "..."}`."""
         try:
             operations = _operations(params)
@@ -156,7 +156,7 @@ class ApplyPatchTool(Tool):
         value: Any = told[0] if len(told) == 1 else {"operations": told}
         return Prepared(canonical(value))
 
-    async def invoke(self, context: Any, prepared: Prepared) -> ApplyPatchResult:
+    async def invoke(self, context: object, prepared: Prepared) -> ApplyPatchResult:
         """Let the editor apply the operations."""
         operations = [replace(operation, ctx_wrapper=context) for operation in _operations(prepared.params)]
         if self._whole is not None:
@@ -177,7 +177,7 @@ class ApplyPatchTool(Tool):
             return {"type": "function_call_output", "call_id": item["call_id"], "output": text or status}
         return {"type": "apply_patch_call_output", "call_id": item["call_id"], "status": status, "output": text}
 
-    def subject(self, params: Any) -> Any:
+    def subject(self, params: object) -> Any:
         """Return the operation for a `needs_approval` callable.
 
         Of several it is a list, and the callable is asked of each.
@@ -185,7 +185,7 @@ class ApplyPatchTool(Tool):
         operations = _operations(params)
         return operations[0] if len(operations) == 1 else operations
 
-    async def preview(self, params: Any) -> Preview:
+    async def preview(self, params: object) -> Preview:
         """Show the diffs against the files as they are now, where the editor can tell; else the patch."""
         try:
             operations = _operations(params)
@@ -229,7 +229,7 @@ def _planned(editor: WholePatchEditor, operations: Sequence[ApplyPatchOperation]
     return preview_of(editor.plan(operations))
 
 
-async def _any_asks(needs_approval: Callable[..., Any], context: Any, subject: Any, call_id: str) -> Any:
+async def _any_asks(needs_approval: Callable[..., Any], context: object, subject: object, call_id: str) -> Any:
     """Ask the callable about every operation: the first answer that is not a plain no counts for all of them.
 
     A move makes a file as well, so that a rule about paths is asked about the place that the file goes to, too.

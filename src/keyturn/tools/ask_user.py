@@ -87,7 +87,7 @@ def _asked(resumed: Any, asked: dict[str, Any], adapter: TypeAdapter[Any] | None
         return NeedsInput(again, preview=_shown(again))
 
 
-def _free(answer: Any, asked: dict[str, Any]) -> Any:
+def _free(answer: object, asked: dict[str, Any]) -> Any:
     choices: list[str] | None = asked.get("choices")
     if choices and answer not in choices:
         raise ValueError("the answer must be one of the choices, as it is written there")
@@ -96,7 +96,7 @@ def _free(answer: Any, asked: dict[str, Any]) -> Any:
     return answer
 
 
-def _typed(answer: Any, adapter: TypeAdapter[Any]) -> Any:
+def _typed(answer: object, adapter: TypeAdapter[Any]) -> Any:
     """Convert the answer to its type, as JSON; a text may be JSON that fits."""
     try:
         value = adapter.validate_json(canonical(answer))

@@ -118,7 +118,7 @@ class _Seen(str):
         return made
 
 
-def _computer(tool: Any, name: str, given: Any) -> Any:
+def _computer(tool: object, name: str, given: object) -> Any:
     lacks = [method for method in sorted(Computer.__abstractmethods__) if not callable(getattr(given, method, None))]
     if lacks:
         raise UserError(f"ComputerTool needs a computer; {type(given).__name__} has no {', '.join(lacks)}")
@@ -132,7 +132,7 @@ def _wire_type(tool: Any, name: str, given: Any) -> Any:
     return given
 
 
-def _check_screen(wire_type: str | None, computer: Any) -> None:
+def _check_screen(wire_type: str | None, computer: object) -> None:
     if wire_type == "computer_use_preview" and not _screen(computer):
         raise UserError("wire_type='computer_use_preview' needs a computer with an environment and dimensions")
 
@@ -143,7 +143,7 @@ def _safety_check(tool: Any, name: str, given: Any) -> Any:
     return given
 
 
-def _own_gate(tool: Any, name: str, given: Any) -> Any:
+def _own_gate(tool: Any, name: str, given: object) -> Any:
     """Keep the user's gate beside the tool's own, which asks about every call with safety checks."""
     own_of(tool)["_own"] = TOOL_RULES[name](tool, name, given)
     return tool._asks
@@ -220,7 +220,7 @@ class ComputerTool(Tool, Generic[TComputer]):
         params = {"actions": actions, "pending_safety_checks": _checks(item.get("pending_safety_checks") or [])}
         return Prepared(canonical(params))
 
-    def edit(self, params: Any) -> Prepared:
+    def edit(self, params: object) -> Prepared:
         """Refuse any edit: a picture of the screen could not tell the model of it."""
         raise InvalidArguments("what is done to a computer cannot be edited; reject it and say what to do in its place")
 
@@ -264,7 +264,7 @@ class ComputerTool(Tool, Generic[TComputer]):
         ]
         return Preview((*checks, Json(params["actions"], label="actions")))
 
-    async def _asks(self, context: Any, params: Any, label: str) -> Any:
+    async def _asks(self, context: object, params: dict[str, Any], label: str) -> Any:
         if params["pending_safety_checks"]:
             return True
         return await answer_of(self._own, context, params, label) if callable(self._own) else self._own
@@ -303,7 +303,7 @@ class ComputerTool(Tool, Generic[TComputer]):
         return taken if _is_picture(taken) else PNG + taken
 
 
-def _screen(computer: Any) -> Item:
+def _screen(computer: object) -> Item:
     """Return the environment and dimensions that the computer states."""
     environment, size = getattr(computer, "environment", None), getattr(computer, "dimensions", None)
     if environment is None or size is None:
@@ -311,7 +311,7 @@ def _screen(computer: Any) -> Item:
     return {"environment": environment, "display_width": size[0], "display_height": size[1]}
 
 
-def _checks(given: Any) -> list[Item]:
+def _checks(given: object) -> list[Item]:
     """Return the safety checks as they came, or raise `InvalidArguments`."""
     checks = cast("list[Any]", given if isinstance(given, list) else [None])
     if not all(isinstance(check, dict) and isinstance(cast("Item", check).get("id"), str) for check in checks):

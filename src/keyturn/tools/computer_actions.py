@@ -14,23 +14,23 @@ from .base import InvalidArguments
 _BUTTONS = ("left", "right", "wheel", "back", "forward")
 
 
-def _number(value: Any) -> bool:
+def _number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _text(value: Any) -> bool:
+def _text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _texts(value: Any) -> bool:
+def _texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(entry, str) for entry in cast("list[Any]", value))
 
 
-def _path(value: Any) -> bool:
+def _path(value: object) -> bool:
     return isinstance(value, list) and all(_is_point(entry) for entry in cast("list[Any]", value))
 
 
-def _is_point(value: Any) -> bool:
+def _is_point(value: object) -> bool:
     point = cast("Item", value) if isinstance(value, dict) else {}
     return point.keys() == {"x", "y"} and _number(point["x"]) and _number(point["y"])
 
@@ -50,7 +50,7 @@ _NEEDS: dict[str, dict[str, Callable[[Any], bool]]] = {
 _HOLDS_KEYS = ("click", "double_click", "drag", "move", "scroll")
 
 
-def read_actions(given: Any) -> list[Item]:
+def read_actions(given: object) -> list[Item]:
     """Parse the actions of a call, or raise `InvalidArguments`.
 
     >>> read_actions([{"type": "type", "text": "hello", "mood": "good"}])
@@ -61,7 +61,7 @@ def read_actions(given: Any) -> list[Item]:
     return [_read(action, place) for place, action in enumerate(cast("list[Any]", given), 1)]
 
 
-def _read(given: Any, place: int) -> Item:
+def _read(given: object, place: int) -> Item:
     action = cast("Item", given) if isinstance(given, dict) else {}
     kind = action.get("type")
     needs = _NEEDS.get(kind) if isinstance(kind, str) else None

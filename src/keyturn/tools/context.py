@@ -105,7 +105,7 @@ class RunContextWrapper(Settable, Generic[TContext]):
         """Return the user's object, under the name that programs of Pydantic AI know."""
         return self.context
 
-    def around(self, context: Any) -> RunContextWrapper[Any]:
+    def around(self, context: object) -> RunContextWrapper[Any]:
         """Wrap another context for the same run: its usage goes on counting, and its app's resources are there."""
         return RunContextWrapper(context, self.usage, resources=self.resources, keep_server=self.keep_server)
 
@@ -133,9 +133,9 @@ class RunContextWrapper(Settable, Generic[TContext]):
         call_id: str,
         *,
         tool_namespace: str | None = None,
-        existing_pending: Any = None,
-        tool_lookup_key: Any = None,
-        current_invocation: Any = None,
+        existing_pending: object = None,
+        tool_lookup_key: object = None,
+        current_invocation: object = None,
     ) -> bool | None:
         """Return the same as `is_tool_approved`.
 
@@ -149,8 +149,8 @@ class RunContextWrapper(Settable, Generic[TContext]):
         call_id: str,
         *,
         tool_namespace: str | None = None,
-        existing_pending: Any = None,
-        tool_lookup_key: Any = None,
+        existing_pending: object = None,
+        tool_lookup_key: object = None,
     ) -> str | None:
         """Return the words that came with a rejection, None where there were none."""
         return self._status(tool_name, call_id)[1]
@@ -170,7 +170,7 @@ class RunContextWrapper(Settable, Generic[TContext]):
         return self.known(tool_name, call_id) if self.known is not None else (None, None)
 
 
-def _check(item: Any) -> None:
+def _check(item: object) -> None:
     if getattr(item, "call_id", None) is None:
         raise UserError(f"only a waiting call can be decided, one of `interruptions`, not {type(item).__name__!r}")
 

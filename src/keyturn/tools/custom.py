@@ -25,7 +25,7 @@ from .outputs import rendered
 _SYNTAXES = ("lark", "regex")
 
 
-def _checked_format(tool: Any, _name: str, given: Any) -> Item | None:
+def _checked_format(tool: CustomTool, _name: str, given: Any) -> Item | None:
     """Return a format of the tool's own, or refuse one that no provider takes."""
     match given:
         case None:
@@ -135,7 +135,7 @@ class CustomTool(Tool):
             case _:
                 raise InvalidArguments(f"The arguments of {self.name} are invalid: it takes one string, named input.")
 
-    def edit(self, params: Any) -> Prepared:
+    def edit(self, params: object) -> Prepared:
         """Return another text in its place."""
         if not isinstance(params, str):
             raise InvalidArguments(f"The input of {self.name} is invalid: it must be a string.")

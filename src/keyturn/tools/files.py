@@ -144,7 +144,7 @@ class ChangingTool(FileTool):
         if why is not None:
             raise ToolProblem(why)
 
-    def edit(self, params: Any) -> Prepared:
+    def edit(self, params: object) -> Prepared:
         """Validate edited arguments; a path at which no file can be, as the files are, is refused to its editor."""
         prepared = super().edit(params)
         try:
@@ -153,7 +153,7 @@ class ChangingTool(FileTool):
             raise InvalidArguments(f"The arguments of {self.name} are invalid: {error}") from None
         return prepared
 
-    async def preview(self, params: Any) -> Preview:  # type: ignore[override]  # a tool that looks may be awaited
+    async def preview(self, params: object) -> Preview:  # type: ignore[override]  # a tool that looks may be awaited
         """Show the file as it is and as it would be."""
         return await asyncio.to_thread(self._shown, params)
 

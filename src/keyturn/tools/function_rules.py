@@ -33,13 +33,13 @@ def _strict(tool: Any, name: str, given: Any) -> Any:
     return given
 
 
-def _follow_invoker(tool: Any, invoker: Any) -> None:
+def _follow_invoker(tool: object, invoker: object) -> None:
     """Validate by the signature of a bound function; what is put in front of one later gets what that validated."""
     own = own_of(tool)
     own["_schema"] = invoker.schema if isinstance(invoker, BoundFunction) else own.get("_schema")
 
 
-def _follow_failure(tool: Any, failure: Any) -> None:
+def _follow_failure(tool: object, failure: Any) -> None:
     """Let a call of the function past the engine fail as a call of the tool does."""
     own = own_of(tool)
     invoker = own.get("on_invoke_tool")
@@ -47,7 +47,7 @@ def _follow_failure(tool: Any, failure: Any) -> None:
         own["on_invoke_tool"] = BoundFunction(invoker.func, invoker.schema, failure)
 
 
-def _own_preview(tool: Any, name: str, given: Any) -> Any:
+def _own_preview(tool: object, name: str, given: object) -> Any:
     """Keep a function for the preview beside the method that calls it."""
     own_of(tool)["_preview"] = PREVIEW(tool, name, given)
     return ELSEWHERE

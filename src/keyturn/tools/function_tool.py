@@ -134,7 +134,7 @@ class FunctionTool(Tool):
             return Prepared(text if frozen.exact else frozen.text)
         return any_object(self.name, text)
 
-    async def invoke(self, context: Any, prepared: Prepared) -> Any:
+    async def invoke(self, context: object, prepared: Prepared) -> Any:
         """Run the function, within its timeout where it has one."""
         if self.timeout_seconds is None:
             return await self._run(context, prepared.text)
@@ -144,7 +144,7 @@ class FunctionTool(Tool):
         """Return the call's result as the model reads it."""
         return {"type": "function_call_output", "call_id": item["call_id"], "output": rendered(value)}
 
-    async def failure(self, context: Any, error: Exception) -> Any:
+    async def failure(self, context: object, error: Exception) -> Any:
         """Return what `failure_error_function` says; with None, and for what must stop the run, raise the error."""
         if isinstance(error, ToolTimeoutError | OutcomeUnknown):
             raise error
@@ -164,13 +164,13 @@ class FunctionTool(Tool):
             note = f"This tool's own preview failed ({class_name(error)}); these are its arguments."
             return Preview((Text(note), Json(shown)))
 
-    async def _run(self, context: Any, text: str) -> Any:
+    async def _run(self, context: object, text: str) -> Any:
         invoker = self.on_invoke_tool
         if isinstance(invoker, BoundFunction):
             return await invoker.call(context, text)
         return await answer_of(invoker, context, text)
 
-    async def _in_time(self, context: Any, text: str, seconds: float) -> Any:
+    async def _in_time(self, context: object, text: str, seconds: float) -> Any:
         import asyncio  # here for the same reason as in `bound`
 
         limit = asyncio.timeout(seconds)

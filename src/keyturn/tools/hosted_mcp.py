@@ -62,7 +62,7 @@ class _Approved:
     """Marks the result of an approved call; no answer of a person is this."""
 
 
-def _own_config(tool: Any, _name: str, given: Any) -> dict[str, Any]:
+def _own_config(tool: HostedMCPTool, _name: str, given: Any) -> dict[str, Any]:
     """Keep a copy: a request is approved for this server, and the dict it was made of may be changed by then."""
     _check_config(given)
     vars(tool)["name"] = given["server_label"]
@@ -145,11 +145,11 @@ class HostedMCPTool(Tool):
             raise InvalidArguments("The request is invalid: it holds a number that cannot be shown exactly.")
         return prepared
 
-    def edit(self, params: Any) -> Prepared:
+    def edit(self, params: object) -> Prepared:
         """Refuse any edit: the provider runs the call as it stands there."""
         raise InvalidArguments("the provider runs this call as it stands; reject it and say what to do in its place")
 
-    async def invoke(self, context: Any, prepared: Prepared) -> Any:
+    async def invoke(self, context: object, prepared: Prepared) -> Any:
         """Approve the call; the provider does the rest."""
         return _Approved()
 
@@ -160,7 +160,7 @@ class HostedMCPTool(Tool):
             return {**made, "approve": True}
         return {**made, "approve": False, "reason": str(value)}
 
-    def preview(self, params: Any) -> Preview:
+    def preview(self, params: object) -> Preview:
         """Show whose tool it is, and its arguments."""
         where = next(f"{self.tool_config[name]}" for name in _WHERE if self.tool_config.get(name))
         return Preview((Text(f"{self.server_label} ({where}), called by the provider", label="server"), Json(params)))
@@ -186,7 +186,7 @@ def _check_config(config: Mapping[str, Any]) -> None:
     _check_required(label, config.get("require_approval"))
 
 
-def _check_required(label: str, required: Any) -> None:
+def _check_required(label: str, required: object) -> None:
     """Refuse a `require_approval` that does not mean what its writer probably thinks."""
     if required in (None, "always", "never"):
         return

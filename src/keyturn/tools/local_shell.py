@@ -95,7 +95,7 @@ class LocalShellTool(Tool):
         given = cast("Mapping[str, Any]", action)
         return self.edit({key: value for key, value in given.items() if value is not None and key != "type"})
 
-    def edit(self, params: Any) -> Prepared:
+    def edit(self, params: dict[str, Any]) -> Prepared:
         """Return another program, or other arguments, in their place."""
         match params:
             case {"command": [str(), *_] as command, **around} if around.keys() <= set(_AROUND):
@@ -127,7 +127,7 @@ class LocalShellTool(Tool):
         place: Callable[[str], str] | None = getattr(self.executor, "place", None)
         return plain_path(directory) if place is None else place(directory)
 
-    def subject(self, params: Any) -> LocalShellActionRequest:
+    def subject(self, params: dict[str, Any]) -> LocalShellActionRequest:
         """Return what a `needs_approval` callable is given: an action with `.command`."""
         return LocalShellActionRequest(**params)
 
@@ -141,7 +141,7 @@ class LocalShellTool(Tool):
         text = value if isinstance(value, str) else canonical(output_parts(value))
         return {"type": "local_shell_call_output", "call_id": item["call_id"], "output": text}
 
-    async def failure(self, context: Any, error: Exception) -> Any:
+    async def failure(self, context: object, error: Exception) -> Any:
         """Return what the model is told of an error; without a sandbox raise, since no model can mend that."""
         if isinstance(error, SandboxUnavailable):
             raise error

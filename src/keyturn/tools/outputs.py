@@ -160,14 +160,14 @@ def _text(value: object) -> str:
         return f"The tool ran, but what it returned has no text ({type(value).__name__}: {class_name(error)})."
 
 
-def _parts(value: Any) -> list[dict[str, str]] | None:
+def _parts(value: object) -> list[dict[str, str]] | None:
     """Return the parts that a value is made of, or None for a value that is not made of parts only."""
     several = cast("list[Any]", value if isinstance(value, list) else [value])
     parts = [part for each in several if (part := _part(each)) is not None]
     return parts if parts and len(parts) == len(several) else None
 
 
-def _part(value: Any) -> dict[str, str] | None:
+def _part(value: object) -> dict[str, str] | None:
     """Return the fields of a part that are set, or None for any other value."""
     if isinstance(value, ToolOutputText | ToolOutputImage | ToolOutputFileContent):
         value = asdict(value)

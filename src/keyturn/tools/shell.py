@@ -72,7 +72,7 @@ def _own_environment(tool: Any, name: str, given: Any) -> dict[str, Any]:
 def _local_only(rule: Rule) -> Rule:
     """Refuse what would ask or run something where the provider runs the commands."""
 
-    def checked(tool: Any, name: str, given: Any) -> Any:
+    def checked(tool: ShellTool, name: str, given: Any) -> Any:
         if tool.hosted and given:
             raise UserError(
                 f"tool {tool.name!r}: its commands run at the provider ({tool.environment['type']}), where nobody can "
@@ -83,7 +83,7 @@ def _local_only(rule: Rule) -> Rule:
     return checked
 
 
-def _executor(tool: Any, name: str, given: Any) -> Any:
+def _executor(tool: Any, name: str, given: object) -> Any:
     if tool.hosted:
         return None
     made = BubblewrapExecutor() if given is None else given
@@ -182,7 +182,7 @@ class ShellTool(Tool):
         # A field that says nothing may be there; one that says something must be one that is known.
         return self.edit({key: value for key, value in given.items() if value is not None and key != "type"})
 
-    def edit(self, params: Any) -> Prepared:
+    def edit(self, params: dict[str, Any]) -> Prepared:
         """Return other commands in their place."""
         match params:
             case {"commands": [str(), *_] as commands, **limits} if limits.keys() <= set(_LIMITS):
@@ -199,7 +199,7 @@ class ShellTool(Tool):
         }
         return Prepared(canonical(frozen))
 
-    def subject(self, params: Any) -> ShellActionRequest:
+    def subject(self, params: dict[str, Any]) -> ShellActionRequest:
         """Return what a `needs_approval` callable is given: an action with `.commands`."""
         return ShellActionRequest(**params)
 
@@ -214,7 +214,7 @@ class ShellTool(Tool):
         """Return the result, of the type that goes with the call."""
         return output_item(item, value)
 
-    async def failure(self, context: Any, error: Exception) -> Any:
+    async def failure(self, context: object, error: Exception) -> Any:
         """Return what the model is told of an error; without a sandbox raise, since no model can mend that."""
         if isinstance(error, SandboxUnavailable):
             raise error

@@ -168,7 +168,7 @@ def check_text(name: str, text: str) -> None:
         raise InvalidArguments(f"The call of {name} is invalid: it holds a lone surrogate.")
 
 
-def about(executor: Any) -> dict[str, Any]:
+def about(executor: object) -> dict[str, Any]:
     """Return where and how an executor runs things, as far as it says so by an `about()` of its own.
 
     >>> about(print)
@@ -178,7 +178,7 @@ def about(executor: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", says()) if callable(says) else {}
 
 
-def identity(executor: Any) -> dict[str, Any]:
+def identity(executor: object) -> dict[str, Any]:
     """Return what an approval is bound to: an executor's or editor's own identity, or else the name of its code.
 
     >>> identity(print)
@@ -187,7 +187,7 @@ def identity(executor: Any) -> dict[str, Any]:
     return about(executor) or {"name": _name_of(executor)}
 
 
-def _name_of(executor: Any) -> str:
+def _name_of(executor: object) -> str:
     """Return the qualified name of a function, or of the class of an object; a partial is what it calls."""
     while isinstance(executor, partial):
         executor = cast("partial[Any]", executor).func

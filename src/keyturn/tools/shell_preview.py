@@ -81,7 +81,7 @@ def _told(label: str, facts: Mapping[str, Any]) -> Text:
     return Text("\n".join(f"{what}: {_row(told)}" for what, told in facts.items()), label=label)
 
 
-def _row(told: Any) -> str:
+def _row(told: object) -> str:
     """Return one fact in one row: a text as it is if it cannot be taken for more than one, else in quotes."""
     if isinstance(told, list):
         texts = cast("list[Any]", told)

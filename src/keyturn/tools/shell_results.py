@@ -15,7 +15,7 @@ from .shell_calls import ShellCallOutcome, ShellCommandOutput, ShellResult
 _NOT_RUN = 1  # the exit code beside words that no command wrote: a rejection, an error, a person's answer
 
 
-def bounded(answer: Any, asked: int | None) -> ShellResult:
+def bounded(answer: object, asked: int | None) -> ShellResult:
     """Return an executor's answer as a result, within the length that the model asked for or may have.
 
     >>> bounded("x" * 100, 50).output[0].stdout
@@ -32,7 +32,7 @@ def bounded(answer: Any, asked: int | None) -> ShellResult:
     return answer
 
 
-def output_item(call: Mapping[str, Any], value: Any) -> Item:
+def output_item(call: Mapping[str, Any], value: object) -> Item:
     """Return a result as the item that answers a call.
 
     >>> output_item({"type": "shell_call", "call_id": "c1"}, "not today")["output"][0]["stderr"]
@@ -50,7 +50,7 @@ def output_item(call: Mapping[str, Any], value: Any) -> Item:
     return item
 
 
-def output_parts(value: Any) -> list[Item]:
+def output_parts(value: object) -> list[Item]:
     """Return what each command wrote and how it ended, as the Responses API has it; other words as the one part.
 
     >>> output_parts(ShellResult([ShellCommandOutput("ok", outcome=ShellCallOutcome("timeout"))]))

@@ -44,7 +44,7 @@ class _Strictness:
         self.visited: set[str] = set()
         self.inlining: list[str] = []
 
-    def tighten(self, schema: Any, path: tuple[str, ...]) -> None:
+    def tighten(self, schema: object, path: tuple[str, ...]) -> None:
         if not isinstance(schema, dict):
             return  # `true` and `false` are schemas too
         node = cast("_Schema", schema)
@@ -82,7 +82,7 @@ class _Strictness:
         self.inlining.pop()
         return True
 
-    def _spend(self, target: Any, path: tuple[str, ...]) -> None:
+    def _spend(self, target: object, path: tuple[str, ...]) -> None:
         """Count what is about to be copied: copies of copies grow without end in a hostile schema."""
         waiting = [target]
         while waiting:
@@ -125,7 +125,7 @@ class _Strictness:
         node["additionalProperties"] = False
         node["required"] = list(node["properties"])
 
-    def _visit(self, reference: str, target: Any, path: tuple[str, ...]) -> None:
+    def _visit(self, reference: str, target: object, path: tuple[str, ...]) -> None:
         if reference not in self.visited:
             self.visited.add(reference)
             around, self.inlining = self.inlining, []  # a definition stands alone, wherever it is met first

@@ -80,7 +80,7 @@ def custom_span(
 def function_span(
     name: str,
     input: str | None = None,
-    output: Any = None,
+    output: object = None,
     span_id: str | None = None,
     parent: Parent = None,
     disabled: bool = False,
@@ -116,7 +116,7 @@ def generation_span(
 
 
 def response_span(
-    response: Any = None, span_id: str | None = None, parent: Parent = None, disabled: bool = False
+    response: object = None, span_id: str | None = None, parent: Parent = None, disabled: bool = False
 ) -> Span[ResponseSpanData]:
     """A span for a question to the Responses API that you ask by yourself.
 

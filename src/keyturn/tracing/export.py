@@ -127,7 +127,7 @@ def _sendable(told: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _json(value: Any) -> Any:
+def _json(value: object) -> Any:
     if isinstance(value, str):
         return value if len(value) <= _LONGEST_TEXT else f"{value[:_LONGEST_TEXT]} [cut here]"
     if value is None or isinstance(value, bool | int):

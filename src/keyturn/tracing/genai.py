@@ -37,7 +37,7 @@ def of_settings(settings: ModelSettings) -> dict[str, Any]:
     return {f"gen_ai.request.{word}": value for word, value in given.items() if value is not None}
 
 
-def of_model(model: Any, request: ModelRequest) -> dict[str, Any]:
+def of_model(model: object, request: ModelRequest) -> dict[str, Any]:
     """Return the attributes of a model and its settings; `provider` is its provider's name in the conventions."""
     name, provider = getattr(model, "model", None), getattr(model, "provider", None)
     return {

@@ -124,7 +124,7 @@ def _plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _value(value) for name, value in attributes.items() if value is not None}
 
 
-def _value(value: Any) -> Any:
+def _value(value: object) -> Any:
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, _PLAIN):

@@ -254,7 +254,7 @@ def _each(method: str, *about: Any) -> None:
             _LOG.warning("%s of a trace processor raised; the run goes on", method, exc_info=True)
 
 
-def _has(processor: Any, name: str) -> bool:
+def _has(processor: object, name: str) -> bool:
     return callable(getattr(processor, name, None))
 
 

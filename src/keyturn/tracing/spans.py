@@ -132,7 +132,7 @@ class Span(Generic[TSpanData]):
         self.start(mark_as_current=True)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _traceback: Any) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _traceback: object) -> None:
         if kind is not None and self.error is None:
             self.failed(kind.__name__)
         self.finish(reset_current=True)

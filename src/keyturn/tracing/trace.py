@@ -97,7 +97,7 @@ class Trace:
             self._open = opening.pop_all()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _traceback: Any) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _traceback: object) -> None:
         if kind is not None:
             self.span.failed(kind.__name__)
         if self._open is not None:
@@ -143,7 +143,7 @@ def trace(
     trace_id: str | None = None,
     group_id: str | None = None,
     metadata: Mapping[str, Any] | None = None,
-    tracing: Any = None,
+    tracing: object = None,
     disabled: bool = False,
 ) -> Trace:
     """Trace all runs inside the `with`, or the `async with`, as one workflow.
@@ -189,7 +189,7 @@ def set_tracing_disabled(disabled: bool) -> None:
     _Switch.off = disabled
 
 
-def tracer_for(provider: Any = None) -> Tracer | None:
+def tracer_for(provider: object = None) -> Tracer | None:
     """Return the tracer of a provider, by default of the process's own; None where nobody traces.
 
     A process that never imported OpenTelemetry has no provider, so it is not imported to find that out.
@@ -205,7 +205,7 @@ def tracer_for(provider: Any = None) -> Tracer | None:
     return below if listeners is None else listeners.heard(below)
 
 
-def _otel_tracer(provider: Any) -> Tracer | None:
+def _otel_tracer(provider: object) -> Tracer | None:
     if provider is None and "opentelemetry.trace" not in sys.modules:
         return None
     try:

@@ -117,7 +117,7 @@ class Trace:
             self._request(call)
             self._decide(call, "allow")
 
-    def _new(self, call: AuditedCall, parameters: Any = None) -> _Action:
+    def _new(self, call: AuditedCall, parameters: object = None) -> _Action:
         """Propose a new action of a call; the one before it is over."""
         before = self._actions.get(call.id)
         made = self._parameters(call) if parameters is None else _plain(parameters)
@@ -175,7 +175,7 @@ class Trace:
         self._add("action_executed", call, approval=action.decided, action=self._action(call, made))
         action.over = True
 
-    def _again(self, call: AuditedCall, event: Any) -> None:
+    def _again(self, call: AuditedCall, event: object) -> None:
         """Begin a new action where what was said of the one before counts no more."""
         action = self._actions[call.id]
         fresh = not action.requested and not action.over
@@ -318,7 +318,7 @@ def trace_of(
     return trace.events()
 
 
-def _plain(value: Any) -> dict[str, Any]:
+def _plain(value: object) -> dict[str, Any]:
     """Return parameters as the checker takes them: an object, neither deep nor large; else the digest of what it is."""
     made = cast("dict[str, Any]", value) if isinstance(value, dict) else {"value": value}
     text = canonical(made)
@@ -327,7 +327,7 @@ def _plain(value: Any) -> dict[str, Any]:
     return made
 
 
-def _depth(value: Any) -> int:
+def _depth(value: object) -> int:
     if isinstance(value, dict):
         return 1 + max(map(_depth, cast("dict[str, Any]", value).values()), default=0)
     return 1 + max(map(_depth, cast("list[Any]", value)), default=0) if isinstance(value, list) else 0

@@ -40,7 +40,7 @@ class DecisionTable:
         self._rows.writerow([cell(told.get(name, "")) for name in COLUMNS])
 
 
-def cell(value: Any) -> str:
+def cell(value: object) -> str:
     """Return a value as a cell that is text in every spreadsheet.
 
     >>> cell("=HYPERLINK(1)"), cell(["ops", "on call"]), cell(-5)

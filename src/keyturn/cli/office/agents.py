@@ -122,7 +122,7 @@ _ONCE = ("config", "treasury")
 CUT_SHORT = Story("billing", "Charge invoice I-7731.", "cyd")
 
 
-def agents(model: Any = None) -> list[Agent[Any]]:
+def agents(model: object = None) -> list[Agent[Any]]:
     """Make the agents, the same in every process; each plays its script unless there is a model."""
     made = [_agent(desk, model) for desk in DESKS]
     researcher = _agent(_RESEARCHER, model)

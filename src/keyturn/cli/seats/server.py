@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from ...audit.decisions.entries import AuditEntry
+from ...client.client import AsyncClient
 from ...core.errors import NotAllowed, RunMissing, UserError
 from ...core.people import ProofRefused
 from ...directory.reads import Read
@@ -51,7 +52,7 @@ async def at_server(url: str, token: str, arguments: argparse.Namespace) -> Asyn
         yield Seat(own_inbox, ServerRuns(client), ServerPeople(client), client.insights, record, policies)
 
 
-async def _same_person(client: Any, arguments: argparse.Namespace) -> None:
+async def _same_person(client: AsyncClient, arguments: argparse.Namespace) -> None:
     """Refuse a name beside a token of somebody else."""
     named = getattr(arguments, "by", None)
     if named is None:
@@ -64,7 +65,7 @@ async def _same_person(client: Any, arguments: argparse.Namespace) -> None:
 class ServerRuns:
     """Finds, starts, follows and steers the runs of a server."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: AsyncClient) -> None:
         self._client = client
 
     @property
@@ -149,7 +150,7 @@ def _same(row: RunRow, run: str) -> RunRow:
 class ServerPeople:
     """Tells who is who at a server, and changes it as the person of the token."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: AsyncClient) -> None:
         self._people = client.people
 
     async def book(self) -> Book:
@@ -224,7 +225,7 @@ def _is_named(key: KeySeen) -> bool:
 class ServerRecord:
     """Searches the record of a server."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: AsyncClient) -> None:
         self._audit = client.audit
 
     async def search(self, *, after: str | None, limit: int, **terms: Any) -> Sequence[AuditEntry]:
@@ -243,7 +244,7 @@ class ServerRecord:
 class ServerPolicies:
     """Tries policies on the past calls of a server."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: AsyncClient) -> None:
         self._policies = client.policies
 
     async def replayed(self, policy: str | None, since: str | None, examples: int) -> ReplayReport:

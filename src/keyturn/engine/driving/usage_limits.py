@@ -30,7 +30,7 @@ class UsageMeter:
         self._known: tuple[dict[str, Any], UsageLimits] = ({}, UsageLimits())
         self._paid: tuple[UsageLimits | None, int, Decimal] = (None, 0, Decimal(0))
 
-    def lets(self, model: Any) -> bool:
+    def lets(self, model: object) -> bool:
         """Return whether this model may be asked now."""
         run = self._live.run
         if run.limits and self.reached is None:
@@ -79,7 +79,7 @@ class UsageMeter:
         allowed = Decimal(limits.cost or 0)
         return None if paid < allowed else UsageLimitExceeded("cost", allowed=allowed, used=paid)
 
-    def _unpriced(self, limits: UsageLimits, model: Any) -> KeyturnError | None:
+    def _unpriced(self, limits: UsageLimits, model: object) -> KeyturnError | None:
         """Return an error where the cost is limited and the model has no price."""
         if limits.cost is None:
             return None
@@ -95,7 +95,7 @@ def _no_price(model: str) -> UserError:
     )
 
 
-def name_of(model: Any) -> str:
+def name_of(model: object) -> str:
     """Return the name under which a model is asked; of a model made of several, the one that answered last."""
     name = getattr(model, "model", "")
     return name if isinstance(name, str) else ""

@@ -15,7 +15,7 @@ from ...agents.output import output_schema_for
 from ...agents.settings import RunErrorData, RunErrorHandlerInput, handled
 from ...core import commands as cm
 from ...core import events as ev
-from ...core.errors import ModelBehaviorError, ModelRefusalError
+from ...core.errors import ModelBehaviorError, ModelRefusalError, UserError
 from ...core.events import Report
 from ...core.items import Item, message_text, refusal_text
 from ...core.run import Frame
@@ -102,7 +102,9 @@ async def _of_tools(drive: Drive, frame: Frame, scope: FrameSettings, agent: Age
     if isinstance(behavior, dict):
         names = cast("list[str]", behavior["stop_at_tool_names"])
         return next((_answer(agent, result.output) for result in results if result.tool.name in names), None)
-    verdict = cast("ToolsToFinalOutputResult", await answer_of(behavior, scope.context, results))
+    verdict = await answer_of(behavior, scope.context, results)
+    if not isinstance(verdict, ToolsToFinalOutputResult):
+        raise UserError(f"tool_use_behavior must return a ToolsToFinalOutputResult, not {type(verdict).__name__}")
     return _answer(agent, verdict.final_output) if verdict.is_final_output else None
 
 
@@ -118,13 +120,13 @@ async def _results(drive: Drive, frame: Frame, agent: Agent[Any]) -> list[Functi
     return results
 
 
-def _answer(agent: Agent[Any], value: Any) -> FinalAnswer:
+def _answer(agent: Agent[Any], value: object) -> FinalAnswer:
     """Return a tool's answer; of an agent that answers with text, as text."""
     worded = agent.output_type is None or agent.output_type is str
     return FinalAnswer(str(value) if worded and not isinstance(value, str) else value)
 
 
-async def concluded(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any], value: Any) -> list[Report]:
+async def concluded(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any], value: object) -> list[Report]:
     """What the output guardrails said of an answer; where they let it pass, the end is told."""
     guardrails = [*agent.output_guardrails, *(scope.config.output_guardrails or [])]
     looks = [
@@ -170,7 +172,7 @@ def _error_data(result: Any) -> RunErrorData:
     return RunErrorData(result.input, new, history, output, result.raw_responses, result.last_agent)
 
 
-def _answer_message(value: Any) -> Item:
+def _answer_message(value: object) -> Item:
     text = value if isinstance(value, str) else str(value)
     part: Item = {"type": "output_text", "text": text, "annotations": []}
     return {"type": "message", "role": "assistant", "content": [part]}

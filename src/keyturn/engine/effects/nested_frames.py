@@ -5,8 +5,6 @@ The frame opens when the agent tool is called. When it closes, its answer or its
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...core import commands as cm
 from ...core.events import Report
 from ...core.items import input_items, own_copy
@@ -45,7 +43,9 @@ async def open_frame(drive: Drive, call: Call, delegate: Delegate) -> None:
     )
 
 
-async def answer_caller(drive: Drive, frame_id: str, scope: FrameSettings, answer: Any, reports: list[Report]) -> None:
+async def answer_caller(
+    drive: Drive, frame_id: str, scope: FrameSettings, answer: object, reports: list[Report]
+) -> None:
     """Close a nested frame with its answer as the result of the call that opened it."""
     call = drive.run.calls[frame_id]
     tool = scope.tool

@@ -168,7 +168,7 @@ async def ask_anew(
     await drive.commit(cm.VoidCall(call.id, revised(scope, tool, call), why, spec, terms, changed))
 
 
-async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: Any) -> None:
+async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: object) -> None:
     fatal: Exception | None = None
     raised: Exception | None = None
     try:

@@ -70,7 +70,7 @@ def _counts(scope: FrameSettings) -> bool:
     return any(_counting(policy) for policy in scope.policies)
 
 
-def _counting(policy: Any) -> bool:
+def _counting(policy: object) -> bool:
     return getattr(policy, "counts", False) is True
 
 
@@ -298,7 +298,7 @@ def _view(drive: Drive, call: Call) -> CallView:
 
 
 async def _heard(
-    policy: Any, drive: Drive, scope: FrameSettings, call: Call, view: CallView, looked: _Looked
+    policy: object, drive: Drive, scope: FrameSettings, call: Call, view: CallView, looked: _Looked
 ) -> Verdict | None:
     """Ask one policy; what one says in shadow mode is recorded beside the verdict, and changes nothing."""
     # Each gets arguments of its own: one that edits them changes what no other sees.

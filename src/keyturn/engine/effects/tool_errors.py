@@ -77,7 +77,7 @@ def _quoted(text: str) -> Iterator[str]:
     yield repr(text.encode("utf-8", "surrogatepass"))[2:-1]
 
 
-def _hidden(true: Any, shown: Any) -> Iterator[Any]:
+def _hidden(true: object, shown: object) -> Iterator[Any]:
     """Yield every value that is not shown, and the parts of it."""
     if true == shown:
         return
@@ -89,7 +89,7 @@ def _hidden(true: Any, shown: Any) -> Iterator[Any]:
         yield true
 
 
-def _members(value: Any) -> dict[Any, Any]:
+def _members(value: object) -> dict[Any, Any]:
     if isinstance(value, list):
         return dict(enumerate(cast("list[Any]", value)))
     return cast("dict[Any, Any]", value) if isinstance(value, dict) else {}

@@ -104,7 +104,9 @@ def answer(request: Request, now: int, output: Any, **words: Unpack[Words]) -> M
     return MadeDecision(_decision(request, "answer", now, words, output=said_output(output, "an answer")))
 
 
-def resolve(request: Request, now: int, outcome: Outcome, output: Any = None, **words: Unpack[Words]) -> MadeDecision:
+def resolve(
+    request: Request, now: int, outcome: Outcome, output: object = None, **words: Unpack[Words]
+) -> MadeDecision:
     """Resolve a call in doubt: it ran, with this output, it did not, or it is to be retried."""
     if outcome not in ("ran", "did_not_run", "retry"):
         raise UserError(f"a call in doubt ran, did_not_run or is to retry, not {outcome!r}")

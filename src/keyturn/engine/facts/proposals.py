@@ -104,7 +104,7 @@ def facts_of(tool: Tool) -> dict[str, Any]:
     return facts
 
 
-def _preview(tool: Tool, params: Any) -> Preview | None:
+def _preview(tool: Tool, params: object) -> Preview | None:
     """Return what people are shown of a call, recorded with it; None where that is the arguments themselves."""
     made = tool.preview(params)
     if not isinstance(made, Preview):

@@ -14,7 +14,7 @@ from ...core.run import Run
 from ...policies.grants import Grant, Scope
 
 
-def reaches_of(run: Run, journal: Any) -> dict[Scope, str]:
+def reaches_of(run: Run, journal: object) -> dict[Scope, str]:
     """Return, by scope, the name of the runs that this one belongs to.
 
     >>> from keyturn.core.run import new_run
@@ -49,7 +49,7 @@ _MISSING: dict[Scope, str] = {
 }
 
 
-def reach_of(grant: Grant | None, run: Run, journal: Any) -> str:
+def reach_of(grant: Grant | None, run: Run, journal: object) -> str:
     """Return how far a grant reaches that is given in this run; "" for no further than the run itself."""
     if not isinstance(grant, Grant) or grant.scope == "run":
         return ""

@@ -40,7 +40,7 @@ def said_items(given: str | list[Any]) -> list[Item]:
     return items
 
 
-def said_output(value: Any, what: str) -> Any:
+def said_output(value: object, what: str) -> Any:
     """Return the result that somebody gives for a call: a text, or a value that is exact JSON.
 
     Nothing is replaced here. What a person said must be what the model reads, or be refused while they are there.
@@ -58,14 +58,14 @@ def said_output(value: Any, what: str) -> Any:
     return made
 
 
-def _check_exact(value: Any, what: str) -> None:
+def _check_exact(value: object, what: str) -> None:
     try:
         parse(canonical(value), _ROOM)
     except BadJson as error:
         raise UserError(f"{what} must be JSON that every reader reads alike: {error.reason}") from None
 
 
-def jsonable(value: Any) -> Any:
+def jsonable(value: object) -> Any:
     """Convert a value to JSON, as faithfully as possible; what JSON cannot hold becomes its text."""
     if value is None or isinstance(value, str | bool):
         return value
@@ -76,7 +76,7 @@ def jsonable(value: Any) -> Any:
         return f"<{type(value).__name__}>"
 
 
-def kept(value: Any) -> Any:
+def kept(value: object) -> Any:
     """Return a value as JSON to record beside its text; None where JSON cannot hold it or it is too large."""
     if value is None or isinstance(value, str):
         return None
@@ -88,11 +88,11 @@ def kept(value: Any) -> Any:
         return None
 
 
-def _text(value: Any) -> bytes:
+def _text(value: object) -> bytes:
     return msgspec.json.encode(_dumped(value))
 
 
-def _dumped(value: Any) -> Any:
+def _dumped(value: object) -> Any:
     dump = getattr(value, "model_dump", None)
     if dump is not None:
         return run_callback(dump, mode="json")
@@ -101,7 +101,7 @@ def _dumped(value: Any) -> Any:
     return value
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: object) -> Any:
     """Return the same value with lists where it has tuples, as a log would give it back."""
     if isinstance(value, list | tuple):
         return [_listed(part) for part in cast("list[Any]", value)]

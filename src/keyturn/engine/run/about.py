@@ -23,7 +23,7 @@ def session_name(about: Mapping[str, Any]) -> str:
     return hashlib.sha256(b"keyturn session\n" + said.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
-def about_run(given: dict[str, Any], scope: FrameSettings, session: Any) -> dict[str, Any]:
+def about_run(given: dict[str, Any], scope: FrameSettings, session: object) -> dict[str, Any]:
     """Return what a run records of its caller's settings: what a resume needs to know, and what people look for."""
     config = scope.config
     about: dict[str, Any] = dict(given.get("about", {}))

@@ -137,7 +137,7 @@ class OpenRun:
         """Return the run as it stands."""
         return self.log.run
 
-    def heard(self, on: str, report: Report, result: Any) -> Report:
+    def heard(self, on: str, report: Report, result: object) -> Report:
         """Keep what a guardrail said in this process, for whoever asks for results."""
         self.guardrails.setdefault(on, []).append((report, result))
         return report
@@ -150,7 +150,7 @@ class OpenRun:
         heard = self.guardrails.get(on, [])
         return next((result for known, result in reversed(heard) if known == report), None)
 
-    def returned(self, call: str, item: Item, value: Any) -> Any:
+    def returned(self, call: str, item: Item, value: object) -> Any:
         """Return what a call returned, by what was recorded of it: the object itself where this process has it."""
         recorded, held = self.objects.get(call, (None, None))
         if recorded is not None and recorded == item:

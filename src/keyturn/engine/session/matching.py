@@ -72,12 +72,12 @@ def _mark(item: Item) -> Mark:
     return (*(one if one is None else _one_text(one) for one in said), _text(item.get("content")))
 
 
-def _one_text(value: Any) -> str:
+def _one_text(value: object) -> str:
     """Give a value as text, whose fields may come back in another order: arguments are an object in some items."""
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def _text(content: Any) -> bytes:
+def _text(content: object) -> bytes:
     """Return the text of a content, in one or in parts, with "?" for lone surrogates as in a line."""
     parts = cast("list[Any]", content) if isinstance(content, list) else [{"text": content}]
     texts = [cast("Item", part).get("text") for part in parts if isinstance(part, dict)]

@@ -54,7 +54,7 @@ async def own_session(
         raise _missing(session_id)
 
 
-async def own_given(journal: Journal | None, session: Any, requester: str | None, about: Mapping[str, Any]) -> None:
+async def own_given(journal: Journal | None, session: object, requester: str | None, about: Mapping[str, Any]) -> None:
     """Make a requester the owner of the session that a run is given, by the id that an app or the session itself names.
 
     A session that keeps a conversation for each user is one object of many owners, and has none unless an app names it.

@@ -262,7 +262,7 @@ def _tellable(drive: Drive, frame: Frame, scope: FrameSettings, stopped: bool) -
     return [hidden.get(id(item), item) for item in tape]
 
 
-def _withheld(scope: FrameSettings, guardrail: str, agent: Any) -> str:
+def _withheld(scope: FrameSettings, guardrail: str, agent: object) -> str:
     """Return what a session holds in place of a result that an output guardrail withheld."""
     words: Any = scope.config.output_guardrail_blocked_message
     if callable(words):

@@ -68,7 +68,7 @@ def from_text(text: str | bytes, max_bytes: int = MAX_BYTES) -> Any:
         raise StateRejected("this is not a saved state: it is not JSON; pass what to_string() returned") from None
 
 
-def unpack(data: Any, *, allow_unsigned: bool = False, max_bytes: int = MAX_BYTES) -> Blob:
+def unpack(data: object, *, allow_unsigned: bool = False, max_bytes: int = MAX_BYTES) -> Blob:
     """Authenticate a dict and return the state it holds, or raise `StateRejected`."""
     if not isinstance(data, Mapping):
         raise StateRejected("this is not a saved state: it is not an object; pass what to_json() returned")
@@ -111,7 +111,7 @@ def _check_texts(data: Mapping[str, Any], max_bytes: int) -> None:
         raise StateRejected(f"this state is larger than the limit of {max_bytes} bytes; raise max_bytes to read it")
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     return "null" if value is None else f"of type {type(value).__name__}"
 
 

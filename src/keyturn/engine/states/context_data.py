@@ -39,7 +39,7 @@ def dump_context(wrapper: RunContextWrapper[Any], serializer: Callable[[Any], An
         raise UserError(f"the context holds something that cannot be saved ({error}); {_REMEDY}") from None
 
 
-def _plain(context: Any, serializer: Callable[[Any], Any] | None) -> dict[str, Any]:
+def _plain(context: object, serializer: Callable[[Any], Any] | None) -> dict[str, Any]:
     """Return a context as data, with what kind of data it is; what has a type says its name."""
     if serializer is not None:
         return {"kind": "serialized", "data": run_callback(serializer, context)}
@@ -62,7 +62,7 @@ class Maker(NamedTuple):
     type: type[Any] | None = None
 
 
-def load_context(text: str, override: Any, maker: Maker, *, strict: bool) -> RunContextWrapper[Any]:
+def load_context(text: str, override: object, maker: Maker, *, strict: bool) -> RunContextWrapper[Any]:
     """Restore the context; what had a type comes back as plain data unless a deserializer or its type makes it."""
     if override is not None:
         return RunContextWrapper(override)
@@ -99,7 +99,7 @@ def _typed(kind: type[Any], data: Any, saved: str | None = None) -> Any:
     return made
 
 
-def check_returns(context: Any, serializer: Callable[[Any], Any] | None, maker: Maker) -> None:
+def check_returns(context: object, serializer: Callable[[Any], Any] | None, maker: Maker) -> None:
     """Refuse a context that would come back after a pause as something else than it is, before its run starts."""
     what = type(context).__name__
     if maker.type is not None and context is not None and type(context) is not maker.type:

@@ -59,7 +59,7 @@ class NamedStart:
         return True
 
 
-def plain_part(value: Any) -> Any:
+def plain_part(value: object) -> Any:
     """Return a value as far as two starts can be compared by it: plain data as it is, anything else by its type.
 
     >>> plain_part({"customer": 7})

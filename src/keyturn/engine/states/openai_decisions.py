@@ -144,5 +144,5 @@ def _parameters(schema: Any) -> dict[str, Any]:
     return {name: _type(entry) for name, entry in cast("Mapping[str, Any]", properties).items()}
 
 
-def _type(entry: Any) -> Any:
+def _type(entry: object) -> Any:
     return cast("Mapping[str, Any]", entry).get("type") if isinstance(entry, Mapping) else None

@@ -261,7 +261,7 @@ def _check_items(saved: SavedState) -> None:
             _check_items(entry.agent_run_state)
 
 
-def _undecided(value: Any) -> Any:
+def _undecided(value: object) -> Any:
     """Return a state without what was decided on it, and without what was decided on the states nested in it."""
     if isinstance(value, list):
         return [_undecided(each) for each in cast("list[Any]", value)]
@@ -276,7 +276,7 @@ def _undecided(value: Any) -> Any:
     return bare
 
 
-def _check_version(given: Any) -> None:
+def _check_version(given: object) -> None:
     version: Any = cast("dict[str, Any]", given).get(_VERSION_KEY) if isinstance(given, dict) else None
     if version is None:
         raise StateRejected(

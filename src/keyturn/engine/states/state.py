@@ -214,7 +214,7 @@ class RunState(Generic[TContext, TAgent]):
         self,
         approval_item: ToolApprovalItem,
         outcome: Literal["ran", "did_not_run", "retry"],
-        output: Any = None,
+        output: object = None,
         *,
         note: str | None = None,
         by: str | None = None,
@@ -248,7 +248,7 @@ class RunState(Generic[TContext, TAgent]):
         """Drop messages that were not delivered."""
         self._said.input = []
 
-    def _pending(self, item: Any) -> ToolApprovalItem:
+    def _pending(self, item: object) -> ToolApprovalItem:
         """Return the waiting item of a decision: the very one that was shown."""
         call, run_id, digest = (getattr(item, name, None) for name in ("call", "run_id", "digest"))
         waiting = self._interruptions.get(call) if isinstance(call, str) else None

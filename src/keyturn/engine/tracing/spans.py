@@ -71,7 +71,7 @@ class RunSpans:
         self._here = self._tracer.here()
         return self
 
-    def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _traceback: Any) -> None:
+    def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _traceback: object) -> None:
         run = self._live.run
         waits = run.status == "running" and bool(run.groups["wait"])
         told = {"keyturn.run.id": run.id or None, "keyturn.run.status": "waiting" if waits else run.status}

@@ -351,7 +351,7 @@ _CLASSES: dict[str, Callable[[Any, Any], RunItem]] = {
 }
 
 
-def reply_item(agent: Any, raw: Item, *, handoff: bool = False) -> RunItem:
+def reply_item(agent: object, raw: Item, *, handoff: bool = False) -> RunItem:
     """Make the item of an item of a model's reply."""
     made = _CLASSES.get(raw.get("type", "message"))
     if made is not None:
@@ -359,12 +359,12 @@ def reply_item(agent: Any, raw: Item, *, handoff: bool = False) -> RunItem:
     return HandoffCallItem(agent, raw) if handoff else ToolCallItem(agent, raw)
 
 
-def result_item(agent: Any, raw: Item, output: Any) -> RunItem:
+def result_item(agent: object, raw: Item, output: object) -> RunItem:
     """Make the item of a call's result."""
     made = _CLASSES.get(str(raw.get("type")))
     return made(agent, raw) if made is not None else ToolCallOutputItem(agent, raw, output=output)
 
 
-def added_item(agent: Any, raw: Item) -> RunItem:
+def added_item(agent: object, raw: Item) -> RunItem:
     """Make the item of an added message, from the user or in the agent's name."""
     return reply_item(agent, raw) if raw.get("role") == "assistant" else AddedInputItem(agent, raw)

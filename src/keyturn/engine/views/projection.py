@@ -155,7 +155,7 @@ def used(steps: Iterable[ev.Step]) -> Usage:
     return Usage.of([(event.model, event.usage) for event in counted if event.usage != NOTHING])
 
 
-def by_person(event: Any) -> bool:
+def by_person(event: object) -> bool:
     """Return whether an event is the decision of a person."""
     return isinstance(event, ev.CallDecided) and event.decision.via == "person"
 

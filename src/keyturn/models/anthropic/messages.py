@@ -186,7 +186,7 @@ def _plain(data: str) -> str:
         raise UserError(f"the data of a file in the input is not base64: {error}") from error
 
 
-def _source(part: Item, url: Any, data: tuple[str, str] | None) -> Block:
+def _source(part: Item, url: object, data: tuple[str, str] | None) -> Block:
     if data is not None:
         return {"type": "base64", "media_type": data[0], "data": data[1]}
     if isinstance(url, str) and url:

@@ -174,11 +174,11 @@ def _closed(client: Any) -> Awaitable[None]:
     return client.close()
 
 
-def _read(read: Callable[[], _T], event: Any = None) -> _T:
+def _read(read: Callable[[], _T], event: object = None) -> _T:
     return understood(read, "Anthropic", event)
 
 
-def _kind(event: Any) -> Any:
+def _kind(event: object) -> Any:
     return cast("dict[str, Any]", event).get("type") if isinstance(event, dict) else None
 
 

@@ -81,7 +81,7 @@ def _settings(settings: ModelSettings) -> Body:
     return body | extra
 
 
-def _thinking(reasoning: Any) -> Body:
+def _thinking(reasoning: object) -> Body:
     """Return the thinking option as the API has it, or by effort as OpenAI's models have it."""
     if reasoning is None:
         return {}
@@ -145,7 +145,7 @@ def _tools(body: Body, request: ModelRequest) -> None:
             body["tool_choice"] = choice
 
 
-def tool_param(tool: Any) -> Body:
+def tool_param(tool: object) -> Body:
     """Convert a tool or a handoff to the API's tool definition."""
     own = words_for(tool, "a Claude model")
     if own is not None:

@@ -152,7 +152,7 @@ def _given_part(part: Item) -> Part:
     raise UserError(f"Gemini takes texts, images, files and audio, not a part of type {kind!r}")
 
 
-def _media(part: Item, url: Any, data: tuple[str, str] | None, usual: str) -> Part:
+def _media(part: Item, url: object, data: tuple[str, str] | None, usual: str) -> Part:
     if data is not None:
         return {"inline_data": {"mime_type": data[0], "data": data[1]}}
     uri = url or part.get("file_id")

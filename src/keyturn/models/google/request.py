@@ -82,7 +82,7 @@ def _refuse(request: ModelRequest) -> None:
         raise UserError("ModelSettings.extra_query: Google's client sends no query of the caller's")
 
 
-def _thinking(reasoning: Any, old: bool) -> Config:
+def _thinking(reasoning: object, old: bool) -> Config:
     """Return the thinking option as Gemini has it, or by effort as OpenAI's models have it."""
     if reasoning is None:
         return {}
@@ -116,7 +116,7 @@ def _tools(config: Config, request: ModelRequest) -> None:
         config["tool_config"] = {"function_calling_config": choice}
 
 
-def declaration(tool: Any) -> Config:
+def declaration(tool: object) -> Config:
     """Convert a tool or a handoff to Gemini's function declaration."""
     made = function_of(tool, "a Gemini model")
     return {"name": made["name"], "description": made["description"], "parameters_json_schema": made["parameters"]}

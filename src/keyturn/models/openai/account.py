@@ -69,7 +69,7 @@ def _closed(client: Any) -> Awaitable[None]:
     return client.close()
 
 
-def _asynchronous(client: Any) -> Any:
+def _asynchronous(client: object) -> Any:
     close = getattr(client, "close", None)
     if close is not None and not iscoroutinefunction(close) and type(client).__name__.endswith("OpenAI"):
         raise UserError(f"openai_client must be an AsyncOpenAI, not {type(client).__name__}, which blocks every run")

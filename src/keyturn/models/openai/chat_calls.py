@@ -67,13 +67,13 @@ class CallInPieces:
         self._take_name(function.get("name"))
         return self._take_text(function.get("input" if self.kind == "custom" else "arguments"))
 
-    def _take_name(self, name: Any) -> None:
+    def _take_name(self, name: object) -> None:
         if not isinstance(name, str) or self.begun:
             return
         # Some repeat the name in every piece, or what they have of it; the protocol's pieces are the rest of it.
         self.name = name if name.startswith(self.name) else self.name if self.name == name else self.name + name
 
-    def _take_text(self, given: Any) -> str:
+    def _take_text(self, given: object) -> str:
         if given is None or given == "":
             return ""
         text = given if isinstance(given, str) else msgspec.json.encode(given).decode()
@@ -95,13 +95,13 @@ class CallsInPieces:
         self.made: list[CallInPieces] = []
         self._at: dict[Any, CallInPieces] = {}
 
-    def take(self, pieces: Any) -> Iterator[tuple[CallInPieces, str]]:
+    def take(self, pieces: object) -> Iterator[tuple[CallInPieces, str]]:
         """Add pieces; return the calls they belong to, each with the arguments it got."""
         for place, piece in enumerate(_plain(pieces)):
             call = self._find(piece, place)
             yield call, call.take(piece)
 
-    def take_whole(self, entries: Any) -> None:
+    def take_whole(self, entries: object) -> None:
         """Add calls that came complete, each entry one."""
         for entry in _plain(entries):
             self._new(None).take(entry)
@@ -124,7 +124,7 @@ class CallsInPieces:
             return self._new(None)
         return last
 
-    def _new(self, index: Any) -> CallInPieces:
+    def _new(self, index: object) -> CallInPieces:
         call = CallInPieces()
         self.made.append(call)
         if index is not None:
@@ -132,7 +132,7 @@ class CallsInPieces:
         return call
 
 
-def _another(call: CallInPieces, label: str, name: Any) -> bool:
+def _another(call: CallInPieces, label: str, name: object) -> bool:
     """Return whether a piece begins another call at the same index: some servers give every call index 0."""
     if not name or (call.begun and not call.whole):
         return False
@@ -146,7 +146,7 @@ def _function_of(piece: Item) -> Item:
     return cast("Item", said)
 
 
-def _plain(entries: Any) -> list[Item]:
+def _plain(entries: object) -> list[Item]:
     try:
         return [plain_item(entry) for entry in cast("list[Any]", entries or [])]
     except TypeError:

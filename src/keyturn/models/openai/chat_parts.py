@@ -6,14 +6,13 @@ One file for one reason: a new kind of part is one function and one row. Nothing
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ...core.errors import UserError
 from ...core.items import Item
 from ..turns import parts_of
 
 
-def chat_content(content: Any) -> str | list[Item]:
+def chat_content(content: object) -> str | list[Item]:
     """Convert a content; a single text stays a text, because not every server takes parts.
 
     >>> chat_content([{"type": "input_text", "text": "hi"}])

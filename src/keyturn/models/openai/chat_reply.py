@@ -55,13 +55,13 @@ def _response_of(answer: OpenAIAnswer, choice: Item, message: Item) -> ModelResp
     return chat_response(items, answer.body.get("usage"), answer.body.get("id"), answer.request_id)
 
 
-def chat_response(items: list[Item], usage: Any, response_id: Any, request_id: str | None) -> ModelResponse:
+def chat_response(items: list[Item], usage: object, response_id: object, request_id: str | None) -> ModelResponse:
     """Make a reply of these items."""
     label = response_id if isinstance(response_id, str) else None
     return ModelResponse(cast("list[Any]", check_output(items)), chat_usage(usage), label, request_id)
 
 
-def check_finish(reason: Any) -> None:
+def check_finish(reason: object) -> None:
     """Refuse a reply that did not end by itself."""
     if isinstance(reason, str) and reason in _REMEDIES:
         raise ResponseFailed("incomplete", reason, _REMEDIES[reason])
@@ -76,7 +76,7 @@ def chat_reasoning_item(thought: Mapping[str, Any]) -> Item:
     return with_own({"type": "reasoning", "summary": summary}, PROVIDER, thought)
 
 
-def message_items(content: Any, refusal: Any, logprobs: list[Any] | None = None) -> list[Item]:
+def message_items(content: object, refusal: object, logprobs: list[Any] | None = None) -> list[Item]:
     """Convert what was said to one message, or to none."""
     parts: list[Item] = []
     text = _text(content)
@@ -94,7 +94,7 @@ def call_items(calls: Iterable[CallInPieces]) -> list[Item]:
     return [call.item() for call in calls]
 
 
-def _text(content: Any) -> str:
+def _text(content: object) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):
@@ -108,7 +108,7 @@ def _logprobs(choice: Item) -> list[Any] | None:
     return cast("Item", given).get("content") if isinstance(given, dict) else None
 
 
-def chat_usage(given: Any) -> Usage:
+def chat_usage(given: object) -> Usage:
     """Return the usage of a reply."""
     cached, written = (
         _number(given, "prompt_tokens_details", name) for name in ("cached_tokens", "cache_write_tokens")
@@ -119,12 +119,12 @@ def chat_usage(given: Any) -> Usage:
     return Usage(1, sent, read, received, thought, _number(given, "total_tokens") or sent + received)
 
 
-def _number(counts: Any, *path: str) -> int:
+def _number(counts: object, *path: str) -> int:
     for name in path:
         counts = fields_of(counts).get(name)
     return counts if type(counts) is int else 0
 
 
-def fields_of(value: Any) -> Item:
+def fields_of(value: object) -> Item:
     """Return the fields of a JSON object; what is no object has none."""
     return cast("Item", value) if isinstance(value, dict) else {}

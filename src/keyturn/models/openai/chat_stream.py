@@ -47,7 +47,7 @@ class _Thought:
 
     fields: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
 
-    def take(self, name: str, piece: Any) -> None:
+    def take(self, name: str, piece: object) -> None:
         said = self.fields.setdefault(name, [])
         if said and type(said[0]) is not type(piece):
             said.clear()
@@ -70,7 +70,7 @@ class ChatStream:
         self._usage: Any = None
         self._finish: Any = None
 
-    def take(self, chunk: Any, request_id: str | None = None) -> Iterator[StreamEvent]:
+    def take(self, chunk: object, request_id: str | None = None) -> Iterator[StreamEvent]:
         """Convert one chunk."""
         self._request_id = request_id
         if not isinstance(chunk, dict):
@@ -111,7 +111,7 @@ class ChatStream:
             if kind is _Thought:
                 yield from self._teller.begin({"type": "reasoning", "summary": []})
 
-    def _thought(self, name: str, piece: Any) -> Iterator[StreamEvent]:
+    def _thought(self, name: str, piece: object) -> Iterator[StreamEvent]:
         yield from self._turn_to(_Thought)
         thought = cast("_Thought", self._parts[-1])
         # Some give the same thought under both names: people read it once.

@@ -56,7 +56,7 @@ def set_default_openai_key(key: str, use_for_tracing: bool = True) -> None:
     OPENAI.changes += 1
 
 
-def set_default_openai_client(client: Any, use_for_tracing: bool = True) -> None:
+def set_default_openai_client(client: object, use_for_tracing: bool = True) -> None:
     """Use this `AsyncOpenAI` client, address and key included, where an OpenAI model has none of its own.
 
     >>> set_default_openai_client("a client")

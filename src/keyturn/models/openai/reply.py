@@ -50,7 +50,7 @@ def checked_reply(answer: OpenAIAnswer) -> ModelResponse:
     )
 
 
-def check_ending(status: Any, error: Any, details: Any) -> None:
+def check_ending(status: object, error: object, details: object) -> None:
     """Refuse a response that is not complete."""
     if status == "incomplete":
         code = str(_field(details, "reason") or "for no reason given")
@@ -62,7 +62,7 @@ def check_ending(status: Any, error: Any, details: Any) -> None:
         raise ResponseFailed(str(status), "not completed", "")
 
 
-def check_output(output: Any) -> list[Item]:
+def check_output(output: object) -> list[Item]:
     """Return the items of a reply as plain dicts, or raise for what is wrong with them."""
     if not isinstance(output, list):
         raise ModelBehaviorError(f"the model's reply has no list of output items; {_NOTHING}")
@@ -89,7 +89,7 @@ def _plain(entry: Any, place: int) -> Item:
     return item
 
 
-def usage_of(counts: Any) -> Usage:
+def usage_of(counts: object) -> Usage:
     """Return the usage of a response, from JSON or from an object of the SDK."""
     cached, written = (
         _number(counts, "input_tokens_details", name) for name in ("cached_tokens", "cache_write_tokens")
@@ -100,11 +100,11 @@ def usage_of(counts: Any) -> Usage:
     return Usage(1, sent, read, received, thought, _number(counts, "total_tokens") or sent + received)
 
 
-def _number(counts: Any, *path: str) -> int:
+def _number(counts: object, *path: str) -> int:
     for name in path:
         counts = _field(counts, name)
     return counts if type(counts) is int else 0
 
 
-def _field(value: Any, name: str) -> Any:
+def _field(value: object, name: str) -> Any:
     return cast("Mapping[str, Any]", value).get(name) if isinstance(value, Mapping) else getattr(value, name, None)

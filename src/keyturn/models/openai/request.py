@@ -84,13 +84,13 @@ def _sent(item: Item) -> Item | None:
     return sent
 
 
-def _without_maker(entry: Any) -> Any:
+def _without_maker(entry: object) -> Any:
     if not isinstance(entry, dict):
         return entry
     return {name: value for name, value in cast("Item", entry).items() if name != "created_by"}
 
 
-def prompt_of(prompt: Any) -> Item | None:
+def prompt_of(prompt: object) -> Item | None:
     """Return a stored prompt without what is not set."""
     if prompt is None:
         return None
@@ -107,7 +107,7 @@ def schema_format(schema: Any) -> Item | None:
     return {"name": "final_output", "schema": schema.json_schema(), "strict": schema.is_strict_json_schema()}
 
 
-def _text(schema: Any, settings: ModelSettings) -> Item | None:
+def _text(schema: object, settings: ModelSettings) -> Item | None:
     form = schema_format(schema)
     text: Item = {} if form is None else {"format": {"type": "json_schema", **form}}
     if settings.verbosity is not None:

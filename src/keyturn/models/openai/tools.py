@@ -27,7 +27,7 @@ def offered_in_chat(tools: Iterable[Any], handoffs: Iterable[Any], *, openais: b
     return [_chat_tool(tool, openais) for tool in (*tools, *handoffs)]
 
 
-def _chat_tool(tool: Any, openais: bool) -> Item:
+def _chat_tool(tool: object, openais: bool) -> Item:
     own = own_words(tool)
     if own is None:
         return _tool(tool)
@@ -35,11 +35,11 @@ def _chat_tool(tool: Any, openais: bool) -> Item:
     return _function(tool) if getattr(tool, "also_function", False) and not fits else own
 
 
-def _tool(tool: Any) -> Item:
+def _tool(tool: object) -> Item:
     return own_words(tool) or _function(tool)
 
 
-def _function(tool: Any) -> Item:
+def _function(tool: object) -> Item:
     strict: bool = getattr(tool, "strict_json_schema", False)
     return {"type": "function", **function_of(tool, "an OpenAI model"), "strict": strict}
 
@@ -75,7 +75,7 @@ def as_chat_tool(tool: Item) -> Item:
     return {"type": kind, kind: fields}
 
 
-def as_chat_choice(choice: Any) -> Any:
+def as_chat_choice(choice: object) -> Any:
     """Convert a tool choice to Chat Completions."""
     if not isinstance(choice, dict):
         return choice

@@ -134,13 +134,13 @@ async def _next(stream: Any) -> Any:
     return event
 
 
-def _check_event(event: Any, response: Any) -> None:
+def _check_event(event: object, response: object) -> None:
     fields = cast("Item", event) if isinstance(event, dict) else {}
     if fields.get("type") == "error":
         raise _api_error({name: fields.get(name) for name in ("code", "message", "param")}, response)
 
 
-def _api_error(error: Any, response: Any) -> Exception:
+def _api_error(error: object, response: Any) -> Exception:
     """Make the SDK's error, with what the provider said as its body, of an error that came without a status."""
     from openai import APIError
 
@@ -186,7 +186,7 @@ def _what(error: Exception) -> str:
     return type(error).__name__ if place is None else f"{type(error).__name__} at character {place}"
 
 
-def plain(setting: Any, what: str) -> Any:
+def plain(setting: object, what: str) -> Any:
     """Return a setting as JSON, where it may be an object of the SDK."""
     dump = getattr(setting, "model_dump", None)
     if dump is not None:

@@ -45,7 +45,7 @@ class ModelCall(ModelRequest):
 _FIELDS = tuple(field.name for field in fields(ModelRequest))
 
 
-def copied(value: Any) -> Any:
+def copied(value: object) -> Any:
     """Copy plain data, all the way down.
 
     >>> copied({"parts": [{"text": "hi"}]})

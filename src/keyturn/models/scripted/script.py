@@ -177,14 +177,14 @@ class ModelStep:
         yield wait is not None and not callable(wait) and wait < 0, "delay must be 0 or more"
 
 
-def _iterable(events: Any) -> bool:
+def _iterable(events: object) -> bool:
     return hasattr(events, "__iter__") or hasattr(events, "__aiter__")
 
 
 _FIELDS = {field.name for field in fields(ModelStep)}
 
 
-def read_step(given: Any, place: str, index: int | None = None) -> ModelStep:
+def read_step(given: object, place: str, index: int | None = None) -> ModelStep:
     """Return a step from any of its short forms; `place` is what an error calls it, `index` where it was given.
 
     >>> read_step("done", "step 1").output[0].content[0].text
@@ -196,7 +196,7 @@ def read_step(given: Any, place: str, index: int | None = None) -> ModelStep:
         raise InvalidModelStep(f"{place}: {error}; {_KINDS}", input_index=index) from None
 
 
-def _read(given: Any) -> ModelStep:
+def _read(given: object) -> ModelStep:
     if isinstance(given, ModelStep):
         return given
     if isinstance(given, BaseException):
@@ -211,13 +211,13 @@ def _read(given: Any) -> ModelStep:
     return ModelStep(given)
 
 
-def _items(output: Any) -> list[Item]:
+def _items(output: object) -> list[Item]:
     if isinstance(output, Sequence) and not isinstance(output, str):
         return [_item(entry) for entry in cast("Sequence[Any]", output)]
     return [_item(output)]
 
 
-def _item(entry: Any) -> Item:
+def _item(entry: object) -> Item:
     if isinstance(entry, str):
         return assistant_message(entry)
     try:

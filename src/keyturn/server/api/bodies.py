@@ -47,7 +47,7 @@ async def json_of(request: Request, most: int) -> Any:
     return parse(raw, limits) if len(raw) <= LARGE else await asyncio.to_thread(parse, raw, limits)
 
 
-def convert(given: Any, kind: type[T]) -> T:
+def convert(given: object, kind: type[T]) -> T:
     """Make a struct of plain data, or refuse it with the place of what is wrong."""
     try:
         return msgspec.convert(given, kind, strict=True)

@@ -135,13 +135,13 @@ def key_of(headers: Any) -> str | None:
     return given[0]
 
 
-def name_of_start(person: str, headers: Any) -> str | None:
+def name_of_start(person: str, headers: object) -> str | None:
     """Return the name under which somebody starts or forks a run, or sends a message, once; None without a key."""
     key = key_of(headers)
     return None if key is None else f"http {person} {key}"
 
 
-def asked_of(method: str, path: str, body: Any) -> bytes:
+def asked_of(method: str, path: str, body: object) -> bytes:
     """Return a digest of what a request asks."""
     told = msgspec.json.encode(body, order="deterministic")
     return hashlib.sha256(f"{method} {path}\n".encode() + told).digest()

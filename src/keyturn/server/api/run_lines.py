@@ -138,7 +138,7 @@ def _cancelled(_run: Run, e: ev.RunCancelled) -> Pairs:
 
 
 def _named(*names: str) -> Callable[[Run, Any], Pairs]:
-    def pairs(_run: Run, e: Any) -> Pairs:
+    def pairs(_run: Run, e: object) -> Pairs:
         return iter([(name, getattr(e, name)) for name in names])
 
     return pairs

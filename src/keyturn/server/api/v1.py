@@ -21,7 +21,7 @@ from .routes import SCHEMA, Route
 SUBJECTS = (health, runs, run_events, requests, decisions, grants, people, policies, records)
 
 
-def api_of(shared: Any) -> ASGIApp:
+def api_of(shared: object) -> ASGIApp:
     """Return the API of an app, to be mounted under /v1; it shares what counts people with the pages."""
     api = FastAPI(
         title="Keyturn",

@@ -91,7 +91,7 @@ def _tool(tool: Any, path: str, agent: str, rules: tuple[Rule, ...]) -> ToolRow:
     return ToolRow(str(tool.name), kind, asks, why, terms, str(risk or ""), list(_facts(tool)), about)
 
 
-def _asks(tool: Any, gate: object) -> tuple[str, str]:
+def _asks(tool: object, gate: object) -> tuple[str, str]:
     if not hasattr(tool, "needs_approval"):
         return "unknown", "the provider runs it: no gate sees its calls"
     if callable(gate):
@@ -102,7 +102,7 @@ def _asks(tool: Any, gate: object) -> tuple[str, str]:
     return "allow", "its own setting asks nobody"
 
 
-def _facts(tool: Any) -> Iterator[Shown]:
+def _facts(tool: object) -> Iterator[Shown]:
     if getattr(tool, "read_only", False):
         yield ready("changes nothing")
     if getattr(tool, "idempotent", False):

@@ -77,7 +77,7 @@ def drawn_rows(block: Block) -> int:
     return sum(map(phone_rows, texts))
 
 
-def blocks_of(preview: Preview, arguments: Any) -> list[Block]:
+def blocks_of(preview: Preview, arguments: object) -> list[Block]:
     """Return the blocks of a call: its preview, with its arguments made for reading.
 
     >>> from keyturn.core.preview import Command
@@ -88,7 +88,7 @@ def blocks_of(preview: Preview, arguments: Any) -> list[Block]:
     return list(_blocks(preview, arguments))
 
 
-def _blocks(preview: Preview, arguments: Any) -> Iterator[Block]:
+def _blocks(preview: Preview, arguments: object) -> Iterator[Block]:
     for block in preview.blocks:
         if isinstance(block, Diff):
             yield _diff_block(block)
@@ -101,7 +101,7 @@ def _blocks(preview: Preview, arguments: Any) -> Iterator[Block]:
             yield _block(kind, block.label, where, lines)
 
 
-def _arguments(given: Any) -> Iterator[Block]:
+def _arguments(given: object) -> Iterator[Block]:
     if not isinstance(given, dict):
         yield _block("json", "", "", list(block_lines(Json(given)))[1:])
         return

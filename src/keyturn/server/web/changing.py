@@ -168,7 +168,7 @@ def fields_of(shown: ShownRequest) -> list[Field]:
     ]
 
 
-def _field(name: str, value: Any, text: str, schema: dict[str, Any], *, secret: bool) -> Field:
+def _field(name: str, value: object, text: str, schema: dict[str, Any], *, secret: bool) -> Field:
     about = str(schema.get("description") or "")
     choices: list[Any] = schema.get("enum") or []
     if secret:  # a choice has no place for "keep it": a browser would send its first

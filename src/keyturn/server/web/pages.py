@@ -152,7 +152,7 @@ def _groups(digest: str) -> str:
     return " ".join(digest[place : place + 4] for place in range(0, len(digest), 4))
 
 
-def _data(value: Any) -> Shown:
+def _data(value: object) -> Shown:
     return ready(data(value))
 
 

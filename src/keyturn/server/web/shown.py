@@ -18,7 +18,7 @@ class Shown(Markup):
     """Holds HTML of text that was made visible already."""
 
 
-def finalize(value: Any) -> Any:
+def finalize(value: object) -> Any:
     r"""Return what a template prints of a value.
 
     >>> str(finalize("<b>\u202e"))

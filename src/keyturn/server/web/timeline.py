@@ -131,7 +131,7 @@ def _entries(run: Run, teller: Teller, lanes: _Lanes, event: Any) -> Iterator[En
     lanes.leave(event)
 
 
-def _kind(event: Any) -> str:
+def _kind(event: object) -> str:
     kind = _KINDS.get(event.__class__, "quiet")
     if isinstance(event, ev.CallScreened):
         return {"ask": "asks", "deny": "bad"}.get(event.action, kind)
@@ -140,7 +140,7 @@ def _kind(event: Any) -> str:
     return kind
 
 
-def _quiet(event: Any) -> str:
+def _quiet(event: object) -> str:
     """Return what an event was that needs no sentence of its own: no line is left out.
 
     >>> _quiet(ev.ContextSaved(None)), _quiet(ev.SessionWritten("r", 2))
@@ -152,14 +152,14 @@ def _quiet(event: Any) -> str:
     return " ".join(re.findall(r"[A-Z][a-z]*", type(event).__name__)).lower()
 
 
-def _request(run: Run, event: Any) -> str:
+def _request(run: Run, event: object) -> str:
     if not isinstance(event, _ASKED) or (isinstance(event, ev.CallScreened) and event.action != "ask"):
         return ""
     call = event.decision.call if isinstance(event, ev.CallDecided | ev.VoteCast) else event.call
     return request_id(run, call)
 
 
-def who_did(run: Run, event: Any) -> Who:
+def who_did(run: Run, event: object) -> Who:
     """Return who did what an event says: a person, a model, a policy, a tool, a worker, the clock, a program.
 
     >>> who_did(new_run(), ev.CallScreened("r/1.0", "ask", by="policy:2"))
@@ -214,16 +214,16 @@ class _Lanes:
     def __init__(self) -> None:
         self._of = dict[str, int]()
 
-    def take(self, event: Any) -> None:
+    def take(self, event: object) -> None:
         if isinstance(event, ev.FrameOpened) and event.frame not in self._of:
             used = set(self._of.values())
             self._of[event.frame] = next(lane for lane in range(len(used) + 1) if lane not in used)
 
-    def leave(self, event: Any) -> None:
+    def leave(self, event: object) -> None:
         if isinstance(event, ev.FrameClosed):
             self._of.pop(event.frame, None)
 
-    def drawn(self, event: Any) -> tuple[tuple[str, ...], int]:
+    def drawn(self, event: object) -> tuple[tuple[str, ...], int]:
         """Return the mark of each lane at an event, and in which lane it stands, counted from 1."""
         own = min(self._of.get(_frame(event), 0), LANES - 1)
         wide = min(max([own, *self._of.values()]) + 1, LANES)
@@ -236,7 +236,7 @@ class _Lanes:
         return tuple(marks), own + 1
 
 
-def _frame(event: Any) -> str:
+def _frame(event: object) -> str:
     frame = getattr(event, "frame", None)
     if isinstance(frame, str):
         return frame

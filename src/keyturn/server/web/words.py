@@ -29,7 +29,7 @@ _WORDS = {
 }
 
 
-def data(value: Any) -> str:
+def data(value: object) -> str:
     """Return a value as one escaped line: texts in quotes, lists with commas.
 
     >>> data("ann"), data(["ann", 5]), data(None)
@@ -54,7 +54,7 @@ def where_words(where: Mapping[str, Any] | None) -> list[Shown]:
     return [ready(f"{quote(name)[1:-1]} {' and '.join(_compared(each))}") for name, each in (where or {}).items()]
 
 
-def _compared(condition: Any) -> Iterator[str]:
+def _compared(condition: object) -> Iterator[str]:
     if not isinstance(condition, Mapping):
         yield f"is {data(condition)}"
         return

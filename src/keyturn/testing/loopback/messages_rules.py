@@ -161,7 +161,7 @@ def _check_thinking(body: Mapping[str, Any]) -> None:
         )
 
 
-def _check_schema(schema: Any) -> None:
+def _check_schema(schema: object) -> None:
     """Check every object in a schema, wherever it stands."""
     if isinstance(schema, list):
         for each in cast("list[Any]", schema):

@@ -148,7 +148,7 @@ class RealtimeServer:
 
     # What the test lets happen.
 
-    async def speak(self, turn: Any) -> None:
+    async def speak(self, turn: object) -> None:
         """Begin a response that nobody asked for, on the newest connection."""
         await self.line.respond(turn_of(turn))
 
@@ -223,7 +223,7 @@ class RealtimeServer:
         self.refused.append(dict(request.headers.raw_items()))
         return connection.respond(refusal[0], f"{refusal[1]}\n")
 
-    async def _line(self, socket: Any) -> None:
+    async def _line(self, socket: object) -> None:
         from websockets.exceptions import ConnectionClosed
 
         line = RealtimeLine(socket, len(self.lines) + 1, self._next_turn, self._notice)

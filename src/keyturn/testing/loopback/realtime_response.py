@@ -69,7 +69,7 @@ class Line(Protocol):
         """Send an event of the protocol."""
         ...
 
-    async def send_as_is(self, data: Any) -> None:
+    async def send_as_is(self, data: object) -> None:
         """Send a frame, or an event whatever the protocol says of it."""
         ...
 

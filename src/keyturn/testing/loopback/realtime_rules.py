@@ -69,7 +69,7 @@ def _classes(union: str) -> dict[str, Any]:
     return {kind: each for each in members for kind in get_args(each.model_fields["type"].annotation)}
 
 
-def _extras(value: Any, path: tuple[str, ...]) -> Iterator[str]:
+def _extras(value: object, path: tuple[str, ...]) -> Iterator[str]:
     """Return the path of each field that its class does not know."""
     if isinstance(value, list):
         for number, each in enumerate(cast("list[Any]", value)):

@@ -189,7 +189,7 @@ class Turn:
         object.__setattr__(self, "arrange", arrange)
 
 
-def turn_of(given: Any) -> Turn:
+def turn_of(given: object) -> Turn:
     """Return what a script has as a turn: a turn, one part, or a list of parts.
 
     >>> turn_of("hi").parts
@@ -200,7 +200,7 @@ def turn_of(given: Any) -> Turn:
     return Turn(*cast("list[Any]", given)) if isinstance(given, list | tuple) else Turn(given)
 
 
-def part_of(given: Any) -> Part:
+def part_of(given: object) -> Part:
     """Return a part; a text is said, and an item of type function_call is a call."""
     if isinstance(given, str):
         return Say(given)

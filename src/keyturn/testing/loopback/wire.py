@@ -84,7 +84,7 @@ class Fault:
     pieces: int | None = None
 
 
-def _written(value: Any) -> bytes:
+def _written(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 

@@ -91,7 +91,7 @@ class DecisionDoorSuite:
         """Return whether the door lacks one of these words, so that there is nothing to test."""
         return bool(self.cannot & set(words))
 
-    async def refused(self, case: Case, error: type[KeyturnError], word: str, item: Any, **words: Any) -> None:
+    async def refused(self, case: Case, error: type[KeyturnError], word: str, item: object, **words: Any) -> None:
         """Check that a word is refused with such an error, and that nothing ran and nothing was lost by it."""
         before = len(case.done)
         with pytest.raises(error):

@@ -45,7 +45,7 @@ class PolicySuite:
     streamed: bool
     done: list[str]
 
-    def make_policy(self, answer: Any) -> Any:
+    def make_policy(self, answer: object) -> Any:
         """Make a policy that says this of every call.
 
         `answer` is "allow", "ask" or "deny"; None for a policy that says nothing; an exception for one that raises it;
@@ -79,7 +79,7 @@ class PolicySuite:
         call = function_call("pay", {"to": "ada"}, call_id="c1")
         return Agent("desk", model=script([dict(call)]), tools=[tool])
 
-    def payer(self, amount: Any) -> Agent[Any]:
+    def payer(self, amount: object) -> Agent[Any]:
         """Make an agent that pays an amount once, with a tool that takes texts as well."""
 
         async def pay(to: str, amount: int | float | str | None = None) -> str:
@@ -121,7 +121,7 @@ class PolicySuite:
         assert self.done == []
 
     @pytest.mark.parametrize("answer", ["ask", NONSENSE, LookupError("hunter2")], ids=["ask", "nonsense", "raises"])
-    def test_what_it_does_not_clearly_allow_asks(self, answer: Any) -> None:
+    def test_what_it_does_not_clearly_allow_asks(self, answer: object) -> None:
         _agent, state = self.waiting(answer)
         [item] = state.get_interruptions()
         assert answer == "ask" or item.reason, "where something is wrong with the policy, the request says so"
@@ -164,7 +164,7 @@ class PolicySuite:
         assert [event.action for event in _screenings(result)] == ["ask", "deny"], "both verdicts are recorded"
 
     @pytest.mark.parametrize("answer", ["allow", "ask", None])
-    def test_an_approval_stands_where_it_is_no_stricter(self, answer: Any) -> None:
+    def test_an_approval_stands_where_it_is_no_stricter(self, answer: object) -> None:
         agent, state = self.waiting()
         state.approve(state.get_interruptions()[0])
         result = self.run(agent, state, answer)
@@ -184,14 +184,14 @@ class PolicySuite:
         assert (seen, self.done) == ([{"to": "bob", "amount": 5}], ["bob"])
 
     @pytest.mark.parametrize("answer", ["allow", "deny", LookupError("no")], ids=["allow", "deny", "raises"])
-    def test_it_never_undoes_what_a_person_refused(self, answer: Any) -> None:
+    def test_it_never_undoes_what_a_person_refused(self, answer: object) -> None:
         agent, state = self.waiting()
         state.reject(state.get_interruptions()[0])
         assert self.run(agent, state, answer).final_output == "done: c1"
         assert self.done == []
 
     @pytest.mark.parametrize("answer", ["allow", "deny"])
-    def test_nobody_asks_it_of_a_call_that_still_waits(self, answer: Any) -> None:
+    def test_nobody_asks_it_of_a_call_that_still_waits(self, answer: object) -> None:
         agent, state = self.waiting()
         result = self.run(agent, state, answer)
         assert [item.call_id for item in result.interruptions] == ["c1"], "its verdict is a fact of the run"

@@ -66,7 +66,7 @@ class ToolAsking(ToolCase):
         for variant, waiting in ((0, []), (1, ["c1"])):
             other = params_of(self.asking(), self.call("c1", 1))
 
-            async def needs(_context: Any, params: Any, label: str, other: Any = other) -> bool:
+            async def needs(_context: object, params: object, label: str, other: object = other) -> bool:
                 asked.append(label)
                 return params == other
 
@@ -82,7 +82,7 @@ class ToolAsking(ToolCase):
 
     @pytest.mark.parametrize("fault", ["raises", "answers None", "answers a text"])
     def test_a_callable_that_fails_asks(self, fault: str) -> None:
-        def needs(_context: Any, _params: Any, _label: str) -> Any:
+        def needs(_context: object, _params: object, _label: str) -> Any:
             if fault == "raises":
                 raise LookupError("hunter2")
             return None if fault == "answers None" else "no"
@@ -94,7 +94,7 @@ class ToolAsking(ToolCase):
         assert self.done == []
 
     def test_arguments_that_do_not_fit_ask_nobody(self) -> None:
-        def needs(_context: Any, _params: Any, _label: str) -> bool:
+        def needs(_context: object, _params: object, _label: str) -> bool:
             raise AssertionError("arguments that were refused reached the callable")
 
         calls = self.refused()

@@ -65,7 +65,7 @@ class ToolCase:
         """Return the arguments with which variant 0 does what variant 1 does; None for a kind that nobody can edit."""
         return None
 
-    def seen(self, item: ToolApprovalItem, edit: Any) -> Preview | None:
+    def seen(self, item: ToolApprovalItem, edit: object) -> Preview | None:
         """Return what an editor is shown of the edited call, where the tool looks at the world for it."""
         if not item.tool.looks:
             return None
@@ -124,7 +124,7 @@ class ToolCase:
         assert not self.run(agent, "go").interruptions
         return [what for _key, what in effects.done]
 
-    def build(self, tool: Any, *rounds: list[Item], others: tuple[Any, ...] = ()) -> Agent[Any]:
+    def build(self, tool: object, *rounds: list[Item], others: tuple[Any, ...] = ()) -> Agent[Any]:
         """Make an agent whose model makes these calls round by round, and then says which results it read."""
         self.model = script(*rounds)
         self.agent = self.make_agent([tool, *others], self.model)
@@ -186,7 +186,7 @@ def params_of(tool: Tool, call: Item) -> Any:
     return tool.subject(tool.prepare(call).params)
 
 
-def looked(tool: Tool, params: Any) -> Preview:
+def looked(tool: Tool, params: object) -> Preview:
     """Return the preview of these arguments, also where the tool must be awaited."""
 
     async def look() -> Preview:
@@ -196,7 +196,7 @@ def looked(tool: Tool, params: Any) -> Preview:
     return asyncio.run(look())
 
 
-def spoilt(value: Any, text: str) -> Any:
+def spoilt(value: object, text: str) -> Any:
     """Return a copy of arguments with `text` at the end of every text in them.
 
     >>> spoilt({"to": "ada", "tags": ["x", 3]}, "!")

@@ -198,7 +198,7 @@ _Reporting = Generator[None, pytest.TestReport, pytest.TestReport]
 _TESTS = {test for _says, tests in BEHAVIOURS.values() for test in tests}
 
 
-def _test_of(item: Any) -> str:
+def _test_of(item: object) -> str:
     return str(getattr(item, "originalname", "") or "").removeprefix("test_")
 
 

@@ -71,14 +71,14 @@ class OnlyPrograms:
     def __repr__(self) -> str:
         return f"only_programs({', '.join(map(repr, sorted(self.names)))})"
 
-    def __call__(self, call: Any, _context: Any = None) -> bool:
+    def __call__(self, call: object, _context: object = None) -> bool:
         """Return whether a call runs only these programs: the form that `Rule(when=...)` takes."""
         given: object = getattr(call, "params", None)
         if not isinstance(given, Mapping):
             return False
         return self._holds(cast("Mapping[str, Any]", given))
 
-    def asks(self, _context: Any, action: Any, _call_id: str) -> bool:
+    def asks(self, _context: object, action: object, _call_id: str) -> bool:
         """Return whether somebody must be asked: the form that `needs_approval=` takes."""
         given = action
         if not isinstance(action, Mapping):

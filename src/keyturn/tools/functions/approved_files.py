@@ -76,7 +76,7 @@ class FileBoundTool(FunctionTool):
             if value is not None
         }
 
-    async def preview(self, params: Any) -> Preview:  # type: ignore[override]  # a tool that looks may be awaited
+    async def preview(self, params: object) -> Preview:  # type: ignore[override]  # a tool that looks may be awaited
         """Show the arguments, and after them each file as it is now."""
         made = super().preview(params)
         basis: dict[str, str] = {}
@@ -87,7 +87,7 @@ class FileBoundTool(FunctionTool):
             blocks.append(block)
         return Preview((*made.blocks, *blocks), made.summary, {**made.basis, **basis})
 
-    async def invoke(self, context: Any, prepared: Prepared) -> Any:
+    async def invoke(self, context: object, prepared: Prepared) -> Any:
         """Run the function, unless it names something that nobody can have approved."""
         basis = getattr(context, "basis", None)
         if basis is not None:
@@ -97,7 +97,7 @@ class FileBoundTool(FunctionTool):
                     raise FileProblem(f"{shown(path)} {seen}.")
         return await super().invoke(context, prepared)
 
-    def _paths(self, params: Any) -> Iterator[str]:
+    def _paths(self, params: object) -> Iterator[str]:
         if callable(self.files):
             yield from (os.fspath(path) for path in run_callback(self.files, own_copy(params)))
             return

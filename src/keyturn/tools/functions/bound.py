@@ -46,7 +46,7 @@ class CallSchema(Protocol):
         ...
 
 
-def default_tool_error_function(ctx: Any, error: Exception) -> str:
+def default_tool_error_function(ctx: object, error: Exception) -> str:
     """Return what the model is told when a tool raised: never the exception's text, which may hold secrets.
 
     >>> default_tool_error_function(None, ValueError("password=hunter2"))
@@ -65,7 +65,7 @@ class BoundFunction:
         self.schema = schema
         self._failure = failure_error_function
 
-    async def call(self, context: Any, text: str) -> Any:
+    async def call(self, context: object, text: str) -> Any:
         """Run the function with arguments that `schema.freeze` returned."""
         args, kwargs = self.schema.bind(text)
         if self.schema.takes_context:
@@ -74,7 +74,7 @@ class BoundFunction:
             return await answer_of(self.func, *args, **kwargs)
         return await awaited(await in_worker(self.func, args, kwargs))
 
-    async def __call__(self, context: Any, text: str) -> Any:
+    async def __call__(self, context: object, text: str) -> Any:
         """Run the function with a model's own text; an error goes to `failure_error_function`."""
         try:
             return await self.call(context, self.schema.freeze(text).text)

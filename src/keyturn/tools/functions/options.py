@@ -54,11 +54,11 @@ class FunctionToolOptions(TypedDict, total=False):
     files: Files
 
 
-def _preview(value: Any) -> bool:
+def _preview(value: object) -> bool:
     return value is None or (callable(value) and not iscoroutinefunction(value))
 
 
-def _files(value: Any) -> bool:
+def _files(value: object) -> bool:
     return callable(value) or (isinstance(value, tuple) and all(isinstance(each, str) for each in value))  # type: ignore[reportUnknownVariableType]  # whatever is in it
 
 

@@ -117,7 +117,7 @@ def _typed(parameter: Parameter) -> tuple[Any, Any]:
     return dict[str, annotation], {}
 
 
-def _plain_description(annotation: Any) -> str | None:
+def _plain_description(annotation: object) -> str | None:
     """Return the text in `Annotated[T, "text"]`, also where that is a member of a union."""
     if get_origin(annotation) is Annotated:
         for note in get_args(annotation)[1:]:

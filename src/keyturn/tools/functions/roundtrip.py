@@ -60,7 +60,7 @@ def survey(fields: Mapping[str, Any], definitions: list[Any]) -> Survey:
     return Survey(tuple(secrets), has_sets, runs_code)
 
 
-def _nodes(schema: Any, path: _Path, by_ref: Mapping[str, Any], seen: set[str]) -> Iterator[tuple[_Path, _Node]]:
+def _nodes(schema: object, path: _Path, by_ref: Mapping[str, Any], seen: set[str]) -> Iterator[tuple[_Path, _Node]]:
     if isinstance(schema, list | tuple):
         for each in cast("list[Any]", schema):
             yield from _nodes(each, path, by_ref, seen)
@@ -117,7 +117,7 @@ def _field_objection(node: _Node, name: str) -> str | None:
     return None
 
 
-def in_order(value: Any, printed: Any) -> Any:
+def in_order(value: object, printed: Any) -> Any:
     """Sort what was printed of sets, whose own order differs from one process to the next.
 
     `value` is the object that was printed; the two are walked side by side, in the order of printing.
@@ -132,7 +132,7 @@ def in_order(value: Any, printed: Any) -> Any:
     return sorted(each_in_order, key=canonical) if isinstance(value, set | frozenset) else each_in_order
 
 
-def _parts(value: Any, printed: Any) -> list[Any] | None:
+def _parts(value: Any, printed: object) -> list[Any] | None:
     """Return the parts of an object that was printed part by part; None where its own serializer did otherwise."""
     parts: list[Any] | None = None
     if isinstance(printed, list) and isinstance(value, list | tuple | set | frozenset | deque):

@@ -40,7 +40,7 @@ class Secret:
     """
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], Any]) -> Any:
+    def __get_pydantic_core_schema__(cls, source: object, handler: Callable[[Any], Any]) -> Any:
         """Leave the type as it is, with a mark that `roundtrip.survey` finds at any depth."""
         schema = handler(source)
         return {**schema, "metadata": {**schema.get("metadata", {}), SECRET_MARK: True}}

@@ -43,6 +43,8 @@ def read_signature(func: Callable[..., Any], context_types: tuple[type, ...] = (
     """
     target, fixed = _unwrap(func)
     name = getattr(target, "__name__", None) or type(target).__name__
+    if any(map(_yields, (target, _call_of(target)))):
+        raise UserError(f"tool {name!r}: a generator function runs nothing when it is called; return the whole result")
     try:
         declared = list(inspect.signature(func).parameters.values())
     except (TypeError, ValueError) as error:
@@ -62,12 +64,16 @@ def read_signature(func: Callable[..., Any], context_types: tuple[type, ...] = (
     )
 
 
-def accepts_none(annotation: Any) -> bool:
+def _yields(target: object) -> bool:
+    return inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target)
+
+
+def accepts_none(annotation: object) -> bool:
     """Return whether None is among the values of an annotation, as far as it says so itself."""
     return annotation in (Any, object, None, type(None)) or any(accepts_none(part) for part in alternatives(annotation))
 
 
-def alternatives(annotation: Any) -> tuple[Any, ...]:
+def alternatives(annotation: object) -> tuple[Any, ...]:
     """Return the members of a union, or what is annotated; nothing for any other type."""
     origin = get_origin(annotation)
     if origin is Annotated:
@@ -75,7 +81,7 @@ def alternatives(annotation: Any) -> tuple[Any, ...]:
     return get_args(annotation) if origin in (Union, UnionType) else ()
 
 
-def _unwrap(func: Any) -> tuple[Any, frozenset[str]]:
+def _unwrap(func: object) -> tuple[Any, frozenset[str]]:
     """Return the callable below partials, and the names that these have fixed by keyword."""
     fixed: set[str] = set()
     while isinstance(func, functools.partial):
@@ -84,12 +90,12 @@ def _unwrap(func: Any) -> tuple[Any, frozenset[str]]:
     return func, frozenset(fixed)
 
 
-def _call_of(target: Any) -> Any:
+def _call_of(target: object) -> Any:
     """Return the function behind a callable object; the target itself where it is a function already."""
     return target if hasattr(target, "__code__") or inspect.ismethod(target) else type(target).__call__
 
 
-def _docstring(target: Any) -> str | None:
+def _docstring(target: object) -> str | None:
     call = None if inspect.isroutine(target) else type(target).__call__
     return inspect.getdoc(call if call is not None and call.__doc__ else target)
 
@@ -109,14 +115,14 @@ def _takes_context(parameters: list[Parameter], types: tuple[type, ...], name: s
     return takes
 
 
-def _is_context(annotation: Any, types: tuple[type, ...]) -> bool:
+def _is_context(annotation: object, types: tuple[type, ...]) -> bool:
     kind = get_origin(annotation) or annotation
     if isinstance(kind, type) and issubclass(kind, types):
         return True
     return any(_is_context(part, types) for part in alternatives(annotation))
 
 
-def _hints(target: Any, declared: list[Parameter], name: str) -> dict[str, Any]:
+def _hints(target: object, declared: list[Parameter], name: str) -> dict[str, Any]:
     """Return the annotations as types, without the return type, which says nothing about arguments."""
     function = inspect.unwrap(_call_of(target))
     function = getattr(function, "__func__", function)
@@ -139,7 +145,7 @@ def _hints(target: Any, declared: list[Parameter], name: str) -> dict[str, Any]:
         raise UserError(f"tool {name!r}: an annotation is not a type ({error})") from error
 
 
-def _scope_around(function: Any) -> dict[str, Any]:
+def _scope_around(function: object) -> dict[str, Any]:
     """Return the local names of the declaring function, so that local classes work as annotations."""
     outer = getattr(function, "__qualname__", "").rpartition(".<locals>.")[0]
     frame = inspect.currentframe()

@@ -71,7 +71,7 @@ def any_object(name: str, text: str) -> Prepared:
     return Prepared(text or "{}") if is_exact(text) else Prepared(canonical(params))
 
 
-def _schema_of(name: str, of: Any) -> CallSchema:
+def _schema_of(name: str, of: object) -> CallSchema:
     from .schema import function_schema  # here for the same reason as in `function`
 
     if not isinstance(of, type) and get_origin(of) is None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
 
 from ...core.preview import Block, Diff, Preview, Text
 from ...render.diff import CONTEXT, DiffRow, script
@@ -30,7 +29,7 @@ def preview_of(changes: Sequence[Change]) -> Preview:
     return Preview(blocks, _summary([change for change in changes if not _moved_away(change, changes)]), basis)
 
 
-def basis_shown(context: Any) -> Mapping[str, str] | None:
+def basis_shown(context: object) -> Mapping[str, str] | None:
     """Return what a person was shown of the files, None where nobody was asked.
 
     One who wrote the arguments anew, because they did not fit, was shown no file and takes it as it is.
