@@ -320,8 +320,7 @@ async def _worked(store: Any) -> list[BaseException]:
         quiet = 0
         while quiet < 3 and not working.done():
             await asyncio.sleep(0.002)
-            worker = app._worker
-            busy = worker is None or worker.busy or (worker.error is None and await store.due())
+            busy = app.busy or (app.trouble is None and await store.due())
             quiet = 0 if busy else quiet + 1
     finally:
         await app.stop()

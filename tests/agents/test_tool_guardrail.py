@@ -49,6 +49,8 @@ async def test_sync_and_async_functions_see_the_call() -> None:
         {"type": "allow"},
         ToolGuardrailFunctionOutput("i", {"type": "alow"}),
         ToolGuardrailFunctionOutput("i", {"type": "reject_content"}),
+        ToolGuardrailFunctionOutput("i", None),
+        ToolGuardrailFunctionOutput("i", "allow"),
     ],
 )
 async def test_any_other_answer_is_an_error_and_no_allow(answer: Any) -> None:

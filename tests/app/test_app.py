@@ -323,7 +323,7 @@ async def test_an_agent_that_is_not_there_leaves_its_runs_to_others(store: Any, 
         assert (await app.get(run.id)).status == "running"
         with pytest.raises(AgentMissing):
             await app.start("ops", "go")
-    assert "is left for a minute" in caplog.text
+    assert "is left to other workers for a minute" in caplog.text
 
 
 async def test_stopping_lets_a_tool_end_and_begins_nothing(store: Any) -> None:

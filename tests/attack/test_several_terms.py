@@ -6,7 +6,20 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, App, Approval, Decider, MemoryJournal, NotAllowed, Policy, RunConfig, function_tool
+from keyturn import (
+    Agent,
+    App,
+    Approval,
+    Decider,
+    Inbox,
+    MemoryJournal,
+    NotAllowed,
+    Policy,
+    RunConfig,
+    Runner,
+    RunState,
+    function_tool,
+)
 from keyturn.audit.checker import check
 from keyturn.core.combined_terms import NOT_COMBINED, combined
 from keyturn.core.policy import Verdict
@@ -15,6 +28,7 @@ from keyturn.engine.effects.screening import beside_own
 from keyturn.models.scripted.model import function_call
 from keyturn.policies.rules import Rule
 from keyturn.testing import ScriptedModel, tool_outputs
+from keyturn.tools.base import NeedsInput
 from tests.table import each
 from tests.waiting import until
 
@@ -235,3 +249,31 @@ def test_combined_terms_require_what_either_requires(case: str) -> None:
     outer, inner, both = COMBINED[case]
     assert combined(outer, inner) == both
     assert combined(inner, outer) == both
+
+
+async def test_an_approval_that_is_taken_back_asks_anew_on_the_terms_on_record() -> None:
+    """A looser deployment while the call was approved lets nobody decide who could not before."""
+    starts = list[int]()
+
+    @function_tool(approval=OPS)
+    def pay(amount: int) -> Any:
+        starts.append(amount)
+        return NeedsInput({"amount": amount}, wants="approval")
+
+    journal = MemoryJournal()
+    agent = Agent("desk", model=ScriptedModel([[function_call("pay", {"amount": 5})], "done"]), tools=[pay])
+    run = (await Runner.run(agent, "go", journal=journal)).run_id
+    inbox = Inbox(journal, {"desk": agent})
+    await inbox.approve((await inbox.list())[0], by=ANN)
+    await Runner.run(agent, await RunState.load(journal, run, agent))
+    [asks_inside] = await inbox.list()
+    await inbox.approve(asks_inside, by=ANN)
+    pay.approval, pay.needs_approval = None, True
+    await inbox.withdraw(asks_inside, by=ANN)
+    await Runner.run(agent, await RunState.load(journal, run, agent))
+    [request] = await inbox.list()
+    with pytest.raises(NotAllowed):
+        await inbox.approve(request, by="mallory")
+    assert starts == [5]
+    report = await check(journal)
+    assert report.ok, report.violations

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from keyturn import Agent, Approval, Inbox, MemoryJournal, RunConfig, Runner, RunState, UserError, function_tool
@@ -27,9 +28,9 @@ def payer_of_111(**terms: Any) -> Desk:
 
 
 def altered(file: Path, statement: str, *values: Any) -> None:
-    with sqlite3.connect(file) as db:
-        db.execute(statement, values)
-        assert db.total_changes
+    db = apsw.Connection(str(file))  # as the journal's own: another library would drop its locks
+    db.execute(statement, values)
+    assert db.total_changes()
     db.close()
 
 

@@ -269,7 +269,18 @@ async def test_a_probe_resolves_the_doubt_without_a_person(
     assert "probe" in [event.decision.by for event in events(result, CallDecided)]
 
 
-@pytest.mark.parametrize("answer", [None, OSError("no line")], ids=["cannot tell", "raises"])
+class Unclear:
+    """What a library has in the place of False."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, OSError("no line"), Unclear(), NotImplemented, float("nan")],
+    ids=["cannot tell", "raises", "neither True nor False", "not implemented", "no JSON"],
+)
 async def test_a_probe_that_cannot_tell_leaves_the_doubt_to_a_person(
     run: Run, carry: Carry, effects: Effects, answer: Any
 ) -> None:

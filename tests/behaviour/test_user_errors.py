@@ -10,7 +10,17 @@ import pytest
 
 import keyturn
 import keyturn.testing
-from keyturn import Agent, AgentHooks, AgentsException, RunHooks, Runner, UserError, function_tool
+from keyturn import (
+    Agent,
+    AgentHooks,
+    AgentsException,
+    ModelInputData,
+    RunConfig,
+    RunHooks,
+    Runner,
+    UserError,
+    function_tool,
+)
 from keyturn.core.errors import KeyturnError
 from keyturn.support.user_code import as_user_error
 from keyturn.testing import ModelStep, ScriptedModel, function_call
@@ -193,3 +203,21 @@ def test_an_error_of_a_user_may_have_a_message_of_its_own() -> None:
             super().__init__("other words")
 
     assert (Own("mine").message, str(Own("mine"))) == ("mine", "other words")
+
+
+NO_LIST: Any = "text"
+
+
+@pytest.mark.parametrize("answer", [None, True, "all", ModelInputData(NO_LIST, None)])
+async def test_a_filter_of_the_models_input_that_returns_something_else_is_named(run: Run, answer: Any) -> None:
+    config = RunConfig(call_model_input_filter=lambda data: answer)
+    with pytest.raises(UserError, match="call_model_input_filter must return a ModelInputData"):
+        await run(Agent("a", model=ScriptedModel(["hello"])), "hi", run_config=config)
+
+
+@pytest.mark.parametrize("answer", [None, True, {"is_final_output": True}])
+async def test_a_judge_of_results_that_returns_something_else_is_named(run: Run, answer: Any) -> None:
+    model = ScriptedModel([[function_call("look", {"account": "1"})], "done"])
+    agent = Agent("a", model=model, tools=[look], tool_use_behavior=lambda context, results: answer)
+    with pytest.raises(UserError, match="tool_use_behavior must return a ToolsToFinalOutputResult, not"):
+        await run(agent, "hi")

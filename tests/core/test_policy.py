@@ -118,3 +118,6 @@ def test_a_verdict_has_its_parts_in_their_places() -> None:
     wrong = "4h"
     with pytest.raises(UserError, match="terms"):
         Verdict("ask", "", wrong)
+    wrong = None
+    with pytest.raises(UserError, match="and its by"):
+        Verdict("ask", by=wrong)

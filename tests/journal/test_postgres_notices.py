@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from keyturn.journal.bell import Bell
-from keyturn.journal.postgres import Listener
+from keyturn.journal.postgres_listener import Listener
 
 
 class Notice(NamedTuple):

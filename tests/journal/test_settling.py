@@ -11,7 +11,7 @@ import pytest
 
 from keyturn import Agent, App, Grant, Inbox, Runner, RunState, function_tool
 from keyturn.core import events as ev
-from keyturn.core.errors import Conflict, LogDamaged, StorageError, StoreRestored
+from keyturn.core.errors import Conflict, LogDamaged, StoreRestored
 from keyturn.engine import worker
 from keyturn.engine.run.log_cache import log_in
 from keyturn.inbox.restored import settle
@@ -206,15 +206,13 @@ async def test_one_run_that_cannot_be_read_keeps_a_worker_waiting_until_it_is_me
     assert "not settled" in str(done)
     assert bad in str(done)
     async with App([payer.agent], journal) as app:
-        hired: Any = app._worker
-        await until(lambda: hired.error)
-        assert isinstance(hired.error, StorageError)
-        assert bad in str(hired.error)
+        await until(lambda: app.trouble)
+        assert bad in str(app.trouble)
         with pytest.raises(StoreRestored):
             await journal.claim(good, "w", 60_000)
         kept = whole if remedy == "mended" else {}
         await journal.write(lambda db: put_back(db, bad, kept))
-        await until(lambda: hired.error is None)
+        await until(lambda: app.trouble is None)
         assert await journal.restored() is None
     await journal.release(await journal.claim(good, "w", 60_000))
     assert await told(journal, good) == 1

@@ -44,6 +44,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "audit/evidence/": ("audit",),
     "cli/migrating/": ("migrate",),
     "journal/postgres.py": ("postgres",),
+    "journal/postgres_listener.py": ("postgres",),
     "mcp/": ("mcp",),
     "models/anthropic/": ("anthropic",),
     "models/google/": ("google",),

@@ -327,6 +327,18 @@ async def test_who_is_shown_arguments_by_an_answer_to_a_change_is_on_record() ->
             assert [each.how for each in await at.app.audit.reads(person=who)] == ["request"], word
 
 
+async def test_who_is_shown_what_was_made_of_arguments_is_on_record() -> None:
+    async with program() as at:
+        asked = await at.waiting()
+        grant = {"where": {"to": "ann"}, "expires": "1h"}
+        await at.post(f"/requests/{asked['id']}/approve", {"digest": asked["digest"], "grant": grant}, "ben")
+        await at.post("/people/set", {"name": "record_reads", "value": True})
+        assert "ann" in str(await at.get("/grants", "bea"))
+        await at.get("/insights/suggestions", "dan")
+        read = [(each.by.id, each.how, each.what) for each in await at.app.audit.reads() if each.by is not None]
+        assert read == [("bea", "list", "grants"), ("dan", "search", "suggestions")]
+
+
 async def test_a_setting_of_the_server_takes_the_words_that_it_knows() -> None:
     async with program() as at:
         for value in ("mine", True, ["own"]):

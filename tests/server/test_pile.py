@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 from keyturn import MemoryJournal
-from keyturn.inbox import decisions
-from keyturn.inbox.listing import PAGES, SORTED, Filters, listed
-from keyturn.journal.rows import Changes, Query, RequestRow, RunRow
+from keyturn.inbox import reading
+from keyturn.inbox.listing import PAGES, SORTED, Filters, Place, listed
+from keyturn.inbox_screen.reading import Seat
+from keyturn.journal.rows import Changes, Closing, Query, RequestRow, RunRow
 from tests.server.programs import program
 from tests.server.web.test_sight import bank
 
@@ -57,7 +58,7 @@ class Pile:
             self.open[place] = msgspec.structs.replace(each, id=f"{place:032x}")
 
 
-@pytest.mark.parametrize(("older", "most", "pages"), [(False, 500, 3), (True, decisions.LOOKS, 4)])
+@pytest.mark.parametrize(("older", "most", "pages"), [(False, 500, 3), (True, reading.LOOKS, 4)])
 async def test_requests_that_are_alike_are_found_page_by_page_in_a_bounded_number_of_rows(
     monkeypatch: pytest.MonkeyPatch, older: bool, most: int, pages: int
 ) -> None:
@@ -138,10 +139,28 @@ async def test_the_pages_of_a_list_are_all_that_waits_where_more_is_found_than_o
         store._mine.rows.apply(Changes(RunRow(row.run, "desk", "waiting", 0, 0, 9), opened=others))
         found, after = list[str](), None
         while True:
-            page = await listed(at.app.inbox, Filters(after=after), "ben", lambda _row: True)
+            page = await listed(at.app.inbox, Filters(after=after), lambda _row: True)
             assert page.found <= SORTED
-            found.append(str(page.found))
-            after = page.next
+            found += [row.id for row in page.rows]
+            if len(found) == 100:  # what is decided or asked meanwhile moves nothing from one page to another
+                gone = [Closing(each, "approve", row.asked_at + 9_999, "ada") for each in found[:70]]
+                new = msgspec.structs.replace(row, id="f" * 32, asked_at=row.asked_at + 5_000)
+                store._mine.rows.apply(Changes(RunRow(row.run, "desk", "waiting", 0, 0, 9), opened=[new], closed=gone))
+            after = None if page.next is None else Place.of_token(page.next.token)
             if after is None:
                 break
-        assert found == ["500", "500", "300"]
+        assert found == [row.id, *(each.id for each in others), "f" * 32]
+
+
+async def test_a_search_in_the_terminal_finds_more_than_the_oldest_page() -> None:
+    async with bank() as at:
+        row, store = at.request, at.app.journal
+        others = [
+            msgspec.structs.replace(row, id=f"{number:032x}", reason=f"no. {number}", asked_at=row.asked_at + number)
+            for number in range(1, 1_300)
+        ]
+        store._mine.rows.apply(Changes(RunRow(row.run, "desk", "waiting", 0, 0, 9), opened=others))
+        seat = Seat(at.app.inbox.as_person("ben"), "ben")
+        found = await seat.lists(Filters(text="no. 1299"))
+        assert ([each.id for each in found.rows], found.whole) == ([f"{1_299:032x}"], True)
+        assert not (await seat.lists(Filters())).whole

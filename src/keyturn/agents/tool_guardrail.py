@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, overload
+from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, cast, overload
 
 from ..core.errors import UserError
 from ..core.settable import Rules, Settable, must
@@ -189,11 +189,11 @@ def _report(name: str, answer: object) -> ToolGuardrailFunctionOutput:
         raise UserError(
             f"tool guardrail {name!r} returned {type(answer).__name__}; it must return a ToolGuardrailFunctionOutput"
         )
-    kind = answer.behavior.get("type")
-    if kind == "reject_content" and isinstance(answer.behavior.get("message"), str):
-        return answer
-    if kind in ("allow", "raise_exception"):
-        return answer
+    match cast("object", answer.behavior):
+        case {"type": "reject_content", "message": str()} | {"type": "allow" | "raise_exception"}:
+            return answer
+        case _:
+            pass
     raise UserError(
         f"tool guardrail {name!r} answered with a behavior that is none of allow(), reject_content(message) "
         "and raise_exception()"

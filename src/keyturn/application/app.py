@@ -21,15 +21,14 @@ from ..channels.service import Channels, ChannelService
 from ..core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
 from ..directory.people import People
 from ..engine.attended import Hosting
-from ..engine.driving.writer import Writer
 from ..engine.execution import Execution
 from ..engine.result import RunResult
 from ..engine.run.log_cache import log_in
-from ..engine.run.open_run import clock_ms, wrapped
+from ..engine.run.open_run import wrapped
 from ..engine.runner import DEFAULT_MAX_TURNS, play_of
 from ..engine.session.owner import own_session
 from ..engine.states.context_data import Maker, check_returns
-from ..engine.states.fork import forked
+from ..engine.states.fork import write_fork
 from ..engine.states.loading import found, waiting_tools
 from ..engine.states.named_start import ONCE, NamedStart, plain_part
 from ..engine.states.state import RunState
@@ -51,6 +50,7 @@ from ..support.user_code import run_callback
 from .lifespan import AppResources, Lifespan
 from .run_handle import RunHandle
 from .settings import AppSettings, check_heard
+from .workers import AppWorkers, why_down
 
 OVER = ENDED
 
@@ -110,8 +110,7 @@ class App(AppSettings):
         self._resources = AppResources(self, lifespan)
         self._telling = ChannelService(self.journal, channels)
         self._drilling = DrillService(self.journal, self.agents, drills, self.run_config.workflow_name)
-        self._worker: Worker | None = None
-        self._working: asyncio.Task[None] | None = None
+        self._workers = AppWorkers(self._hire)
         self._users = 0  # `async with` blocks and calls of `work` that need the resources
 
     async def __aenter__(self) -> Self:
@@ -253,9 +252,9 @@ class App(AppSettings):
             async for event in events:
                 yield event
 
-    async def send(self, run_id: str, message: str | list[Any]) -> None:
-        """Add a message that the model reads at its next turn."""
-        await self.inbox.send(run_id, message)
+    async def send(self, run_id: str, message: str | list[Any], *, once: str | None = None) -> None:
+        """Add a message that the model reads at its next turn; `once` names it, so that it is added once."""
+        await self.inbox.send(run_id, message, once=once)
 
     async def resume(self, run_id: str, max_turns: int | None = None, *, by: By | None = None) -> None:
         """Resume a run that failed, with another limit of turns if one is given; a set-aside run requires a person."""
@@ -266,13 +265,15 @@ class App(AppSettings):
         """Cancel a run, wherever it is being moved; the outcome of a tool at work is unknown."""
         await self.inbox.cancel(run_id, by=by, why=why)
 
-    async def fork(self, run_id: str, at: int | None = None) -> RunHandle:
-        """Start a new run from the first `at` lines of another; grants and approvals stay with the old one."""
+    async def fork(self, run_id: str, at: int | None = None, *, once: str | None = None) -> RunHandle:
+        """Start a new run from the first `at` lines of another; grants and approvals stay with the old one.
+
+        `once` names the fork, so that the run is forked once.
+        """
         self._agent((await self.get(run_id)).agent)
-        log = forked(await log_in(self.journal, run_id), at, await self.journal.now())
-        await Writer(log, self.journal, clock_ms).write_whole()
+        made = await write_fork(self.journal, run_id, at, once)
         await self.at_work()
-        return RunHandle(self, log.run.id)
+        return RunHandle(self, made)
 
     async def take_over(
         self,
@@ -306,7 +307,7 @@ class App(AppSettings):
         await self._resources.open()
         self._users += 1
         try:
-            await self._hire().run()
+            await self._workers.work()
         finally:
             self._users -= 1
             await self._close_unused()
@@ -316,31 +317,30 @@ class App(AppSettings):
 
         Then what the app owns is closed: the MCP servers of its agents, and its lifespan.
         """
-        if self._worker is not None:
-            self._worker.stop()
         try:
-            if self._working is not None:
-                await self._working
+            await self._workers.stop()
         finally:
-            self._worker = self._working = None
             await self._close_unused()
 
     async def _close_unused(self) -> None:
         await self._telling.stop()
         await self._drilling.stop()
-        if not self._users and (self._working is None or self._working.done()):
+        if not self._users and not self._workers.embedded:
             await self._resources.close()
 
     @property
     def busy(self) -> int:
         """Return how many runs this process moves right now."""
-        return 0 if self._worker is None else self._worker.busy
+        return self._workers.busy
 
     @property
     def trouble(self) -> str | None:
         """Return why this process's worker cannot work on the journal now; None while it can."""
-        error = None if self._worker is None else self._worker.error
-        return None if error is None else str(error)
+        return self._workers.trouble
+
+    async def check_health(self, seconds: float = 4.0) -> str | None:
+        """Return why the journal, which is asked, or this process's worker cannot work; None while they can."""
+        return await why_down(self.journal, seconds) or self.trouble
 
     async def at_work(self) -> None:
         """Have a worker in this process, unless the app leaves runs to others, with what its agents need."""
@@ -349,15 +349,14 @@ class App(AppSettings):
             self._employ()
 
     def _employ(self) -> None:
-        if self.embedded and (self._working is None or self._working.done()):
-            self._working = asyncio.ensure_future(self._hire().run())
+        if self.embedded:
+            self._workers.embed()
 
     def _hire(self) -> Worker:
         self._telling.start()
         self._drilling.start()
-        settling = partial(settle_whole, self.journal)
-        self._worker = Worker(self.journal, self._taken, slots=self.slots, grace=self.grace, settle=settling)
-        return self._worker
+        hired = partial(Worker, self.journal, self._taken, slots=self.slots, grace=self.grace)
+        return hired(settle=partial(settle_whole, self.journal), has=lambda agent: agent in self.agents)
 
     async def _taken(self, claim: Claim) -> Execution:
         """Make the execution of a run that this worker holds."""

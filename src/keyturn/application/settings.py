@@ -115,8 +115,8 @@ def _drills(app: Any, _name: str, given: Any) -> Any:
 
 
 def _slots(app: object, name: str, given: object) -> Any:
-    if (worker := own_of(app).get("_worker")) is not None:
-        worker.slots = WHOLE(app, name, given)
+    if (workers := own_of(app).get("_workers")) is not None:
+        workers.set_slots(WHOLE(app, name, given))
     return WHOLE(app, name, given)
 
 

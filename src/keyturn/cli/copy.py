@@ -16,12 +16,15 @@ def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.add_argument("source", help="the journal that is copied, as its URL; its workers must be stopped")
     parser.add_argument("target", help="the empty journal that it is copied to, as its URL")
+    parser.add_argument(
+        "--reseal", action="store_true", help="seal the copy with the newest key, so that older keys can be retired"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Copy, and print what was copied."""
     try:
-        counts = asyncio.run(_copy(arguments.source, arguments.target))
+        counts = asyncio.run(_copy(arguments.source, arguments.target, reseal=arguments.reseal))
     except KeyturnError as error:
         print_labelled("keyturn copy", str(error))
         return 1
@@ -29,11 +32,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _copy(source: str, target: str) -> dict[str, int]:
+async def _copy(source: str, target: str, *, reseal: bool) -> dict[str, int]:
     must_be_there(source)
     opened = [_kept(source), _kept(target)]
     try:
-        return await copy_store(*opened)
+        return await copy_store(*opened, reseal=reseal)
     finally:
         for journal in opened:
             await journal.close()

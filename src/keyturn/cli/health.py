@@ -24,7 +24,7 @@ async def health_checks(app: App, port: int | None, host: str = "127.0.0.1") -> 
         try:
             async with asyncio.timeout(_SECONDS):
                 await reader.readuntil(b"\r\n\r\n")
-                writer.write(_answer(app))
+                writer.write(_answer(app, await app.check_health(_SECONDS - 1)))
                 await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # whoever asked is gone, or asked for nothing
@@ -36,8 +36,7 @@ async def health_checks(app: App, port: int | None, host: str = "127.0.0.1") -> 
         yield server.sockets[0].getsockname()[1]
 
 
-def _answer(app: App) -> bytes:
-    error = app.trouble
+def _answer(app: App, error: str | None) -> bytes:
     body = json.dumps({"ok": error is None, "busy": app.busy, "error": error}).encode()
     status = "200 OK" if error is None else "503 Service Unavailable"
     head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close"

@@ -115,17 +115,17 @@ class AsyncClient:
             raise RunStopped(run, row.status, row.error)
         return await self._sender.get(f"/runs/{run}/result", RunResult)
 
-    async def send(self, run: str, message: str | list[Any]) -> None:
-        """Add a message that the model reads at its next turn."""
-        await self._sender.post(f"/runs/{run}/send", Done, said.Message(message=message))
+    async def send(self, run: str, message: str | list[Any], *, once: str | None = None) -> None:
+        """Add a message that the model reads at its next turn; `once` names it, so that it is added once."""
+        await self._sender.post(f"/runs/{run}/send", Done, said.Message(message=message), once)
 
     async def cancel(self, run: str, *, why: str = "") -> None:
         """Cancel a run; the outcome of a tool at work is unknown."""
         await self._sender.post(f"/runs/{run}/cancel", Done, said.Why(why=why))
 
-    async def fork(self, run: str, at: int | None = None) -> str:
-        """Start a new run from the first `at` lines of another, and return its id."""
-        return (await self._sender.post(f"/runs/{run}/fork", RunNamed, said.Fork(at=at))).run
+    async def fork(self, run: str, at: int | None = None, *, once: str | None = None) -> str:
+        """Start a new run from the first `at` lines of another, and return its id; `once` names the fork."""
+        return (await self._sender.post(f"/runs/{run}/fork", RunNamed, said.Fork(at=at), once)).run
 
     async def resume(self, run: str, max_turns: int | None = None) -> None:
         """Resume a run that failed or was set aside."""

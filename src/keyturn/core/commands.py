@@ -92,10 +92,11 @@ class SaveContext(RunCommand, frozen=True):
 
 
 class AddInput(RunCommand, frozen=True):
-    """Add a message, to be read at the next model call."""
+    """Add a message, to be read at the next model call; one that is named by `once` is added once."""
 
     frame: str
     items: list[Item]
+    once: str = ""
 
 
 class RecordReply(RunCommand, frozen=True):

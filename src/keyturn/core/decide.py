@@ -17,7 +17,7 @@ from . import events as ev
 from .aside import check_not_aside
 from .beside import look, mark, withdraw
 from .crossing import fork, restored
-from .digest import canonical
+from .digest import canonical, digest
 from .effects import comes_next
 from .errors import Conflict, UserError
 from .evolve import evolve
@@ -99,11 +99,15 @@ def _save_context(run: Run, c: cm.SaveContext) -> Events:
 
 
 def _add_input(run: Run, c: cm.AddInput) -> Events:
+    if c.once and (known := run.named.get(c.once)) is not None:  # however the run went on since
+        if known != digest(c.items):
+            raise Conflict("another message was sent under this name; choose another name for this one")
+        return
     open_run(run)
     if run.queued:
         raise Conflict("this run waits for its turn on its session; start another run with the message, behind it")
     _frame(run, c.frame)
-    yield ev.InputAdded(c.frame, own_copy(c.items))
+    yield ev.InputAdded(c.frame, own_copy(c.items), c.once)
 
 
 def _frame(run: Run, frame_id: str) -> Frame:

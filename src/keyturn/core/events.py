@@ -113,6 +113,7 @@ class InputAdded(Event, frozen=True):
 
     frame: str
     items: list[Item]
+    once: str = ""  # the digest of the name under which it is added once
 
 
 class ReplyRecorded(Event, frozen=True):

@@ -10,6 +10,7 @@ from typing import Any
 
 from . import crossing, lending, noting, queueing, quota
 from . import events as ev
+from .digest import digest
 from .moves import ask_before_acting, drop_below, let_run, move, open_calls, read_in, troubled
 from .noting import unmarked
 from .policy import BY_BREAKER
@@ -89,6 +90,8 @@ def _frame_opened(run: Run, event: ev.FrameOpened) -> None:
 
 def _input_added(run: Run, event: ev.InputAdded) -> None:
     frame = run.frames[event.frame]
+    if event.once:
+        run.named[event.once] = digest(event.items)
     if frame.phase == "calls":
         frame.queued.extend(event.items)
         return

@@ -265,11 +265,11 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     review: float = 0.0
 
     def __post_init__(self) -> None:
-        action, reason, terms = cast("tuple[object, ...]", (self.action, self.reason, self.terms))
+        action, reason, terms, by = cast("tuple[object, ...]", (self.action, self.reason, self.terms, self.by))
         if not isinstance(action, str) or action not in STRICTNESS:
             raise UserError(f"a verdict is 'allow', 'ask' or 'deny', not {action!r}")
-        if not isinstance(reason, str) or not (terms is None or isinstance(terms, Approval)):
-            raise UserError("a verdict has a text as its reason, and an Approval(...) or None as its terms")
+        if not isinstance(reason, str) or not isinstance(by, str) or not isinstance(terms, Approval | None):
+            raise UserError("a verdict has a text as its reason and its by, and an Approval(...) or None as its terms")
         force_setattr(self, "review", float(check_share("review", self.review)))
         if self.review and action == "deny":
             raise UserError("review= goes with 'allow' and 'ask': what is denied did not run")

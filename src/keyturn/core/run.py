@@ -212,6 +212,7 @@ class Run(msgspec.Struct):
     drill: int | None = None  # of a drill, when it ends quietly; nothing of one ever runs
     context: Any = None  # the caller's context, as data
     queued: bool = False  # it waits for its turn on a session, and has not begun
+    named: dict[str, str] = {}  # the digests of the messages that are added once, by their names
     root_agent: str = ""  # the name of the agent it began with
     frames: dict[str, Frame] = {}  # the agents at work, by frame id
     calls: dict[str, Call] = {}  # the live calls, by id

@@ -14,8 +14,9 @@ from typing import Any
 from ..core.aside import SetAside
 from ..core.errors import Conflict, LogDamaged, StorageError, StoreRestored, ToolSourceDown
 from ..journal.base import RESERVED, Claim, Store
+from ..journal.rows import Query
 from ..support.user_code import contained, original
-from .driving.lease import FROZEN_MS, LATER_MS, TTL_MS
+from .driving.lease import FROZEN_MS, LATER_MS, TTL_MS, renewed
 from .driving.taking import claimed
 from .execution import Execution
 from .logger import TRACE, failure_trace, failure_words, tool_data_allowed
@@ -24,6 +25,8 @@ from .run.new_ids import claimant
 log = logging.getLogger("keyturn.worker")
 
 _BACKOFF = 1.0  # how long a store that fails is left alone, in seconds
+_PAUSE = 0.5  # how often is looked, in seconds, while runs are due that only other workers can take up
+_LEFT = LATER_MS / 1_000  # how long a run is left to others that could not be taken up here, in seconds
 
 Takes = Callable[[Claim], Awaitable[Execution]]
 
@@ -32,7 +35,9 @@ class Worker:
     """Moves runs of a journal forward, at most `slots` at once.
 
     `take` makes the play of a run that was claimed; `settle` puts in doubt what a store lets run that was restored.
-    What a run's tools and models raise is the run's own affair: it is recorded there, and the worker goes on.
+    What a run's tools and models raise is the run's own affair: it is recorded there, and the worker goes on. A run
+    that cannot be taken up here stays due, so that another worker takes it up at once: the workers of one journal may
+    have different agents. `has` says whether this process has an agent of that name.
     """
 
     def __init__(
@@ -43,14 +48,17 @@ class Worker:
         slots: int = 100,
         grace: float = 30.0,
         settle: Callable[[], Awaitable[Any]] | None = None,
+        has: Callable[[str], bool] = lambda _agent: True,
     ) -> None:
         self.name = claimant("worker")
         self._store, self._take = store, take
-        self._settle = settle
+        self._settle, self._has = settle, has
         self._unsettled = True
         self.slots, self._grace = slots, grace
         self._tasks: set[asyncio.Task[None]] = set()
         self._plays: dict[str, Execution] = {}
+        # The runs that other workers may take up, each with the time at which this one tries it again.
+        self._left = dict[str, float]()
         # The runs of which it was said that they are frozen.
         self._told: set[str] = set()
         self._leaving = asyncio.Event()
@@ -100,13 +108,13 @@ class Worker:
     async def _round(self, leaving: asyncio.Future[Any]) -> None:
         """Take up what is due and there is room for; then wait for more work, or for room."""
         free = self.slots - len(self._tasks)
-        due = await self._store.due(free) if free else []
+        due = await self._due(free) if free else []
         if not leaving.done():  # together, so that they share a commit
             for error in await asyncio.gather(*map(self._take_up, due), return_exceptions=True):
                 if error is not None:
                     raise error
         room = self.slots - len(self._tasks)
-        stirred = asyncio.ensure_future(self._store.stir()) if room else None
+        stirred = asyncio.ensure_future(self._stirred()) if room else None
         ends = list(self._tasks) if stirred is None else [stirred]
         try:
             await asyncio.wait({leaving, *ends}, return_when=asyncio.FIRST_COMPLETED)
@@ -116,7 +124,45 @@ class Worker:
             if stirred is not None:
                 stirred.cancel()
 
+    async def _due(self, free: int) -> list[str]:
+        """Return runs that are due and that this worker may be able to take up; the others are left to other workers.
+
+        Their rows are read only where an agent was missing before.
+        """
+        now = asyncio.get_running_loop().time()
+        mixed = bool(self._left)
+        self._left = {run: until for run, until in self._left.items() if until > now}
+        found = [run for run in await self._store.due(free + len(self._left)) if run not in self._left]
+        for run in found if mixed else []:
+            rows = [] if run.startswith(RESERVED) else await self._store.runs(Query(run=run))
+            if any(row.status != "damaged" and not self._has(row.agent) for row in rows):
+                self._left[run] = now + _LEFT
+        return [run for run in found if run not in self._left][:free]
+
+    async def _stirred(self) -> None:
+        """Wait until something may be due; what is left to others is due all the time."""
+        if self._left:
+            await asyncio.sleep(_PAUSE)
+        else:
+            await self._store.stir()
+
+    async def _is_held(self, run: str) -> bool:
+        """Return whether this worker holds a run whose lease expired as its process stood still, and renew the lease.
+
+        Nobody died, and what is at work goes on.
+        """
+        play = self._plays.get(run)
+        if play is None or play.drive.claim is None:
+            return False
+        try:
+            await renewed(play.drive)
+        except Conflict:  # another worker took it over meanwhile, and that one may have died
+            return False
+        return True
+
     async def _take_up(self, run: str) -> None:
+        if await self._is_held(run):
+            return
         try:
             claim = await claimed(self._store, run, self.name, TTL_MS)
         except Conflict:  # another worker was quicker
@@ -144,8 +190,11 @@ class Worker:
             await self._leave(claim, FROZEN_MS)
             return
         except Exception as error:
-            log.warning("run %s cannot be taken up here, it is left for a minute: %s", claim.run, error)
-            await self._leave(claim, LATER_MS)
+            log.warning(
+                "run %s cannot be taken up here, it is left to other workers for a minute: %s", claim.run, error
+            )
+            self._left[claim.run] = asyncio.get_running_loop().time() + _LEFT
+            await self._leave(claim, 0)
             return
         if play.run.error == StoreRestored.__name__ and play.run.status == "failed":
             await self._store.release(claim)  # it goes on when a person says so, and not because it was told

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core import commands as cm
 from ..core import events as ev
+from ..core.digest import digest
 from ..core.people import plain_text
 from ..core.settable import Sealed
 from ..engine.facts.values import said_items
@@ -32,9 +33,11 @@ class Inbox(Desk, Sealed):
         """Return this inbox as one person has it, who then decides everything that is decided with it."""
         return OwnInbox(self, by)
 
-    async def send(self, run: str, message: str | Sequence[Any]) -> None:
-        """Add a message that the run's model reads at its next turn."""
-        await self.tell(run, cm.AddInput(ev.ROOT, said_items(message if isinstance(message, str) else [*message])))
+    async def send(self, run: str, message: str | Sequence[Any], *, once: str | None = None) -> None:
+        """Add a message that the run's model reads at its next turn; `once` names it, so that it is added once."""
+        items = said_items(message if isinstance(message, str) else [*message])
+        name = "" if once is None else digest("message", run, plain_text(once, "once"))
+        await self.tell(run, cm.AddInput(ev.ROOT, items, name))
 
     async def resume(self, run: str, *, by: By | None, max_turns: int | None = None) -> None:
         """Resume a run that failed or was set aside; a worker goes on with it.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,7 +12,6 @@ import msgspec
 from ..journal.rows import Query, RequestRow
 from ..presenting.asking import mark_of
 from .desk import Inbox
-from .naming import By
 
 #: How many rows a list has.
 SHOWN = 50
@@ -20,10 +20,43 @@ SORTED = 500
 #: How many times that many are read for one list, whatever waits; the next list begins after them.
 PAGES = 4
 _NEVER = 1 << 62
+_MOST = 1 << 63  # no store compares a larger number
+
+
+class Place(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Says where a page begins: `past` this request, as the page is sorted, of the block from `begin` to `end`.
+
+    A block is what is sorted together. It keeps its ends, whatever is decided meanwhile, so that pages neither skip nor
+    repeat; `whole` says that no request was open after it.
+
+    >>> place = Place(past=(7, 1, "r1"), end=(5, "r9"))
+    >>> Place.of_token(place.token) == place, Place.of_token("no such place")
+    (True, None)
+    """
+
+    begin: tuple[int, str] | None = None
+    end: tuple[int, str] | None = None
+    past: tuple[int, int, str] | None = None
+    whole: bool = False
+
+    @property
+    def token(self) -> str:
+        """Return the place as text, for an address."""
+        return urlsafe_b64encode(msgspec.json.encode(self)).decode()
+
+    @classmethod
+    def of_token(cls, token: str) -> Place | None:
+        """Return the place that a text names; None for any other text."""
+        try:
+            place = msgspec.json.decode(urlsafe_b64decode(token.encode()), type=cls)
+        except (msgspec.MsgspecError, ValueError):
+            return None
+        numbers = [place.begin or (0, ""), place.end or (0, ""), place.past or (0, 0, "")]
+        return place if all(0 <= number < _MOST for given in numbers for number in given[:-1]) else None
 
 
 class Filters(msgspec.Struct, frozen=True):
-    """Holds what a list is narrowed to, and after which request it begins.
+    """Holds what a list is narrowed to, and where it begins.
 
     >>> Filters(tool="pay").any
     True
@@ -34,7 +67,7 @@ class Filters(msgspec.Struct, frozen=True):
     risk: str = ""
     text: str = ""
     mine: bool = False
-    after: tuple[int, str] | None = None
+    after: Place | None = None
 
     @property
     def any(self) -> bool:
@@ -43,60 +76,78 @@ class Filters(msgspec.Struct, frozen=True):
 
 
 class Listed(NamedTuple):
-    """Holds the rows of a list, how many were found, whether those are all, and after which request the next begins."""
+    """Holds the rows of a list, how many were found, whether those are all, and where the next page begins."""
 
     rows: Sequence[RequestRow]
     found: int
     whole: bool
-    next: tuple[int, str] | None = None
+    next: Place | None = None
 
 
 Shows = Callable[[RequestRow], bool]
+Reads = Callable[[Query], Awaitable[Sequence[RequestRow]]]
 
 
-async def listed(inbox: Inbox, chosen: Filters, person: By, shows: Shows | None = None) -> Listed:
+async def listed(inbox: Inbox, chosen: Filters, shows: Shows) -> Listed:
     """Return the rows of a list as a person sees it.
 
     Those whose time runs out first come first, as far as they were looked at; then the oldest. `shows` says of each
-    whether this list of theirs has it; then nobody is said to have read anything. No text is indexed: a list is made of
-    the next 2,000 open requests at most, and says after which one the next list begins.
+    whether this list of theirs has it; then nobody is said to have read anything. No text is indexed: a page is made of
+    the next 2,000 open requests at most, and says where the next page begins.
     """
-    wanted = wanted_of(chosen)
-    if shows is None:
-        given = await inbox.list(for_=person if chosen.mine else None, **wanted)
-        return narrowed(given, chosen)
-    rows, end = await _looked_through(inbox, Query(state="open", after=chosen.after, **wanted), chosen, shows)
-    return _sorted(rows, whole=end is None)._replace(next=end)
+    at = chosen.after or Place()
+    query = Query(state="open", after=at.begin, **wanted_of(chosen))
+    rows, end = await _looked_through(inbox.list, query, chosen, shows, at.end)
+    whole = at.whole if at.end is not None else end is None
+    rows.sort(key=_order)
+    left = [row for row in rows if at.past is None or _order(row) > at.past]
+    return Listed(left[:SHOWN], len(left), whole, _next(at, rows, left, end, whole=whole))
+
+
+async def first_page(read: Reads, chosen: Filters) -> Listed:
+    """Return the first page of what is read, 2,000 open requests of it at most."""
+    query = Query(state="open", **wanted_of(chosen))
+    rows, end = await _looked_through(read, query, chosen, lambda _row: True, None)
+    rows.sort(key=_order)
+    return Listed(rows[:SHOWN], len(rows), end is None)
+
+
+def _next(
+    at: Place, rows: list[RequestRow], left: list[RequestRow], end: tuple[int, str] | None, *, whole: bool
+) -> Place | None:
+    """Return where the page after this one begins: in the same block, or behind it."""
+    if len(left) > SHOWN:
+        last = end or at.end or max(row.place for row in rows)
+        return Place(at.begin, last, _order(left[SHOWN - 1]), whole)
+    return None if whole or end is None else Place(end)
 
 
 def wanted_of(chosen: Filters) -> dict[str, Any]:
-    """Return what an inbox is asked for, of which `narrowed` makes the list."""
+    """Return what a store is asked for, of which the filters make the list."""
     named = {"tool": chosen.tool, "agent": chosen.agent}
     return {"limit": SORTED} | {name: value for name, value in named.items() if value}
 
 
-def narrowed(given: Sequence[RequestRow], chosen: Filters) -> Listed:
-    """Return the list that is made of rows, of which no more than `SORTED` were asked for."""
-    return _sorted([row for row in given if _fits(row, chosen)], whole=len(given) < SORTED)
-
-
-def _sorted(rows: list[RequestRow], *, whole: bool) -> Listed:
-    rows.sort(key=lambda row: (row.expires_at or _NEVER, row.asked_at))
-    return Listed(rows[:SHOWN], len(rows), whole)
+def _order(row: RequestRow) -> tuple[int, int, str]:
+    return row.expires_at or _NEVER, row.asked_at, row.id
 
 
 async def _looked_through(
-    inbox: Inbox, query: Query, chosen: Filters, shows: Shows
+    given: Reads, query: Query, chosen: Filters, shows: Shows, last: tuple[int, str] | None
 ) -> tuple[list[RequestRow], tuple[int, str] | None]:
-    """Return those that a list shows, and after which request to go on; None where no more wait."""
+    """Return those that a list shows, up to the `last` if one is given, and after which request to go on.
+
+    That is None where no more are open.
+    """
     found: list[RequestRow] = []
     for _ in range(PAGES):
-        page = await inbox.list(query)
+        read = await given(query)
+        page = read if last is None else [row for row in read if row.place <= last]
         found += [row for row in page if _fits(row, chosen) and shows(row)]
         if len(found) > SORTED:
             return found[:SORTED], found[SORTED - 1].place
         if len(page) < query.limit:
-            return found, None
+            return found, last
         query = msgspec.structs.replace(query, after=page[-1].place)
         await asyncio.sleep(0)  # others are served meanwhile
     return found, query.after

@@ -151,7 +151,10 @@ class OwnInbox:
 
     async def grant_rows(self, query: Query) -> Sequence[GrantRow]:
         """Return standing decisions."""
-        return await self._inbox.grants(query)
+        found = await self._inbox.grants(query)
+        if found:  # their predicates hold arguments
+            await self._inbox.reads.note(self._by, "list", what="grants")
+        return found
 
     async def revoke(self, run: str, grant: str) -> None:
         """Revoke a standing decision."""

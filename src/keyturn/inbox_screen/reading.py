@@ -6,17 +6,18 @@ At a server it is the same, but that an edit is checked there, by the tool.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, LiteralString, NamedTuple, Unpack, cast
 
 from ..core.errors import Conflict, KeyturnError
 from ..core.preview import Preview
 from ..core.strict import parse
-from ..inbox.listing import Filters, Listed, narrowed, wanted_of
+from ..inbox.listing import Filters, Listed, first_page
 from ..inbox.naming import Naming, Outcome
 from ..inbox.personal import Details, Marking, PersonalInbox, Verdict
 from ..inbox.signing_key import signing_key
-from ..journal.rows import Query, RequestRow
+from ..journal.rows import RequestRow
 from ..presenting.asking import Standing, mark_of
 from ..presenting.edit_preview import EditPreview
 from ..presenting.shown_request import ShownRequest, bare_item
@@ -115,7 +116,7 @@ class Seat:
 
     async def lists(self, chosen: Filters) -> Listed:
         """Return the list, as far as it is shown."""
-        return narrowed(await self.inbox.page(Query(state="open", **wanted_of(chosen)), mine=chosen.mine), chosen)
+        return await first_page(partial(self.inbox.page, mine=chosen.mine), chosen)
 
     async def row(self, name: str) -> RequestRow | None:
         """Return the row of a request, whatever became of it; None where there is none."""

@@ -9,13 +9,14 @@ may have run was put in doubt. Once that was noticed, a process forgets it only 
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..core.errors import StoreMoved, StoreRestored
+from ..core.errors import StorageError, StoreMoved, StoreRestored
 from ..support.keys import ring
 from . import statements as say
 from .marks import Mark, is_template, known, mark_of, noticed, replace_marks
@@ -34,6 +35,13 @@ _ALTERED = (
     "cannot be told from a copy: what it notes of itself was altered, or is sealed with a key that this process does "
     "not have"
 )
+_SEALED_ELSEWHERE = (
+    "this store is sealed with key {}, which this process does not have: nothing is written to it and nothing is "
+    "started from it; set the KEYTURN_SECRET of the other processes, or put the secret of that key into "
+    "KEYTURN_SECRETS_OLD (`keyturn keys list` names the keys that this process has)"
+)
+# How a seal looks: another key's is one that was made elsewhere, and anything else was altered.
+_SEALED = re.compile(r"([\w-]{6})\.[\w-]{32}", re.ASCII)
 _HOW = (
     "what it lets run may have run already, so nothing is started from it; `keyturn restored URL` puts every such call "
     "in doubt, and so does a worker when it begins"
@@ -42,10 +50,16 @@ _HOW = (
 
 @dataclass(frozen=True)
 class Meta:
-    """Holds a store's notes on itself; `sound` says that their seals verify."""
+    """Holds a store's notes on itself; `sound` says that their seals verify, `key` is the id of the key of the seal."""
 
     notes: dict[str, str]
     sound: bool
+    key: str = ""
+
+    @property
+    def missing_key(self) -> str | None:
+        """Return the id of the key that seals the notes, where this process does not have it."""
+        return self.key if self.key and self.key not in ring() else None
 
     @property
     def generation(self) -> int:
@@ -73,15 +87,28 @@ class Origin:
     why: str | None = None
     noted: bool = True
     shut: str | None = None
+    missing_key: str | None = None
+    key: str = ""
     mark: Mark | None = None
     generation: int = 0
     store: str = ""
+    _resealed: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def check_keys(self) -> None:
+        """Refuse any write to a store that is sealed with another key than those of this process."""
+        if self.missing_key is not None:
+            raise StorageError(_SEALED_ELSEWHERE.format(self.missing_key))
+
+    def check_open(self) -> None:
+        """Refuse any write to a store that is not in use, or whose key is missing."""
+        self.check_keys()
+        if self.shut is not None:
+            raise StoreMoved(f"this store {self.shut}")
 
     def check(self) -> None:
         """Refuse any start in a store that was restored and is not settled, or is not in use."""
-        if self.shut is not None:
-            raise StoreMoved(f"this store {self.shut}")
+        self.check_open()
         if self.why is not None:
             raise StoreRestored(f"this store {self.why}: {_HOW}")
 
@@ -92,6 +119,8 @@ class Origin:
 
     def _look(self, db: StoreConnection) -> None:
         meta = read_meta(db)
+        if self._sealed_elsewhere(meta):
+            return
         settled = meta.sound and RESTORED not in meta.notes and meta.generation > self.generation
         if self.why is not None and not settled:  # whatever else it says by now
             return
@@ -111,13 +140,36 @@ class Origin:
         """Read the store's notes again: another process may have moved it, or settled it."""
         meta = _meta(notes)
         with self._lock:
-            if self.why is None:
+            if not self._sealed_elsewhere(meta) and self.why is None:
                 self.shut = _shut(meta)
                 self.why = meta.notes.get(RESTORED) if meta.sound else _ALTERED
                 self.noted = meta.sound
 
+    def is_behind(self, db: StoreConnection) -> bool:
+        """Return whether the store has come less far than this process knows that it had come."""
+        if self.mark is None:
+            return False
+        row = db.reached()
+        return row is None or row < self.mark.now()
+
+    def reseal(self, db: StoreConnection) -> None:
+        """Seal the store's notes with the newest key, once after each change of keys."""
+        newest = ring().ids[0]
+        if self.key in ("", newest) or self._resealed == newest:
+            return
+        self._resealed = newest  # while keys are changed one process after the other, they do not do this in turns
+        meta = read_meta(db)
+        if meta.sound:
+            write_meta(db, meta.notes)
+            self.key = newest
+
+    def _sealed_elsewhere(self, meta: Meta) -> bool:
+        self.key, self.missing_key = meta.key, meta.missing_key
+        return self.missing_key is not None
+
     def taken(self, why: str) -> None:
         """Treat the store as a restored one; its notes say so now."""
+        self.missing_key = None
         self.why = why
         self.noted = True
         self.shut = None
@@ -178,7 +230,10 @@ def read_meta(db: StoreConnection) -> Meta:
 def _meta(found: Iterable[tuple[Any, Any]]) -> Meta:
     notes = {name: value for name, value in found if isinstance(name, str) and isinstance(value, str)}
     seal = notes.pop(SEAL, "")
-    return Meta(notes, ID in notes and ring().fits(_PURPOSE, seal, _covered(notes)))
+    sealed = _SEALED.fullmatch(seal)
+    return Meta(
+        notes, ID in notes and ring().fits(_PURPOSE, seal, _covered(notes)), "" if sealed is None else sealed[1]
+    )
 
 
 def _covered(notes: dict[str, str]) -> bytes:

@@ -1,6 +1,7 @@
 """Copy a whole store into an empty one, of either database: every tenant, erased runs, undelivered notices.
 
-The lines come with their seals, so that the copy's chains are verified against what was there, not made anew.
+The lines come with their seals, so that the copy's chains are verified against what was there, not made anew; unless
+the copy is made to retire a key.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from ..core.errors import Conflict, StorageError, StoreRestored
 from ..core.seal import Chain, verify
 from ..support.keys import ring
 from . import statements as say
+from .resealing import Resealing
 from .rows import Delivery
 from .sql_journal import SQLJournal
 from .store_thread import StoreConnection
@@ -37,10 +39,11 @@ _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-async def copy_store(source: SQLJournal, target: SQLJournal) -> dict[str, int]:
+async def copy_store(source: SQLJournal, target: SQLJournal, *, reseal: bool = False) -> dict[str, int]:
     """Copy everything, verify it, and return how many rows of each table there are.
 
-    The source must be at rest, its workers stopped; the target must be empty.
+    The source must be at rest, its workers stopped; the target must be empty. With `reseal` everything in it is sealed
+    with the newest key.
     """
     source.moved()
     target.moved()
@@ -53,7 +56,7 @@ async def copy_store(source: SQLJournal, target: SQLJournal) -> dict[str, int]:
     await target.note("filling", "yes")  # killed from here on, what is half a copy says so and runs nothing
     counts: dict[str, int] = {}
     for table in _TABLES:
-        counts[table] = await _copied(source, target, table)
+        counts[table] = await _copied(source, target, table, Resealing() if reseal else None)
     await _verified(target)
     if await source.whole(_at_rest) != before:
         raise Conflict("the journal was written to while it was copied; stop its workers, and copy into another one")
@@ -62,7 +65,7 @@ async def copy_store(source: SQLJournal, target: SQLJournal) -> dict[str, int]:
     return counts
 
 
-async def _copied(source: SQLJournal, target: SQLJournal, table: str) -> int:
+async def _copied(source: SQLJournal, target: SQLJournal, table: str, sealing: Resealing | None) -> int:
     key, others = _TABLES[table]
     count = 0
     after: tuple[Any, ...] | None = None
@@ -72,6 +75,7 @@ async def _copied(source: SQLJournal, target: SQLJournal, table: str) -> int:
             return count
         names = others if key == _NUMBERED else (*key, *others)
         rows = [row[len(key) :] if key == _NUMBERED else row for row in page]
+        rows = rows if sealing is None else [sealing.row(table, names, row) for row in rows]
         await target.write(partial(_insert, table=table, names=names, rows=rows))
         count, after = count + len(page), tuple(page[-1][: len(key)])
 

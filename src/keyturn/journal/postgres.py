@@ -10,28 +10,27 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import threading
 import weakref
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from typing import Any, Self
 
-import msgspec
-
 from ..core.errors import StorageError, StorageFull, UserError
 from . import statements as say
 from .bell import Bell
 from .commit_effects import merged
-from .generation import Origin, begin, read_meta, settle_template
+from .generation import Origin, begin, is_unsettled_template, read_meta, settle_template
+from .postgres_listener import CHANNEL, Listener, connected
 from .session_sql import give_places
 from .sql_journal import SQLJournal
 from .store_thread import BatchFailed, StoreThread
 from .tally_sql import add
 
-CHANNEL = "keyturn"
 _AGAIN = {"40001", "40P01", "55P03"}
 _FULL = {"53100", "53200"}
+# A server that became a standby, or that its provider made read-only, stays so for a connection that it has.
+_READ_ONLY = "25006"
 # Another server, another timeline of it (a standby that was promoted, a restore to a point in time), another database.
 _PLACE = (
     "SELECT (SELECT system_identifier FROM pg_control_system()), substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), "
@@ -95,14 +94,18 @@ class PostgresJournal(SQLJournal):
         await super().close()
 
 
+# A lock that is held by a stopped process, or by an operator, is an error and no standstill.
+_BOUND_LOCKS = "SELECT set_config('lock_timeout', %s, false) WHERE current_setting('lock_timeout') = '0'"
+_OPENING_SECONDS = 60
+
+
 class PostgresConnection:
     """Wraps one connection, in the one thread that uses it."""
 
-    def __init__(self, url: str, clock: Callable[[], int] | None) -> None:
-        import psycopg
-
+    def __init__(self, url: str, clock: Callable[[], int] | None, lock_seconds: int = 10) -> None:
         self._clock = clock
-        self._db = psycopg.connect(url, autocommit=True, connect_timeout=10, prepare_threshold=2)
+        self._db = connected(url, prepare_threshold=2)
+        self._db.execute(_BOUND_LOCKS, (f"{lock_seconds}s",))
         self._said: dict[str, Any] = {}
         self.told = 0
         self._told_before = 0
@@ -204,6 +207,9 @@ class PostgresConnection:
         except psycopg.Error:  # a server that does not tell: what it was promoted or restored from cannot be noticed
             return None
 
+    def check_place(self) -> None:
+        return None
+
     def damage(self) -> list[str]:
         return []  # the server looks after its own pages
 
@@ -227,91 +233,19 @@ def _number(row: Any) -> int:
     return row[0] if row is not None and isinstance(row[0], int) else 0
 
 
-class Listener:
-    """Listens for the commits of other processes (LISTEN/NOTIFY), begun when somebody first waits.
-
-    `own` are the database's processes that write for this one.
-    """
-
-    def __init__(self, url: str, bell: Bell, own: set[int]) -> None:
-        self._url = url
-        self._bell = bell
-        self._own = own
-        self._ready, self._closed = threading.Event(), threading.Event()
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-
-    @property
-    def hears(self) -> bool:
-        """Return whether nothing can be missed any more."""
-        return self._ready.is_set()
-
-    def begin(self) -> None:
-        """Start listening; return when nothing can be missed any more."""
-        with self._lock:
-            if self._closed.is_set():
-                return
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._listen, name="keyturn-postgres-listener", daemon=True)
-                self._thread.start()
-        self._ready.wait(10)
-
-    def stop(self) -> None:
-        """Stop listening, soon."""
-        self._closed.set()
-        self._ready.set()  # nobody waits for what will not come
-
-    def close(self) -> None:
-        """Stop listening, now."""
-        self.stop()
-        with self._lock:  # it may be beginning
-            thread = self._thread
-        if thread is not None:
-            thread.join()
-
-    def _listen(self) -> None:
-        import psycopg
-
-        while not self._closed.is_set():
-            try:
-                with psycopg.connect(self._url, autocommit=True, connect_timeout=10) as db:
-                    db.execute(f"LISTEN {CHANNEL}")
-                    self._ready.set()
-                    self._bell.ring_all()  # what was told while nobody heard
-                    self._hear(db)
-            except (psycopg.Error, UnicodeError):
-                self._closed.wait(0.2)
-
-    def _hear(self, db: Any) -> None:
-        while not self._closed.is_set():
-            for told in db.notifies(timeout=0.2):
-                if told.pid in self._own:  # whoever wrote here has rung here
-                    continue
-                name = _rung(told.payload)
-                if name is not None:
-                    self._bell.ring([name])
-                else:
-                    self._bell.ring_all()
-
-
-def _rung(payload: str) -> tuple[str, str] | None:
-    """Return the tenant and run that a notice names; None for any other payload, which any user can send."""
-    try:
-        return msgspec.json.decode(payload, type=tuple[str, str])
-    except (msgspec.MsgspecError, RecursionError, ValueError):
-        return None
-
-
 def prepare(url: str) -> Origin:
     """Migrate the schema to the newest version, each version whole or not at all, whoever comes first."""
     import psycopg
 
     try:
-        db = PostgresConnection(url, None)
+        db = PostgresConnection(url, None, _OPENING_SECONDS)
         try:
-            db.whole(_migrate)
+            _check_encoding(db)
+            if not _is_current(db):
+                db.whole(_migrate)
             origin = Origin(db.place() or "")
-            db.whole(lambda db: _settle_template(db, origin))
+            if is_unsettled_template(db, origin):
+                db.whole(lambda db: _settle_template(db, origin))
             origin.look(db)
             read_meta(db).check_whole()
         finally:
@@ -330,6 +264,19 @@ def prepare(url: str) -> Origin:
 def _settle_template(db: PostgresConnection, origin: Origin) -> None:
     db.execute(_ALONE)
     settle_template(db, origin)
+
+
+def _check_encoding(db: PostgresConnection) -> None:
+    [(encoding,)] = db.execute("SHOW server_encoding")
+    if encoding != "UTF8":
+        raise StorageError(f"the database has the encoding {encoding}, and a journal needs UTF8: create another one")
+
+
+def _is_current(db: PostgresConnection) -> bool:
+    """Return whether the schema is this very version: such a database is only read to open it."""
+    if db.execute("SELECT to_regclass('keyturn_schema')") == [(None,)]:
+        return False
+    return db.execute("SELECT max(version) FROM keyturn_schema") == [(say.SCHEMA,)]
 
 
 def _migrate(db: PostgresConnection) -> None:
@@ -369,6 +316,8 @@ def judge(error: BaseException) -> BatchFailed:
         return BatchFailed(StorageError(f"the journal's database was too busy: {error}"), again=True)
     if state in _FULL:
         return BatchFailed(StorageFull("there is no room left in the journal's database; make room and resume"))
+    if state == _READ_ONLY:
+        return BatchFailed(StorageError(f"the journal's database is read-only: {error}"), drop=True)
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return BatchFailed(StorageError(f"the journal's database cannot be reached: {error}"), unknown=True)
     if isinstance(error, psycopg.Error):

@@ -40,7 +40,7 @@ def columns(row: RunRow | RequestRow | GrantRow) -> tuple[Any, ...]:
 def seal_row(keys: Ring, tenant: str, row: RunRow | RequestRow | GrantRow) -> str:
     """Return the seal of a row as it stands.
 
-    >>> from ..keys import own_ring
+    >>> from ..support.keys import own_ring
     >>> keys, row = own_ring(), GrantRow("g1", "run", "pay", "desk")
     >>> seal = seal_row(keys, "default", row)
     >>> verified(keys, "default", GrantRow, columns(row), seal) == row

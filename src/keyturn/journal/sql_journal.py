@@ -91,6 +91,8 @@ class SQLJournal:
             if claim is None:  # what is said to a store that was moved is heard by nobody
                 self._look(db)
                 self.moved()
+            else:  # it may have been restored since the claim was made
+                self._look_if_behind(db)
             self._note(db)
             session = self._mine.append(db, run, expected, added, claim, changes)
             wrote[:] = added[-1:]
@@ -228,7 +230,12 @@ class SQLJournal:
         self._origin.check()
         # What a machine forgets of this as it loses its power is told once more.
         run = (self.tenant, claim.run)
-        await self._writer.ask(lambda db: self._mine.dispatch(db, claim, step), firm=False, run=run)
+
+        def dispatch(db: StoreConnection) -> None:
+            self._look_if_behind(db)
+            self._mine.dispatch(db, claim, step)
+
+        await self._writer.ask(dispatch, firm=False, run=run)
 
     async def send_again(self, numbers: Sequence[int]) -> int:
         given, counted = list(numbers), list[int]()
@@ -259,6 +266,7 @@ class SQLJournal:
         if fits_a_store(run):
 
             def erase(db: StoreConnection) -> CommitEffects:
+                self._origin.check_keys()
                 self._mine.erase(db, run)
                 return CommitEffects([(self.tenant, DUE)])
 
@@ -281,9 +289,8 @@ class SQLJournal:
         return self._origin.why
 
     def moved(self) -> None:
-        """Raise `StoreMoved` where the store was moved elsewhere, or is a copy that was not finished."""
-        if self._origin.shut is not None:
-            self._origin.check()
+        """Raise `StoreMoved` where the store was moved elsewhere, or `StorageError` where other keys seal it."""
+        self._origin.check_open()
 
     async def taken_for_restored(self, why: str | None = None) -> str:
         """Note that the store is a restored copy, as was noticed or somebody knows; return the restore's id."""
@@ -312,6 +319,7 @@ class SQLJournal:
         """Write down what was noticed before anything else is written, since that may hide it."""
         if self._origin.why is not None and not self._origin.noted and not self._origin.noted_in(read_meta(db)):
             next_generation(db, self._origin, self._origin.why)
+        self._origin.reseal(db)
 
     async def note(self, name: Literal["moved", "filling"], value: str | None) -> None:
         """Note that the store was moved, or is being filled; None takes that back."""
@@ -323,8 +331,14 @@ class SQLJournal:
         if self._origin.always:
             self._origin.look(db)
 
+    def _look_if_behind(self, db: StoreConnection) -> None:
+        """Refuse what was claimed in a store that was restored since: others may have done it meanwhile."""
+        if self._origin.always and self._origin.is_behind(db):
+            self._origin.look(db)
+        self._origin.check()
+
     async def _check_origin(self) -> None:
-        if self._origin.why is not None or self._origin.shut is not None:
+        if self._origin.why is not None or self._origin.shut is not None or self._origin.missing_key is not None:
             await self.looked_at()
         self._origin.check()
 

@@ -6,6 +6,7 @@ Through `apsw`, which brings a current SQLite with it. WAL and `synchronous=FULL
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import pwd
 import random
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any, Self, cast
 from urllib.parse import unquote
 
-from ..core.errors import StorageError, StorageFull, UnsafeStore, UserError
+from ..core.errors import StorageError, UnsafeStore, UserError
 from ..support.sqlite_files import OpenFile
 from . import statements as say
 from .bell import Bell
@@ -29,8 +30,9 @@ from .generation import COUNT, ID, Origin, count_in, counted
 from .pages import rows_of
 from .session_sql import give_places
 from .sql_journal import SQLJournal
+from .sqlite_faults import OpenFiles, judge
 from .sqlite_schema import is_current, migrate, origin_of
-from .store_thread import BatchFailed, StoreThread
+from .store_thread import StoreThread
 from .tally_sql import add
 
 BUSY_SECONDS = 60.0
@@ -139,7 +141,7 @@ class SQLiteConnection:
         self._origin = origin or Origin()
         self._held = OpenFile(path, "journal")
         try:
-            self._db: Any = apsw.Connection(str(path))
+            self._db: Any = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         except BaseException:
             self._held.close()
             raise
@@ -147,6 +149,7 @@ class SQLiteConnection:
         self._db.create_scalar_function("keyturn_text", _is_text, 1, deterministic=True)
         for pragma in _PRAGMAS:
             self._db.execute(f"PRAGMA {pragma}")
+        self._files = OpenFiles(path)  # it has its WAL open by now, which others do not take away any more
         self._cursor = self._db.cursor()
         self._failing: type[Exception] = apsw.IOError
         self._failed = False
@@ -186,6 +189,7 @@ class SQLiteConnection:
         add(self, effects.tallies)
         row = self._count_on() if self._firm and self.told != self._told_before else None
         self.execute("COMMIT")
+        self.check_place()  # a file that was moved meanwhile keeps nothing: what is in it is not acknowledged
         if self._origin.mark is not None and row is not None:
             self._origin.mark.reached(row)
 
@@ -214,6 +218,22 @@ class SQLiteConnection:
 
     def place(self) -> str | None:
         return None
+
+    def check_place(self) -> None:
+        if not self._files.are_there():
+            self._persist()
+            raise StorageError(
+                f"{str(self._files.path)!r} was moved, replaced or deleted while it was open, or its -wal file was: "
+                "nothing is written any more; stop every process that has the journal open, put the right file in "
+                "its place, without the -wal and -shm files of another one, and start them again"
+            )
+
+    def _persist(self) -> None:
+        """Have SQLite leave the -wal file alone as it closes: the one that has this name may be another file's."""
+        import apsw
+
+        on = ctypes.c_int(1)
+        self._db.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(on))
 
     def damage(self) -> list[str]:
         """Check every page: an index that lacks a row hides that row from whoever asks by it."""
@@ -322,32 +342,6 @@ def _doubts(path: Path) -> list[str]:
             "may not hold; keep it on a disk of this machine, or use postgresql://"
         )
     return found
-
-
-def judge(error: BaseException) -> BatchFailed:
-    """Convert an error of SQLite to what it means for the job."""
-    import apsw
-
-    if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return BatchFailed(
-            StorageError(
-                "the journal's file is locked: another process has a write transaction open, and a process that was "
-                f"stopped keeps it open; resume or end that process, or wait longer with busy_timeout= ({error})"
-            ),
-            again=True,
-        )
-    if isinstance(error, apsw.FullError):
-        return BatchFailed(StorageFull("there is no room left for the journal; make room and resume: nothing was lost"))
-    if isinstance(error, apsw.IOError):
-        # The file is opened anew before anything else is written: what a failed fsync left behind is not trusted.
-        return BatchFailed(StorageError(f"the journal's file could not be written: {error}"), unknown=False)
-    if isinstance(error, apsw.Error):
-        return BatchFailed(StorageError(f"the journal's database refused: {error}"))
-    if isinstance(error, UnicodeError | OverflowError):
-        return BatchFailed(
-            StorageError(f"the journal's file holds, or was given, a value that is neither text nor a number: {error}")
-        )
-    return BatchFailed(error)
 
 
 def _patience(seconds: float) -> Callable[[int], bool]:

@@ -33,7 +33,8 @@ class StoreConnection(Protocol):
     is given the results of what was done, of which a database may tell others in the same transaction. `told` counts
     what `tell` was given. `known` is the row of a run in the table of runs, held for this transaction. `now` is the
     time; `said` is what the database said of it along with something else, where it has a clock. `place` says which
-    server, timeline and database this is, where a database can say so; `reached` is a number that only grows, 0
+    server, timeline and database this is, where a database can say so; `check_place` raises `StorageError` where what
+    the connection has open is not what is there any more; `reached` is a number that only grows, 0
     where it has none, None where it is not what was written. `damage` says what the database finds wrong with itself.
     """
 
@@ -71,6 +72,10 @@ class StoreConnection(Protocol):
         """Return which server, timeline and database this is."""
         ...
 
+    def check_place(self) -> None:
+        """Raise `StorageError` where something else stands in the place of what is open."""
+        ...
+
     def reached(self) -> int | None:
         """Return the number that only grows."""
         ...
@@ -85,13 +90,17 @@ class StoreConnection(Protocol):
 
 
 class BatchFailed(Exception):
-    """Raised where a batch failed: `again` says that none of it happened, `unknown` that nobody can tell yet."""
+    """Raised where a batch failed: `again` says that none of it happened, `unknown` that nobody can tell yet.
 
-    def __init__(self, error: BaseException, *, again: bool = False, unknown: bool = False) -> None:
+    `drop` says that the connection is not used again: what was wrong with it may stay so after the database is mended.
+    """
+
+    def __init__(self, error: BaseException, *, again: bool = False, unknown: bool = False, drop: bool = False) -> None:
         super().__init__(str(error))
         self.error = error
         self.again = again
         self.unknown = unknown
+        self.drop = drop
 
 
 @dataclass(slots=True)
@@ -313,13 +322,15 @@ class StoreThread:
     def _open(self) -> StoreConnection:
         if self._connection is None:
             self._connection = self._connect()
+        else:
+            self._connection.check_place()
         return self._connection
 
     def _abandon(self, outcome: BatchFailed) -> None:
         """Roll back; where the connection may be broken, close that, too."""
         if self._connection is None:
             return
-        if not outcome.unknown:
+        if not (outcome.unknown or outcome.drop):
             try:
                 self._connection.rollback()
                 return

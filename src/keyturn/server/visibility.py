@@ -117,6 +117,10 @@ class Sight:
         if rows:
             await self._app.inbox.reads.note(self.visitor.login, how, [row.id for row in rows])
 
+    async def reads_of(self, how: How, what: str) -> None:
+        """Put on record that they are about to be shown what was made of the arguments of many calls."""
+        await self._app.inbox.reads.note(self.visitor.login, how, what=what)
+
     async def reads_log(self, run: str) -> None:
         """Put on record that they are about to be shown the log of a run, with the requests that are in it."""
         asked = await self._app.journal.requests(Query(run=run, limit=_MOST))

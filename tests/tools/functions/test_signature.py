@@ -217,3 +217,18 @@ def test_accepts_none(annotation: Any) -> None:
 @pytest.mark.parametrize("annotation", [int, int | str, list[None], Annotated[int, None], asyncio.Event])
 def test_does_not_accept_none(annotation: Any) -> None:
     assert not accepts_none(annotation)
+
+
+class Yielding:
+    def __call__(self, path: str) -> Any:
+        yield path
+
+
+async def yielding(path: str) -> Any:
+    yield path
+
+
+@pytest.mark.parametrize("func", [Yielding.__call__, Yielding(), yielding, functools.partial(yielding, "a")])
+def test_a_generator_function_is_refused_since_no_call_of_it_would_run(func: Any) -> None:
+    with pytest.raises(UserError, match="a generator function runs nothing"):
+        read_signature(func)

@@ -24,10 +24,11 @@ from ...directory.reads import Read, Reads
 from ...engine.run.log_cache import log_in
 from ...engine.run.open_run import chain_of
 from ...inbox.desk import Inbox
-from ...inbox.insights import Insights
+from ...inbox.insights import Insights, InsightsReport
 from ...inbox.personal import PersonalInbox
 from ...inbox.replay import replay
 from ...inbox.replayed import Replayed, Unread
+from ...inbox.suggestions import Suggestion
 from ...journal.base import Store
 from ...journal.rows import Query, RunRow
 from ...policies.rules import Policy
@@ -58,9 +59,9 @@ def at_journal(store: Store, arguments: argparse.Namespace, app: App | None = No
         own_inbox,
         JournalRuns(store, people, arguments, app),
         JournalPeople(people, arguments),
-        Insights(store),
+        JournalInsights(store, people, arguments),
         JournalRecord(store, people, arguments),
-        JournalPolicies(store),
+        JournalPolicies(store, people, arguments),
     )
 
 
@@ -215,14 +216,33 @@ class JournalRecord:
         return await self._audit.reads(person=person, request=request)
 
 
+class JournalInsights:
+    """Tells how people decide at a journal."""
+
+    def __init__(self, store: Store, people: People, arguments: argparse.Namespace) -> None:
+        self._insights, self._reads = Insights(store), Reads(store, people)
+        self._people, self._given = people, arguments
+
+    async def report(self, *, days: int = 30) -> InsightsReport:
+        """Return what was counted in so many days."""
+        return await self._insights.report(days=days)
+
+    async def suggestions(self, *, tool: str | None = None) -> Sequence[Suggestion]:
+        """Return rules that would have let run what people approved unchanged."""
+        await self._reads.note(await reader_of(self._people, self._given), "search", what="suggestions")
+        return await self._insights.suggestions(tool=tool)
+
+
 class JournalPolicies:
     """Tries policies on the past calls of a journal."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, people: People, arguments: argparse.Namespace) -> None:
+        self._store, self._reads = store, Reads(store, people)
+        self._people, self._given = people, arguments
 
     async def replayed(self, policy: str | None, since: str | None, examples: int) -> ReplayReport:
         """Return what a policy would have said, or the one in shadow mode did."""
+        await self._reads.note(await reader_of(self._people, self._given), "search", what="replay")
         tried = None if policy is None else Policy.from_toml(f"{policy}\n")
         begins = 0 if since is None else await self._store.now() - milliseconds(since)
         found = dict[tuple[str, Any, Any], ReplayCount]()

@@ -157,16 +157,16 @@ async def still_held(drive: Drive) -> None:
         claim = drive.claim
         if claim is None or not claim.at or claim.until - drive.clock() >= drive.lease_ms // 3:
             return
-        await _renewed(drive)
+        await renewed(drive)
 
 
-async def _renewed(drive: Drive) -> None:
+async def renewed(drive: Drive) -> None:
     """Renew the lease, and set the clock by an answer that was not long on its way."""
     journal, claim = drive.journal, drive.claim
     assert journal is not None
     assert claim is not None
-    asked, renewed = steady(), await journal.renew(claim, drive.lease_ms)
-    drive.claim = structs.replace(renewed, since=steady())
+    asked, held = steady(), await journal.renew(claim, drive.lease_ms)
+    drive.claim = structs.replace(held, since=steady())
     if steady() - asked <= TIMELY:
         _set_clock(drive, drive.claim)
 
@@ -174,7 +174,7 @@ async def _renewed(drive: Drive) -> None:
 async def _renew(drive: Drive, ttl_ms: int) -> None:
     while drive.claim is not None:
         try:
-            await _renewed(drive)
+            await renewed(drive)
         except Conflict as error:  # the next append says so, where it can be handled
             logger.info("run %s was taken over: %s", drive.run.id, error_words(error))
             return

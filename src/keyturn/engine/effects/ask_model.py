@@ -14,7 +14,7 @@ from ...agents.output import output_schema_for
 from ...agents.settings import CallModelData, ModelInputData
 from ...core import commands as cm
 from ...core.call_ids import call_id
-from ...core.errors import Conflict, MaxTurnsExceeded, ModelBehaviorError
+from ...core.errors import Conflict, MaxTurnsExceeded, ModelBehaviorError, UserError
 from ...core.items import Item, own_copy, without_id
 from ...core.run import Frame
 from ...core.usage import Counts, addable
@@ -208,7 +208,9 @@ async def _request(drive: Drive, frame: Frame, scope: FrameSettings, toolset: To
     conversation = _conversation(drive, frame, scope, agent.model if config.model is None else config.model)
     if config.call_model_input_filter is not None:
         data = CallModelData(ModelInputData(own_copy(conversation), instructions), agent, scope.context.context)
-        changed = cast("ModelInputData", await answer_of(config.call_model_input_filter, data))
+        changed = await answer_of(config.call_model_input_filter, data)
+        if not isinstance(changed, ModelInputData) or not isinstance(cast("object", changed.input), list | tuple):
+            raise UserError("call_model_input_filter must return a ModelInputData, with a list of items as its input")
         conversation, instructions = list(changed.input), changed.instructions
     return ModelRequest(
         instructions,

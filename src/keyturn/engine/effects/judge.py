@@ -15,7 +15,7 @@ from ...agents.output import output_schema_for
 from ...agents.settings import RunErrorData, RunErrorHandlerInput, handled
 from ...core import commands as cm
 from ...core import events as ev
-from ...core.errors import ModelBehaviorError, ModelRefusalError
+from ...core.errors import ModelBehaviorError, ModelRefusalError, UserError
 from ...core.events import Report
 from ...core.items import Item, message_text, refusal_text
 from ...core.run import Frame
@@ -102,7 +102,9 @@ async def _of_tools(drive: Drive, frame: Frame, scope: FrameSettings, agent: Age
     if isinstance(behavior, dict):
         names = cast("list[str]", behavior["stop_at_tool_names"])
         return next((_answer(agent, result.output) for result in results if result.tool.name in names), None)
-    verdict = cast("ToolsToFinalOutputResult", await answer_of(behavior, scope.context, results))
+    verdict = await answer_of(behavior, scope.context, results)
+    if not isinstance(verdict, ToolsToFinalOutputResult):
+        raise UserError(f"tool_use_behavior must return a ToolsToFinalOutputResult, not {type(verdict).__name__}")
     return _answer(agent, verdict.final_output) if verdict.is_final_output else None
 
 

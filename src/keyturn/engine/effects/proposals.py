@@ -41,7 +41,7 @@ class ReplyReading:
     def read(self, response: ModelResponse) -> ReplyReading:
         """Read the reply's items in order."""
         for raw in response.output:
-            if wrong := wrong_in(raw):
+            if wrong := wrong_in(raw) or _of_others(raw):
                 raise ModelBehaviorError(f"an item of the model's reply {wrong}; nothing of it was used")
         settled = _settled(response.output, self._toolset, self._seen)
         for raw in response.output:
@@ -80,6 +80,16 @@ class ReplyReading:
         if proposal.gate != "allow" and proposal.tool not in self._drive.run.tools and proposal.tool not in self.tools:
             self.tools[proposal.tool] = tool_spec(tool, raw)
         self.proposals.append(proposal)
+
+
+def _of_others(raw: Mapping[str, Any]) -> str | None:
+    """Return why an item is not the model's to make: recorded, it would be sent on as what people decided or wrote."""
+    kind = raw.get("type", "message")
+    if kind.endswith("_approval_response"):
+        return "is an approval, which people give"
+    if kind == "message" and raw.get("role", "assistant") != "assistant":
+        return "is a message that is not its own"
+    return None
 
 
 def _settled(output: list[Any], toolset: Toolset, seen: Container[str]) -> set[str]:

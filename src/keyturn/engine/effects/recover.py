@@ -17,7 +17,7 @@ from ...support.user_code import answer_of
 from ...tools.base import tool_digest
 from ..driving.drive import Drive
 from ..facts import decisions
-from ..facts.values import jsonable
+from ..facts.values import said_output
 from ..logger import error_words, logger
 
 _WHY = "the process that ran it ended before its result was recorded"
@@ -56,7 +56,7 @@ def _said(drive: Drive, call: Call, answer: Any) -> decisions.MadeDecision | Non
     if answer is None:
         return None
     ran = answer is not False
-    output = None if answer is True or not ran else jsonable(answer)
+    output = None if answer is True or not ran else said_output(answer, "what a check found")
     now = drive.live.clock()
     return decisions.resolve(request_of(drive.run, call), now, "ran" if ran else "retry", output, via="probe")
 

@@ -130,7 +130,7 @@ async def _recheck(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, l
     if verdict.action == "ask" and _untold(verdict):  # fail closed: an approval counts only once the policy has spoken
         raise UserError(f"{verdict.reason} when it was asked about a decision; nothing ran: mend it and resume")
     if verdict.action == "ask" and verdict.terms is None and asked_otherwise(call):  # it asks as the tool says
-        return msgspec.structs.replace(verdict, terms=tool.approval)
+        return msgspec.structs.replace(verdict, terms=_terms_of(call, tool))
     return verdict
 
 
@@ -201,8 +201,13 @@ async def _verdict(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, l
     verdict = own if stated is None else stated
     asks = verdict.action == "ask" or (verdict.action == "allow" and call.voided)  # what was voided asks all the same
     if asks and verdict.terms is None:  # whoever asks, the tool says whom
-        return msgspec.structs.replace(verdict, terms=tool.approval)
+        return msgspec.structs.replace(verdict, terms=_terms_of(call, tool))
     return verdict
+
+
+def _terms_of(call: Call, tool: Tool) -> Approval | None:
+    """Return on which terms a tool asks; for a call that asks anew those on record hold on."""
+    return tool.approval if not call.voided or call.proposal.terms is None else call.proposal.terms
 
 
 def beside_own(own: Approval, stated: Verdict) -> Verdict:
@@ -224,18 +229,17 @@ def beside_own(own: Approval, stated: Verdict) -> Verdict:
 
 async def _own(scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
     needs: Any = tool.needs_approval
+    terms = _terms_of(call, tool)
     if not callable(needs):
-        return (
-            Verdict("ask", terms=tool.approval, by="tool") if needs is not False or tool.approval is not None else ALLOW
-        )
+        return Verdict("ask", terms=terms, by="tool") if needs is not False or tool.approval is not None else ALLOW
     try:
         answer = await answer_of(needs, scope.context, tool.subject(call.params), call.proposal.label)
     except Exception as error:  # fail closed: a question that cannot be answered asks a person
         logger.warning("needs_approval of %r raised, a person is asked: %s", tool.name, error_words(error))
-        return Verdict("ask", f"needs_approval raised {class_name(error)}", tool.approval, "tool")
+        return Verdict("ask", f"needs_approval raised {class_name(error)}", terms, "tool")
     if not isinstance(answer, bool):
-        return Verdict("ask", "needs_approval did not answer True or False", tool.approval, "tool")
-    return Verdict("ask", terms=tool.approval, by="tool") if answer else ALLOW
+        return Verdict("ask", "needs_approval did not answer True or False", terms, "tool")
+    return Verdict("ask", terms=terms, by="tool") if answer else ALLOW
 
 
 async def _policy(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, looked: _Looked) -> Verdict | None:
@@ -250,7 +254,7 @@ async def _policy(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, lo
             continue
         if policy is not of_run:  # an agent tool brings it along; the run itself may go on without any
             verdict = msgspec.structs.replace(verdict, by=f"nested {verdict.by}")
-        stated = verdict if stated is None else _stricter(stated, verdict, tool.approval)
+        stated = verdict if stated is None else _stricter(stated, verdict, _terms_of(call, tool))
     return stated
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from ...core.digest import canonical
 from ...core.errors import Conflict
 from ...core.people import plain_text
-from ...journal.base import Journal
+from ...journal.base import Journal, LostRace
 from ..run.log_cache import log_in
 
 ONCE = "once"
@@ -31,13 +31,22 @@ class NamedStart:
         self.run = hashlib.sha256(b"keyturn start\n" + given).hexdigest()[:32]
         self.said = hashlib.sha256(canonical(words).encode()).hexdigest()
 
+    @classmethod
+    def of_fork(cls, name: str, run: str, at: int | None) -> NamedStart:
+        """Name a fork of a run.
+
+        >>> NamedStart.of_fork("retry-7", "5e1f", 3).run == NamedStart("retry-7", ["5e1f", 3]).run
+        False
+        """
+        return cls(f"fork {run} {plain_text(name, 'once')}", [run, at])
+
     async def begun(self, journal: Journal, begin: Callable[[], Awaitable[str]]) -> str:
         """Begin the run, which has this id, unless that was done; return the id."""
         if await self._there(journal):
             return self.run
         try:
             return await begin()
-        except Conflict:
+        except (Conflict, LostRace):
             if await self._there(journal):  # another process was faster
                 return self.run
             raise

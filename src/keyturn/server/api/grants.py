@@ -28,6 +28,8 @@ async def list_grants(
     query = Query(run=run, state=state, limit=limit, after=after_of(after))
     read = here.app.inbox.grants
     rows, more = await visible_page(query, read, here.sight.grants, lambda row: (0, f"{row.run}/{row.id}"))
+    if rows:  # their predicates hold arguments
+        await here.sight.reads_of("list", "grants")
     return answer(GrantPage([GrantSeen.of(row) for row in rows], key_of(*more) if more else None))
 
 

@@ -16,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ...core.errors import KeyturnError
 from ...journal.rows import COUNTED_FROM, Period, Query
 from .routes import Here, Routes, answer
 
@@ -92,11 +91,7 @@ async def get_live() -> Any:
 async def get_ready(request: Request) -> Any:
     """Say whether the server can work: whether its store answers, and its worker can work on it."""
     app: Any = request.app.state.app
-    try:
-        await app.journal.now()
-        well = app.trouble is None
-    except (KeyturnError, OSError):
-        well = False
+    well = await app.check_health() is None
     return answer(Health(well), 200 if well else 503)
 
 

@@ -61,7 +61,7 @@ async def replay_policy(here: Here, body: Annotated[said.Replay, taken(said.Repl
 
 async def _replayed(here: Call, policy: Policy | None, since: str | None, most: int) -> Any:
     here.sight.must_see_all()
-    await here.app.inbox.reads.note(here.visitor.login, "search", what="replay")
+    await here.sight.reads_of("search", "replay")
     begins = 0 if since is None else await here.app.inbox.now() - milliseconds(since)
     counts = dict[tuple[str, Any, Any], list[Replayed]]()
     totals = dict[tuple[str, Any, Any], int]()

@@ -129,4 +129,6 @@ async def get_suggestions(here: Here, tool: Name = None) -> Any:
     here.sight.must_see_all()
     plain(tool)
     async with here.request.app.state.readers.search(here.visitor.id):
-        return answer(Suggestions(await here.app.insights.suggestions(tool=tool)))
+        found = await here.app.insights.suggestions(tool=tool)
+    await here.sight.reads_of("search", "suggestions")
+    return answer(Suggestions(found))

@@ -105,7 +105,7 @@ async def get_result(here: Here, run: IdPath) -> Any:
 async def send_to_run(here: Here, run: IdPath, body: Annotated[said.Message, taken(said.Message)]) -> Any:
     """Add a message that the model reads at its next turn."""
     await here.sight.steers(run)
-    await here.app.send(run, body.message)
+    await here.app.send(run, body.message, once=name_of_start(here.visitor.id, here.request.headers))
     return answer(Done())
 
 
@@ -121,7 +121,8 @@ async def cancel_run(here: Here, run: IdPath, body: Annotated[said.Why, taken(sa
 async def fork_run(here: Here, run: IdPath, body: Annotated[said.Fork, taken(said.Fork)]) -> Any:
     """Start a new run from the first lines of another; grants and approvals stay with the old one."""
     await here.sight.steers(run)
-    return answer(RunNamed((await here.app.fork(run, body.at)).id))
+    made = await here.app.fork(run, body.at, once=name_of_start(here.visitor.id, here.request.headers))
+    return answer(RunNamed(made.id))
 
 
 @routes.add("POST", "/runs/{run}/resume", scope="run", takes=said.Resume, gives=Done, errors=(404, 409))

@@ -9,14 +9,14 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from ...core.errors import NotPending
+from ...core.errors import KeyturnError, NotPending
 from ...core.records import GrantTerms
 from ...core.states import OVER
 from ...journal.rows import GrantRow, Query
 from ..errors import Refused
 from ..visible_pages import visible_page
 from .form import Form, Reading, change, decides
-from .pages import Here, page
+from .pages import Here, failure, page
 from .shown import Shown
 from .words import where_words
 
@@ -70,6 +70,11 @@ async def _drawn(at: Here, refusal: Refused | None, request: HttpRequest) -> Res
     query = Query(state=state, limit=SHOWN, after=after)
     read = at.app.journal.grants
     rows, place = await visible_page(query, read, at.sight.grants, lambda row: (0, f"{row.run}/{row.id}"))
+    try:
+        if rows:  # their predicates hold arguments
+            await at.sight.reads_of("list", "grants")
+    except KeyturnError as error:
+        return failure(at, error)
     over = await _over(at, rows)
     made = [_standing(row, at.now, over) for row in rows]
     more = "" if place is None else place[1]

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from ...core.errors import KeyturnError, UserError
 from ...engine.run.log_cache import log_in
-from ...inbox.listing import Filters, Listed, listed
+from ...inbox.listing import Filters, Listed, Place, listed
 from ...inbox.personal import MARKINGS, VERDICTS, Details, Verdict
 from ...journal.rows import Query, RequestRow, RunRow
 from ...presenting.asking import (
@@ -36,16 +36,13 @@ from .payload import GUARDED, check_seen, payload_of
 
 router = APIRouter(include_in_schema=False)
 _NEWEST = 20
-_DIGITS = 18  # of a time: no store compares more
 
 
 def filters_of(request: HttpRequest) -> Filters:
     """Return the filters that an address names."""
     given = request.query_params
     named = {name: given.get(name, "")[:200].replace("\0", "") for name in ("tool", "agent", "risk", "text")}
-    at, _, name = given.get("after", "")[:250].replace("\0", "").partition(".")
-    after = (int(at), name) if at.isascii() and at.isdigit() and len(at) <= _DIGITS else None
-    return Filters(**named, mine=given.get("mine") == "1", after=after)
+    return Filters(**named, mine=given.get("mine") == "1", after=Place.of_token(given.get("after", "")[:1_000]))
 
 
 Chosen = Annotated[Filters, Depends(filters_of)]
@@ -71,7 +68,7 @@ async def seen_list(at: Here, chosen: Filters) -> Listed:
     def shows(row: RequestRow) -> bool:
         return at.sight.lists(row, mine=chosen.mine, unclaimed=False)
 
-    return await listed(at.app.inbox, chosen, at.visitor.login, shows)
+    return await listed(at.app.inbox, chosen, shows)
 
 
 async def _aside(at: Here) -> list[RunRow]:
@@ -81,7 +78,7 @@ async def _aside(at: Here) -> list[RunRow]:
 
 async def _drawn(at: Here, found: Listed) -> dict[str, Any]:
     made = [row_of(row, at.now) for row in found.rows]
-    more = "" if found.next is None else f"{found.next[0]}.{found.next[1]}"
+    more = "" if found.next is None else found.next.token
     return {"rows": made, "count": found.found, "whole": found.whole, "more": more, "aside": await _aside(at)}
 
 

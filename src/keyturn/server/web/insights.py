@@ -8,9 +8,10 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
+from ...core.errors import KeyturnError
 from ...inbox.suggestions import Suggestion
 from .form import Overseeing
-from .pages import page
+from .pages import failure, page
 from .plots import days_plot, shares_plot, time, times_plot
 
 router = APIRouter(include_in_schema=False)
@@ -36,8 +37,11 @@ async def insights_page(request: HttpRequest, at: Overseeing) -> Response:
         try:
             async with request.app.state.readers.search(at.visitor.id), asyncio.timeout(SECONDS):
                 suggested = await at.app.insights.suggestions(newest=_NEWEST)
+            await at.sight.reads_of("search", "suggestions")
         except TimeoutError:
             late = True
+        except KeyturnError as error:
+            return failure(at, error)
     return page(
         at,
         "insights.html",

@@ -131,7 +131,7 @@ def _drawn(at: Here, **given: Any) -> Response:
 
 async def _replayed(at: Here, policy: Policy | None, since: str) -> Result:
     begin = 0 if not since else at.now - milliseconds(since)
-    await at.app.inbox.reads.note(at.visitor.login, "search", what="replay")
+    await at.sight.reads_of("search", "replay")
     found = _Found()
     whole = False
     with contextlib.suppress(TimeoutError):

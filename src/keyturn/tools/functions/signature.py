@@ -43,6 +43,8 @@ def read_signature(func: Callable[..., Any], context_types: tuple[type, ...] = (
     """
     target, fixed = _unwrap(func)
     name = getattr(target, "__name__", None) or type(target).__name__
+    if any(map(_yields, (target, _call_of(target)))):
+        raise UserError(f"tool {name!r}: a generator function runs nothing when it is called; return the whole result")
     try:
         declared = list(inspect.signature(func).parameters.values())
     except (TypeError, ValueError) as error:
@@ -60,6 +62,10 @@ def read_signature(func: Callable[..., Any], context_types: tuple[type, ...] = (
         is_async=inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(_call_of(target)),
         reserved=frozenset(_keywords(resolved)) | fixed,
     )
+
+
+def _yields(target: object) -> bool:
+    return inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target)
 
 
 def accepts_none(annotation: object) -> bool:

@@ -1,0 +1,91 @@
+"""The workers of an app in this process: the embedded one, and one for each call of `work`.
+
+All are stopped together. The embedded one is begun only where no other is at work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ..core.errors import KeyturnError
+from ..engine.worker import Worker
+from ..journal.base import Store
+
+
+class AppWorkers:
+    """Holds the workers that are at work; `make` makes one.
+
+    >>> AppWorkers(lambda: None).busy
+    0
+    """
+
+    def __init__(self, make: Callable[[], Worker]) -> None:
+        self._make = make
+        self._at_work = set[Worker]()
+        self._embedded: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._at_work)
+
+    @property
+    def busy(self) -> int:
+        """Return how many runs they move right now."""
+        return sum(worker.busy for worker in self._at_work)
+
+    @property
+    def trouble(self) -> str | None:
+        """Return why one of them cannot work on the journal now; None while all can."""
+        return next((str(worker.error) for worker in self._at_work if worker.error is not None), None)
+
+    @property
+    def embedded(self) -> bool:
+        """Return whether the embedded one has not ended."""
+        return self._embedded is not None and not self._embedded.done()
+
+    def set_slots(self, slots: int) -> None:
+        """Set how many runs each moves at once."""
+        for worker in self._at_work:
+            worker.slots = slots
+
+    def embed(self) -> None:
+        """Begin a worker beside the caller, unless one is at work."""
+        if not self._at_work:
+            worker = self._hired()
+            self._embedded = asyncio.ensure_future(worker.run())
+            self._embedded.add_done_callback(lambda _task: self._at_work.discard(worker))
+
+    async def work(self) -> None:
+        """Work until `stop` is called."""
+        worker = self._hired()
+        try:
+            await worker.run()
+        finally:
+            self._at_work.discard(worker)
+
+    async def stop(self) -> None:
+        """Stop all of them, and wait for the embedded one."""
+        for worker in self._at_work:
+            worker.stop()
+        try:
+            if self._embedded is not None:
+                await self._embedded
+        finally:
+            self._embedded = None
+
+    def _hired(self) -> Worker:
+        worker = self._make()
+        self._at_work.add(worker)
+        return worker
+
+
+async def why_down(journal: Store, seconds: float) -> str | None:
+    """Return why a journal cannot be worked on; one that does not answer within that time is down."""
+    try:
+        async with asyncio.timeout(seconds):
+            await journal.due(1)
+    except TimeoutError:
+        return f"the journal did not answer within {seconds:g} s"
+    except (KeyturnError, OSError) as error:
+        return str(error)
+    return None

@@ -1,0 +1,99 @@
+"""Connect to PostgreSQL, and listen for the commits of other processes (LISTEN/NOTIFY)."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import msgspec
+
+from .bell import Bell
+
+CHANNEL = "keyturn"
+# A server that vanished is given up: without these a connection waits for hours for an answer that never comes.
+_ALIVE = {"keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "30000"}
+
+
+def connected(url: str, **options: Any) -> Any:
+    """Connect, with the limits that the URL does not set itself; text is UTF-8 whatever the environment says."""
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    given = conninfo_to_dict(url)
+    bounds = {name: value for name, value in ({"connect_timeout": "10"} | _ALIVE).items() if name not in given}
+    return psycopg.connect(url, autocommit=True, client_encoding="utf8", **bounds, **options)
+
+
+class Listener:
+    """Listens for the commits of other processes (LISTEN/NOTIFY), begun when somebody first waits.
+
+    `own` are the database's processes that write for this one.
+    """
+
+    def __init__(self, url: str, bell: Bell, own: set[int]) -> None:
+        self._url = url
+        self._bell = bell
+        self._own = own
+        self._ready, self._closed = threading.Event(), threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def hears(self) -> bool:
+        """Return whether nothing can be missed any more."""
+        return self._ready.is_set()
+
+    def begin(self) -> None:
+        """Start listening; return when nothing can be missed any more."""
+        with self._lock:
+            if self._closed.is_set():
+                return
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._listen, name="keyturn-postgres-listener", daemon=True)
+                self._thread.start()
+        self._ready.wait(10)
+
+    def stop(self) -> None:
+        """Stop listening, soon."""
+        self._closed.set()
+        self._ready.set()  # nobody waits for what will not come
+
+    def close(self) -> None:
+        """Stop listening, now."""
+        self.stop()
+        with self._lock:  # it may be beginning
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _listen(self) -> None:
+        import psycopg
+
+        while not self._closed.is_set():
+            try:
+                with connected(self._url) as db:
+                    db.execute(f"LISTEN {CHANNEL}")
+                    self._ready.set()
+                    self._bell.ring_all()  # what was told while nobody heard
+                    self._hear(db)
+            except (psycopg.Error, UnicodeError):
+                self._closed.wait(0.2)
+
+    def _hear(self, db: Any) -> None:
+        while not self._closed.is_set():
+            for told in db.notifies(timeout=0.2):
+                if told.pid in self._own:  # whoever wrote here has rung here
+                    continue
+                name = _rung(told.payload)
+                if name is not None:
+                    self._bell.ring([name])
+                else:
+                    self._bell.ring_all()
+
+
+def _rung(payload: str) -> tuple[str, str] | None:
+    """Return the tenant and run that a notice names; None for any other payload, which any user can send."""
+    try:
+        return msgspec.json.decode(payload, type=tuple[str, str])
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return None

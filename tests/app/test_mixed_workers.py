@@ -1,0 +1,93 @@
+"""Workers with different agents on one journal, workers that stood still, and several in one process."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from keyturn import Agent, App, MemoryJournal
+from keyturn.testing import ScriptedModel
+from tests.playing import Clock, model
+from tests.waiting import turns_of_the_loop, until, until_status
+
+MINUTE = 60_000
+
+
+async def test_a_run_that_one_worker_cannot_take_up_is_taken_up_by_another_at_once(caplog: Any) -> None:
+    """The clock of the journal stands still: what was left for a minute would not be due."""
+    journal = MemoryJournal(Clock())
+    async with App([Agent("other", model=model("done"))], journal) as other:
+        await other.at_work()
+        run = await App([Agent("desk", model=model("done"))], journal, worker=False).start("desk", "go")
+        await until(lambda: "cannot be taken up here" in caplog.text)
+        assert await journal.due() == [run.id]
+        async with App([Agent("desk", model=model("done"))], journal) as desk:
+            await desk.at_work()
+            await until_status(desk, run.id, "finished")
+
+
+async def test_a_worker_asks_for_no_run_of_an_agent_that_it_does_not_have() -> None:
+    """Once it met one: to claim others would keep their own workers from them, and hide how many of those died."""
+    taken = list[str]()
+
+    class Claimed(MemoryJournal):
+        async def claim(self, run: str, worker: str, ttl_ms: int) -> Any:
+            taken.append(run)
+            return await super().claim(run, worker, ttl_ms)
+
+    journal = Claimed(Clock())
+    elsewhere = App([Agent("desk", model=model("done"))], journal, worker=False)
+    first = await elsewhere.start("desk", "go")
+    async with App([Agent("other", model=model("done", "done"))], journal) as other:
+        await other.at_work()
+        await until(lambda: taken == [first.id])
+        second = await elsewhere.start("desk", "go")
+        own = await other.start("other", "go")
+        await until_status(other, own.id, "finished")
+        assert second.id not in taken
+        assert taken.count(first.id) == 1
+
+
+async def test_a_worker_that_stood_still_goes_on_with_what_it_holds() -> None:
+    """Its lease expired and nobody took the run over: nobody died, and the model is not asked once more."""
+    clock, go_on, asked = Clock(), asyncio.Event(), list[int]()
+    journal = MemoryJournal(clock)
+
+    async def slow(request: Any) -> str:
+        asked.append(1)
+        await go_on.wait()
+        return "done"
+
+    async with App([Agent("desk", model=ScriptedModel(slow))], journal) as app:
+        run = await app.start("desk", "go")
+        await until(lambda: asked)
+        for _ in range(4):
+            clock.pass_ms(2 * MINUTE)
+            await app.start("desk", "wakes the worker")
+            await turns_of_the_loop(50)
+        assert (await app.get(run.id)).status == "running"
+        go_on.set()
+        await until_status(app, run.id, "finished")
+        assert len(asked) == 5
+
+
+async def test_a_run_that_is_started_by_a_process_at_work_begins_no_second_worker() -> None:
+    """That one would be the one which `stop` ends."""
+    app = App([Agent("desk", model=model("done", "done"))], MemoryJournal())
+    working = asyncio.create_task(app.work())
+    await turns_of_the_loop(50)
+    run = await app.start("desk", "go")
+    await until_status(app, run.id, "finished")
+    await app.stop()  # which waits for its own worker alone
+    await asyncio.wait_for(working, 30)
+
+
+async def test_a_journal_that_does_not_answer_is_not_healthy() -> None:
+    class Silent(MemoryJournal):
+        async def due(self, limit: int = 100) -> list[str]:
+            await asyncio.Event().wait()
+            return []
+
+    app = App([], Silent(), worker=False)
+    assert await app.check_health(0.01) == "the journal did not answer within 0.01 s"
+    assert await App([], MemoryJournal(), worker=False).check_health() is None

@@ -1,0 +1,76 @@
+"""A fork and a message that are named are made once, by whichever process of the journal is asked again."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx2
+import pytest
+
+from keyturn import Agent, App, Conflict, MemoryJournal
+from keyturn.audit.checker import check
+from keyturn.core import events as ev
+from keyturn.engine.run.log_cache import log_in
+from tests.playing import model
+
+HERE = "http://localhost"
+
+
+def _app(journal: Any) -> App:
+    return App([Agent("desk", model=model("done"))], journal, worker=False)
+
+
+async def _messages(journal: Any, run: str) -> list[ev.InputAdded]:
+    log = await log_in(journal, run)
+    return [event for step in log.steps for event in step.events if isinstance(event, ev.InputAdded)]
+
+
+async def test_a_named_message_is_added_once_also_when_its_run_is_over() -> None:
+    journal = MemoryJournal()
+    run = await _app(journal).start("desk", "go")
+    for _ in range(2):
+        await _app(journal).send(run.id, "Pay once more.", once="retry-7")
+    with pytest.raises(Conflict, match="another message was sent under this name"):
+        await _app(journal).send(run.id, "Pay twice more.", once="retry-7")
+    await _app(journal).send(run.id, "Pay once more.", once="retry-8")
+    await _app(journal).send(run.id, "Pay once more.")
+    assert len(await _messages(journal, run.id)) == 3
+    await _app(journal).cancel(run.id)
+    await _app(journal).send(run.id, "Pay once more.", once="retry-7")
+    assert (await check(journal)).ok
+
+
+async def test_a_run_is_forked_once_under_a_name() -> None:
+    journal = MemoryJournal()
+    run = await _app(journal).start("desk", "go", once="its-start")
+    made = await asyncio.gather(*(_app(journal).fork(run.id, once="retry-7") for _ in range(4)))
+    assert len({fork.id for fork in made}) == 1
+    with pytest.raises(Conflict, match="under this name"):
+        await _app(journal).fork(run.id, 1, once="retry-7")
+    other = await _app(journal).fork(run.id, once="retry-8")
+    assert len({run.id, made[0].id, other.id}) == 3
+    assert (await _app(journal).start("desk", "go", once="its-start")).id == run.id
+    assert (await check(journal)).ok
+
+
+async def test_what_is_sent_again_to_another_server_is_done_once() -> None:
+    """A client sends a change again whose answer was lost, and a balancer leads it elsewhere."""
+    journal = MemoryJournal()
+    servers = [_app(journal), _app(journal)]
+    await servers[0].people.start("ada")
+    await servers[0].people.add("bot", kind="machine", by="ada")
+    token = await servers[0].people.issue_token("bot", ["run"], by="ada")
+    run = await servers[0].start("desk", "go")
+    answers: dict[str, set[str]] = {"send": set(), "fork": set()}
+    for server in servers:
+        transport = httpx2.ASGITransport(app=server.asgi())
+        async with httpx2.AsyncClient(transport=transport, base_url=HERE) as http:
+            for what, body in (("send", {"message": "Pay."}), ("fork", {})):
+                headers = {"authorization": f"Bearer {token}", "idempotency-key": f"key of {what}".replace(" ", "-")}
+                answer = await http.post(f"/v1/runs/{run.id}/{what}", json=body, headers=headers)
+                assert answer.status_code == 200
+                answers[what].add(answer.text)
+    assert [len(each) for each in answers.values()] == [1, 1]
+    assert len(await _messages(journal, run.id)) == 1
+    assert len(await servers[0].runs()) == 2
