@@ -5,9 +5,11 @@ Every one must be caught by the battery. A law of the gate without a mutant here
 
 from __future__ import annotations
 
-from keyturn.core import beside, crossing, decide, evolve, expiry, gate, people, request, run, seal, strict
-from keyturn.core.comparisons import Truth
+from keyturn.core import crossing, decide, evolve, people, request, run, seal, strict
 from keyturn.core.errors import StorageError
+from keyturn.core.gate import deciding, delivery, expiry, grants, verdicts
+from keyturn.core.gate import marks as beside
+from keyturn.core.predicates.comparisons import Truth
 from keyturn.core.run import call_digest
 from keyturn.core.states import MOVES
 from keyturn.engine.driving.writer import Writer
@@ -34,7 +36,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "digest not compared at the decision",
         "I4 a decision is for exactly the bytes that were shown",
-        Edit(gate.check_decision, _DIGEST_FITS, "False"),
+        Edit(deciding.check_decision, _DIGEST_FITS, "False"),
     ),
     mutant(
         "digest not compared at the start",
@@ -111,15 +113,15 @@ BROKEN: list[Mutant] = [
     mutant(
         "second decision wins",
         "I3 the first decision stands",
-        Edit(gate.check_decision, "call is None or call.state not in WAITING", "call is None"),
-        Edit(gate.check_decision, "OPENING[call.state]", "OPENING.get(call.state, OPENING['asked'])"),
+        Edit(deciding.check_decision, "call is None or call.state not in WAITING", "call is None"),
+        Edit(deciding.check_decision, "OPENING[call.state]", "OPENING.get(call.state, OPENING['asked'])"),
         Moves(MOVES, _SECOND),
     ),
     mutant(
         "two words in one delivery",
         "I3 one delivery decides a call once",
         Edit(
-            gate.deliver,
+            delivery.deliver,
             "if not say_alike(first.setdefault(decision.call, decision), decision):",
             "if False:",
         ),
@@ -127,7 +129,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "expired approval accepted",
         "I1 a decision in time",
-        Edit(gate.check_decision, 'call.state == "asked" and ran_out(run, call)', "False"),
+        Edit(deciding.check_decision, 'call.state == "asked" and ran_out(run, call)', "False"),
     ),
     mutant(
         "stale approval executed",
@@ -146,22 +148,22 @@ BROKEN: list[Mutant] = [
     mutant(
         "grant use not counted",
         "I1 a standing decision is used as often as it says",
-        Edit(gate.screened, "        yield ev.GrantUsed(grant.id, call.id)\n", ""),
+        Edit(verdicts.screened, "        yield ev.GrantUsed(grant.id, call.id)\n", ""),
     ),
     mutant(
         "grant covers every tool",
         "I1 a standing decision covers one tool of one agent",
-        Edit(gate.covers, "(grant.agent, grant.tool) != (call.agent, call.proposal.tool)", "False"),
+        Edit(grants.covers, "(grant.agent, grant.tool) != (call.agent, call.proposal.tool)", "False"),
     ),
     mutant(
         "grant ignores its predicate",
         "I1 a standing decision covers the arguments that it names",
-        Edit(gate.covers, "means(grant.where, call.params)", "True"),
+        Edit(grants.covers, "means(grant.where, call.params)", "True"),
     ),
     mutant(
         "one of two is enough",
         "I1 a quorum",
-        Edit(gate._decided, "< needed(terms, decision.verdict)", "< 1"),
+        Edit(delivery._decided, "< needed(terms, decision.verdict)", "< 1"),
     ),
     mutant(
         "in doubt, run again",
@@ -195,7 +197,7 @@ BROKEN: list[Mutant] = [
         "a denial lets pass",
         "I7 what a policy denies does not run",
         Edit(
-            gate.screened,
+            verdicts.screened,
             "action = verdict.action\n",
             "action = verdict.action.replace('deny', 'allow')\n",
         ),
@@ -313,27 +315,27 @@ BROKEN: list[Mutant] = [
     mutant(
         "one person is two",
         "I1 a quorum is of people and not of votes",
-        Edit(gate._decided, "voices(words.values())", "(len(votes) + 1)"),
+        Edit(delivery._decided, "voices(words.values())", "(len(votes) + 1)"),
     ),
     mutant(
         "a forged via",
         "I1 nobody decides in the name of what is no person",
         Edit(
-            gate._check_decider,
+            deciding._check_decider,
             "if decision.via in _NO_PERSON:",
             "if decision.via in _NO_PERSON:\n        return\n    if False:",
         ),
-        Edit(gate._check_decider, "decision.grant is not None or", "False and"),
+        Edit(deciding._check_decider, "decision.grant is not None or", "False and"),
     ),
     mutant(
         "a probe speaks for every tool",
         "I1 nobody decides in the name of what is no person",
-        Edit(gate._check_decider, 'call.state == "in_doubt" and call.proposal.recover == "probe"', "True"),
+        Edit(deciding._check_decider, 'call.state == "in_doubt" and call.proposal.recover == "probe"', "True"),
     ),
     mutant(
         "a grant covers what its giver could not decide",
         "I1 a standing decision is worth what its giver's word is worth",
-        Edit(gate.covers, "barred(due, grant.decider, run.requester)", "False"),
+        Edit(grants.covers, "barred(due, grant.decider, run.requester)", "False"),
     ),
     mutant(
         "anybody confirms",
@@ -345,13 +347,13 @@ BROKEN: list[Mutant] = [
     mutant(
         "others need no confirmation",
         "I1 others decide after the requester confirmed",
-        Edit(gate._decided, "not confirmed(run, call) and", "False and"),
+        Edit(delivery._decided, "not confirmed(run, call) and", "False and"),
     ),
     mutant(
         "anybody breaks the glass",
         "I1 the glass is broken by whom the terms name",
         Edit(
-            gate._check_decider,
+            deciding._check_decider,
             "why = barred(terms, decision.decider, run.requester, decision.proof)",
             'why = "" if decision.broke_glass else barred(terms, decision.decider, run.requester, decision.proof)',
         ),
@@ -369,7 +371,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "a grant in place of a quorum",
         "I1 a standing decision is of one person",
-        Edit(gate.covers, "or needed(terms, grant.verdict) > 1", ""),
+        Edit(grants.covers, "or needed(terms, grant.verdict) > 1", ""),
     ),
     mutant(
         "a text says who logged in",
@@ -384,12 +386,12 @@ BROKEN: list[Mutant] = [
     mutant(
         "expiry by the decision's own time",
         "I1 the time that counts is that of the delivery",
-        Edit(gate.check_decision, "ran_out(run, call)", "decision.at > (call.expires_at or decision.at)"),
+        Edit(deciding.check_decision, "ran_out(run, call)", "decision.at > (call.expires_at or decision.at)"),
     ),
     mutant(
         "an edit is unbound",
         "I4 what runs is what the editor wrote",
-        Edit(gate.bound_as_decided, "decision.runs == edit_digest(run, call, call.text, decision.basis)", "True"),
+        Edit(deciding.bound_as_decided, "decision.runs == edit_digest(run, call, call.text, decision.basis)", "True"),
     ),
     mutant(
         "a start does not wait for the policy",
@@ -450,7 +452,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "what was started is denied",
         "I2 what may have happened is not forgotten",
-        Edit(gate.unknown, 'call.acted and call.state != "supplied"', "False"),
+        Edit(verdicts.unknown, 'call.acted and call.state != "supplied"', "False"),
     ),
     mutant(
         "a probe renews an approval",

@@ -6,8 +6,10 @@ As in `broken.py`, each breaks one law and must be caught by the battery.
 from __future__ import annotations
 
 from keyturn.channels.lane import Lane
-from keyturn.core import beside, crossing, gate, people, quota, words
+from keyturn.core import crossing, people, quota
 from keyturn.core.challenge import decision_text
+from keyturn.core.gate import deciding, words
+from keyturn.core.gate import marks as beside
 from keyturn.core.states import MOVES
 from keyturn.directory import decide as directory_decide
 from keyturn.directory import fold, state
@@ -50,12 +52,12 @@ OF_PEOPLE: list[Mutant] = [
     mutant(
         "who confirmed is who decides",
         "I1 a quorum is of principals",
-        Edit(gate._check_decider, "not why and confirmed_by(run, call, decision.decider)", "False"),
+        Edit(deciding._check_decider, "not why and confirmed_by(run, call, decision.decider)", "False"),
     ),
     mutant(
         "one denies for two",
         "I3 a rejection takes as many as its terms say",
-        Edit(gate.needed, "return terms.deny_quorum if", "return 1 if"),
+        Edit(words.needed, "return terms.deny_quorum if", "return 1 if"),
     ),
     mutant(
         "what has begun is taken back",

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, Policy, Rule, Runner, function_tool
-from keyturn.core import paths, reading
-from keyturn.core.predicate import Truth, evaluate
+from keyturn.core.predicates import paths, reading
+from keyturn.core.predicates.predicate import Truth, evaluate
 from keyturn.testing import ScriptedModel, function_call
 from tests.table import each
 

@@ -21,7 +21,7 @@ from keyturn import (
     function_tool,
 )
 from keyturn.audit.checker import check
-from keyturn.core.combined_terms import NOT_COMBINED, combined
+from keyturn.core.gate.combined_terms import NOT_COMBINED, combined
 from keyturn.core.policy import Verdict
 from keyturn.deep import create_deep_agent
 from keyturn.engine.effects.screening import beside_own

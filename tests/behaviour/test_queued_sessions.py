@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, App, Conflict, MemorySession, RunConfig, Runner, RunState, UserError, function_tool
+from keyturn import (
+    Agent,
+    App,
+    Conflict,
+    MemoryJournal,
+    MemorySession,
+    RunConfig,
+    Runner,
+    RunState,
+    UserError,
+    function_tool,
+)
 from keyturn.audit.checker import check
 from keyturn.core import commands as cm
 from keyturn.engine.driving.writer import write_to
@@ -225,6 +236,26 @@ async def test_what_holds_a_run_that_is_over_has_the_last_word_first(shop: Shop,
     await store.release(claim)
     assert await store.ahead(second.id) == []
     assert second.id in await store.due()
+
+
+async def test_a_write_to_the_session_that_was_cut_off_is_waited_for_until_the_lease_is_over(shop: Shop) -> None:
+    """It may arrive later, and the next run would have read the session without it."""
+    writing = asyncio.Event()
+
+    class Slow(MemorySession):
+        async def add_items(self, items: list[Any]) -> None:
+            writing.set()
+            await asyncio.Event().wait()
+
+    journal = MemoryJournal()
+    run = asyncio.ensure_future(Runner.run(shop.agent(), "hi", journal=journal, session=Slow("ann"), run_config=QUEUE))
+    await writing.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    [row] = await journal.runs()
+    with pytest.raises(Conflict, match="held by"):
+        await journal.claim(row.run, "another", 1_000)
 
 
 async def test_whom_a_newer_message_superseded_is_waited_for_by_nobody(shop: Shop, store: Any, run: Run) -> None:

@@ -25,7 +25,7 @@ from keyturn import (
     function_tool,
 )
 from keyturn.console import Undecided, decide, editor, given, screen
-from keyturn.core.predicate import holds
+from keyturn.core.predicates.predicate import holds
 from keyturn.presenting import proposed_grants as grants
 from keyturn.presenting.proposed_grants import proposed_grants
 from keyturn.render import one_row

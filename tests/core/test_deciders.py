@@ -11,7 +11,7 @@ from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.codec import Log
 from keyturn.core.errors import Conflict, Expired, NotAllowed, NotPending, UserError
-from keyturn.core.gate import OPENING
+from keyturn.core.gate.opening import OPENING
 from keyturn.core.people import Decider, Proof, barred, decider, plain_text
 from keyturn.core.policy import Approval, Verdict
 from keyturn.core.records import Word

@@ -20,10 +20,10 @@ from keyturn.core import events as ev
 from keyturn.core.codec import Log, decode, encode
 from keyturn.core.effects import pending, waiting
 from keyturn.core.errors import KeyturnError
+from keyturn.core.gate.reviews import review_digest
 from keyturn.core.people import Proof
 from keyturn.core.policy import Verdict
 from keyturn.core.preview import Preview, Text
-from keyturn.core.reviews import review_digest
 from keyturn.core.run import Call, Run, call_digest, twin
 from keyturn.core.states import WAITING
 from keyturn.core.usage import Counts

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.errors import NotPending
-from keyturn.core.lending import borrowed
+from keyturn.core.gate.lending import borrowed
 from keyturn.core.policy import Verdict
 from tests.core.samples import Pen, asked, grant, reply, tool
 

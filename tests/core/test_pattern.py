@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keyturn.core.errors import UserError
-from keyturn.core.pattern import MOST_STEPS, SHORT, check_pattern, matches, steps
-from keyturn.core.reading import CannotTell
+from keyturn.core.predicates.pattern import MOST_STEPS, SHORT, check_pattern, matches, steps
+from keyturn.core.predicates.reading import CannotTell
 from tests.table import each
 
 
@@ -58,7 +58,7 @@ def test_counting_ends_and_grows_with_the_text(pattern: str, length: int) -> Non
 # off from outside, and what was begun last is told.
 FUZZ = r"""
 import random, re, sys
-from keyturn.core.pattern import MOST_STEPS, SHORT, steps
+from keyturn.core.predicates.pattern import MOST_STEPS, SHORT, steps
 dice = random.Random(int(sys.argv[1]))
 ATOMS = ["a", "b", ".", "[ab]", "[^b]", r"\w", "^", "$", r"\b", "(?=a)", "(?!b)", "(?<=a)", "(?<!b)", "()", "(?:)"]
 TIMES = ["*", "+", "?", "*?", "+?", "??", "{2}", "{0,3}", "{1000}", "{30}", "{5,}", "{1,100}", "{0,1000}", "{200,}"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from keyturn.core.errors import BadJson, UserError
 from keyturn.core.policy import CallView
-from keyturn.core.predicate import OPERATORS, Truth, check_where, evaluate, holds, may_hold
+from keyturn.core.predicates.predicate import OPERATORS, Truth, check_where, evaluate, holds, may_hold
 from keyturn.core.strict import parse
 from keyturn.policies.rules import Policy, Rule
 from tests.table import each

@@ -10,7 +10,7 @@ from keyturn.core import commands as cm
 from keyturn.core.call_ids import call_id, frame_of, is_below, place_of
 from keyturn.core.digest import canonical
 from keyturn.core.encodable import moment
-from keyturn.core.gate import OPENING
+from keyturn.core.gate.opening import OPENING
 from keyturn.core.policy import Approval, Verdict
 from keyturn.core.preview import REDACTED, Json, Preview, Text
 from keyturn.core.request import Request, request_of, shown_item, waiting_calls

@@ -16,13 +16,13 @@ from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.digest import canonical, digest
 from keyturn.core.effects import pending
+from keyturn.core.gate.words import in_two_steps
 from keyturn.core.items import Item
 from keyturn.core.people import Decider, Proof
 from keyturn.core.policy import Approval, Verdict
 from keyturn.core.preview import Preview, Text
 from keyturn.core.run import Call, Frame, Run, call_digest, terms_now
 from keyturn.core.usage import Counts
-from keyturn.core.words import in_two_steps
 from tests.core.samples import Pen, result, says, user
 
 TURNS, DEPTH = 3, 2

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keyturn.core.policy import CallView
-from keyturn.core.predicate import OPERATORS
+from keyturn.core.predicates.predicate import OPERATORS
 from keyturn.policies.limits import Calls
 from keyturn.policies.rule import Rule
 from keyturn.policies.rules import Policy, allow, ask, deny

@@ -13,7 +13,7 @@ from keyturn import Agent, Runner, function_tool
 from keyturn.core.errors import UserError
 from keyturn.core.events import GrantTerms
 from keyturn.core.people import Decider
-from keyturn.core.predicate import holds
+from keyturn.core.predicates.predicate import holds
 from keyturn.models.scripted.model import ScriptedModel, function_call
 from keyturn.policies.grants import Grant
 from tests.table import each

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from keyturn.core.errors import UserError
 from keyturn.core.policy import Approval, CallView, Verdict
-from keyturn.core.predicate import holds
+from keyturn.core.predicates.predicate import holds
 from keyturn.policies.base import PolicyLike
 from keyturn.policies.rules import SHADOWS, Policy, Rule, allow, ask, deny
 from tests.playing import Desk, Run

@@ -8,7 +8,7 @@ from keyturn import Agent, App, Grant, MemoryJournal, Policy, Secret, function_t
 from keyturn.channels import ChannelPlan, Recipient
 from keyturn.channels.base import Channel, ChannelRefused, Message
 from keyturn.core.policy import Approval
-from keyturn.core.predicate import Where
+from keyturn.core.predicates.predicate import Where
 from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
 from keyturn.policies.limits import Budget, Calls
 from keyturn.policies.rules import allow, ask, deny

@@ -18,9 +18,9 @@ from starlette.requests import cookie_parser
 from keyturn import Policy
 from keyturn.channels.slack_replies import SlackRefused, clicks_in
 from keyturn.core.errors import BadJson, KeyturnError, UserError
-from keyturn.core.pattern import check_pattern
 from keyturn.core.policy import milliseconds
-from keyturn.core.predicate import check_where, evaluate
+from keyturn.core.predicates.pattern import check_pattern
+from keyturn.core.predicates.predicate import check_where, evaluate
 from keyturn.core.strict import parse
 from keyturn.policies.toml_lines import parsed
 from keyturn.proofs import scheme

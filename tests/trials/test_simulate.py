@@ -18,9 +18,11 @@ import pytest
 
 from keyturn import App
 from keyturn.channels import lane
-from keyturn.core import beside, crossing, decide, drills, gate, reviews
 from keyturn.core import commands as cm
+from keyturn.core import crossing, decide, drills, gate
 from keyturn.core import events as ev
+from keyturn.core.gate import marks as beside
+from keyturn.core.gate import reviews
 from keyturn.directory.book import Book
 from keyturn.engine import starting
 from keyturn.engine.driving import lease

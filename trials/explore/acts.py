@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.gate.reviews import review_digest
 from keyturn.core.people import Decider
 from keyturn.core.policy import Approval, Verdict
-from keyturn.core.reviews import review_digest
 from keyturn.core.usage import NOTHING
 
 from .book import Word

@@ -14,7 +14,7 @@ from typing import Any
 from keyturn.core import events as ev
 from keyturn.core.codec import decode
 from keyturn.core.digest import canonical
-from keyturn.core.predicate import holds
+from keyturn.core.predicates.predicate import holds
 from keyturn.core.strict import parse
 
 from .knobs import Spec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..core.predicate import holds
+from ..core.predicates.predicate import holds
 from ..engine.views.items import ToolApprovalItem
 from ..presenting.shown_request import ShownRequest
 from ..tools.base import tool_digest

@@ -11,7 +11,7 @@ from __future__ import annotations
 from . import commands as cm
 from . import events as ev
 from .errors import Conflict
-from .gate import Events, open_run
+from .gate.opening import Events, open_run
 from .records import BY_GRANT
 from .run import RESTORED, Run, told_of_copy
 from .states import OVER

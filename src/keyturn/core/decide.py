@@ -15,34 +15,26 @@ from . import commands as cm
 from . import drills, queueing, quota
 from . import events as ev
 from .aside import check_not_aside
-from .beside import look, mark, withdraw
 from .crossing import fork, restored
 from .digest import canonical, digest
 from .effects import comes_next
 from .errors import Conflict, UserError
 from .evolve import evolve
-from .expiry import stale, tick
-from .gate import (
-    Events,
-    bound_as_decided,
-    by_grant,
-    call_in,
-    deliver,
-    grant_for,
-    lost_before,
-    open_run,
-    screen,
-    screened,
-    unknown,
-)
+from .gate.deciding import bound_as_decided
+from .gate.delivery import deliver
+from .gate.expiry import stale, tick
+from .gate.grants import by_grant, grant_for
+from .gate.lending import borrow, lend, revoke
+from .gate.looking import on_run_time
+from .gate.marks import look, mark, withdraw
+from .gate.opening import Events, call_in, open_run
+from .gate.reviews import give_review
+from .gate.verdicts import lost_before, screen, screened, unknown
 from .items import own_copy
-from .lending import borrow, lend, revoke
-from .looking import on_run_time
 from .moves import asked_on
 from .policy import Verdict
 from .records import WANTS
 from .reply import check_proposal, check_usage, keyed, record_reply, refuse_reply
-from .reviews import give_review
 from .run import Frame, Run, unknown_below
 from .states import MOVES, OVER, READY
 

@@ -13,8 +13,9 @@ from typing import Any
 from . import commands as cm
 from . import events as ev
 from .errors import Conflict, Expired, NotAllowed
-from .expiry import tick as tick_any
-from .gate import Events, check_decision, repeated
+from .gate.deciding import check_decision, repeated
+from .gate.expiry import tick as tick_any
+from .gate.opening import Events
 from .records import Decision
 from .run import Run, call_digest
 from .states import OVER

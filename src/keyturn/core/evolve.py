@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from . import crossing, lending, noting, queueing, quota
+from . import crossing, queueing, quota
 from . import events as ev
 from .digest import digest
+from .gate import lending, noting
+from .gate.noting import unmarked
 from .moves import ask_before_acting, drop_below, let_run, move, open_calls, read_in, troubled
-from .noting import unmarked
 from .policy import BY_BREAKER
 from .records import RUNS
 from .run import Frame, Run

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from unicodedata import name as unicode_name
 
-from .reading import CannotTell, folded
+from .predicates.reading import CannotTell, folded
 
 # What is drawn like each ASCII character: Cyrillic, Greek, Armenian, Cherokee, Lisu, Latin and punctuation.
 TWINS = {

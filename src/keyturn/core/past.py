@@ -13,7 +13,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from .policy import CallView, Share, Trouble
-from .predicate import without_secrets
+from .predicates.predicate import without_secrets
 from .run import Let, Run
 from .strict import parse
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from . import commands as cm
 from . import events as ev
 from .errors import Conflict
-from .gate import Events, open_run
+from .gate.opening import Events, open_run
 from .items import own_copy
 from .run import Run
 

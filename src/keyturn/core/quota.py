@@ -18,7 +18,7 @@ from hashlib import blake2b
 from . import commands as cm
 from . import events as ev
 from .errors import Conflict, NotPending, UserError
-from .gate import Events
+from .gate.opening import Events
 from .policy import Trouble
 from .run import Call, Let, Owed, Run, Taken, used_by
 

@@ -11,7 +11,8 @@ from . import commands as cm
 from . import events as ev
 from .call_ids import call_id
 from .errors import Conflict, ModelBehaviorError, UserError
-from .gate import Events, open_run, screened
+from .gate.opening import Events, open_run
+from .gate.verdicts import screened
 from .items import Item
 from .policy import Verdict
 from .run import Frame, Run

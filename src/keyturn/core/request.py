@@ -14,16 +14,16 @@ from .beside_events import CallMarked, ReviewWhy
 from .call_ids import ROOT, place_of
 from .digest import canonical
 from .encodable import Encodable, in_milliseconds, moment
-from .gate import OPENING
+from .gate.opening import OPENING
+from .gate.reviews import review_digest, review_name
+from .gate.words import in_two_steps
 from .immutable import immutable
 from .items import Item, own_copy
 from .policy import Approval
 from .preview import Json, Preview, redact
 from .records import Decision, Word
-from .reviews import review_digest, review_name
 from .run import Call, Kind, Review, Run, call_digest, call_shape, confirmed, let_by, request_id
 from .strict import parse
-from .words import in_two_steps
 
 _MANY = 2  # of one argument there is one order
 Say = Literal[

@@ -17,7 +17,7 @@ from ..core import events as ev
 from ..core.codec import Log
 from ..core.effects import pending, wakes_at
 from ..core.errors import Conflict, StorageError
-from ..core.gate import open_run
+from ..core.gate.opening import open_run
 from .driving.stop import NO_MORE_ROUNDS
 from .execution import Execution
 from .logger import error_words, logger

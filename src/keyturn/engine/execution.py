@@ -23,7 +23,7 @@ from ..core.errors import (
     ToolSourceDown,
     UserError,
 )
-from ..core.gate import open_run
+from ..core.gate.opening import open_run
 from ..core.items import input_items, own_copy
 from ..core.run import Call, Frame, Run
 from ..core.states import READY, TO_SETTLE
@@ -291,9 +291,9 @@ class Execution:
             logger.debug("%s goes without run_data: %s", type(error).__name__, error_words(other))
 
     def _others(self, error: BaseException) -> bool:
-        """Return whether another process may hold the run by now, which will write its session."""
+        """Return whether others write the session: who may hold the run by now, or a write that was cut off and may arrive."""
         doubtful = self.drive.claim is not None and isinstance(error, Conflict | StorageError)
-        return doubtful and self.run.status != "cancelled"
+        return "unanswered" in self.drive.stops or (doubtful and self.run.status != "cancelled")
 
     async def _start(self) -> None:
         given = self.said.start

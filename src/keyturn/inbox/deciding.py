@@ -13,13 +13,13 @@ from typing import Any, Literal, Unpack, cast
 from ..core import commands as cm
 from ..core.beside_events import ReviewWord
 from ..core.errors import KeyturnError, NotPending, UserError
+from ..core.gate.reviews import reviewed_call
+from ..core.gate.words import decided_before
 from ..core.preview import REDACTED, Preview, redact
 from ..core.records import Word
 from ..core.request import Request, review_of
-from ..core.reviews import reviewed_call
 from ..core.run import request_id
 from ..core.states import WAITING
-from ..core.words import decided_before
 from ..engine.facts import decisions
 from ..engine.facts.reaches import reach_of
 from ..engine.views.items import ToolApprovalItem

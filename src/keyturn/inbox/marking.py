@@ -7,10 +7,10 @@ from typing import Unpack
 
 from ..core import commands as cm
 from ..core import events as ev
-from ..core.beside import too_late
 from ..core.beside_events import Mark
 from ..core.codec import Log
 from ..core.errors import Conflict, NotPending
+from ..core.gate.marks import too_late
 from ..core.run import request_id
 from ..directory.login import Login
 from ..journal.rows import Notice, RequestRow

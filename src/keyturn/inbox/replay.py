@@ -15,7 +15,7 @@ from ..core.errors import LogDamaged
 from ..core.evolve import evolve
 from ..core.past import RunPast
 from ..core.policy import CallView, Verdict
-from ..core.predicate import compared_secret, without_secrets
+from ..core.predicates.predicate import compared_secret, without_secrets
 from ..core.preview import redact
 from ..core.quota import LIMIT
 from ..core.run import Call, Run, new_run

@@ -11,14 +11,14 @@ from ..agents.agent import Agent
 from ..core import commands as cm
 from ..core.codec import Log
 from ..core.errors import Conflict, NotAllowed, NotPending, RunMissing, UserError
+from ..core.gate.reviews import reviewed_call
+from ..core.gate.words import decided_before
 from ..core.people import Decider, Strength
 from ..core.policy import Approval
 from ..core.preview import Preview
 from ..core.request import Request, request_of, review_of
-from ..core.reviews import reviewed_call
 from ..core.run import Call, Run, request_id
 from ..core.states import WAITING
-from ..core.words import decided_before
 from ..directory.login import DECIDE, Login
 from ..directory.people import People
 from ..directory.reads import How, Reads

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ..core.gate.reviews import kept_from_review
 from ..core.people import Decider, kept_out
 from ..core.request import Request
-from ..core.reviews import kept_from_review
 from ..journal.rows import RequestRow
 
 

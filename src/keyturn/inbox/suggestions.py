@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from ..core.predicate import holds, number_at
+from ..core.predicates.predicate import holds, number_at
 from ..core.records import BY_GRANT
 from ..journal.base import Store
 from ..journal.rows import Query, RequestRow

@@ -9,9 +9,9 @@ from typing import Any
 
 from ..core.codec import Log
 from ..core.errors import Conflict, LogDamaged, UserError
+from ..core.gate.reviews import open_review
 from ..core.queueing import OWNED
 from ..core.quota import LIMIT
-from ..core.reviews import open_review
 from ..core.seal import Chain
 from ..core.states import OVER
 from ..support.keys import ring

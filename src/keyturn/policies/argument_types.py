@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, cast
 
-from ..core.comparisons import OF_MEMBERS, ORDER, comparisons, kind_of
-from ..core.reading import CannotTell
+from ..core.predicates.comparisons import OF_MEMBERS, ORDER, comparisons, kind_of
+from ..core.predicates.reading import CannotTell
 
 Schema = Mapping[str, Any]
 _KINDS = {"string": "text", "integer": "number", "number": "number", "boolean": "truth", "array": "list"}

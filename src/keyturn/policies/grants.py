@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, cast, get_args
 
-from ..core.comparisons import OF_MEMBERS, comparisons
 from ..core.errors import UserError
 from ..core.events import GrantTerms
 from ..core.immutable import immutable
-from ..core.members import MISSING, at
 from ..core.people import Decider
 from ..core.policy import check_share, milliseconds
-from ..core.predicate import Where, check_where
-from ..core.reading import CannotTell
+from ..core.predicates.comparisons import OF_MEMBERS, comparisons
+from ..core.predicates.members import MISSING, at
+from ..core.predicates.predicate import Where, check_where
+from ..core.predicates.reading import CannotTell
 
 Scope: TypeAlias = Literal["run", "session", "requester", "agent"]
 

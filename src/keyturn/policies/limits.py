@@ -15,7 +15,7 @@ from ..core.digest import digest
 from ..core.errors import UserError
 from ..core.immutable import immutable
 from ..core.policy import CallView, Past, Share, milliseconds
-from ..core.predicate import number_at
+from ..core.predicates.predicate import number_at
 
 Whose: TypeAlias = Literal["run", "session", "requester", "agent", "tenant"]
 

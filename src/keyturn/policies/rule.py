@@ -19,7 +19,7 @@ from ..core.errors import UserError
 from ..core.immutable import immutable
 from ..core.items import own_copy
 from ..core.policy import BY_BREAKER, Action, Approval, CallView, Verdict
-from ..core.predicate import Finding, Truth, Where, check_where, evaluate, findings
+from ..core.predicates.predicate import Finding, Truth, Where, check_where, evaluate, findings
 from ..support.user_code import class_name, run_callback
 from .breaker import Breaker
 from .explain import RuleFinding

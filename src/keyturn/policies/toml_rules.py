@@ -18,7 +18,7 @@ import msgspec
 
 from ..core.errors import UserError
 from ..core.policy import Action, Approval, Verdict
-from ..core.predicate import check_where
+from ..core.predicates.predicate import check_where
 from . import presets
 from .breaker import Breaker
 from .limits import Budget, Calls, Rejections

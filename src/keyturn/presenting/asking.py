@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from ..core.errors import Conflict, KeyturnError
+from ..core.gate.reviews import kept_from_review
 from ..core.people import Decider, barred, kept_out
 from ..core.policy import Approval
 from ..core.preview import Text
 from ..core.request import Request, Vote
-from ..core.reviews import kept_from_review
 from ..journal.rows import RequestRow
 from ..render.escape import Escaped, escape
 from ..render.names import doubtful_names

@@ -13,8 +13,8 @@ from posixpath import dirname
 from typing import Any, NamedTuple, cast
 
 from ..core.errors import UserError
-from ..core.paths import names_of
-from ..core.predicate import holds
+from ..core.predicates.paths import names_of
+from ..core.predicates.predicate import holds
 from ..policies.grants import Grant
 from ..render.arguments import is_text, shown_name
 

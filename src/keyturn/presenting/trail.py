@@ -10,7 +10,7 @@ from ..core import events as ev
 from ..core.beside_events import ApprovalWithdrawn, CallLooked, CallMarked, ReviewGiven
 from ..core.codec import Log
 from ..core.drills import SAID, word_of
-from ..core.reviews import reviewed_call
+from ..core.gate.reviews import reviewed_call
 from ..render.escape import Escaped, clip
 from ..render.verdicts import STATES, asks_more, rechecked, verdict_of
 from .call_history import CallHistory

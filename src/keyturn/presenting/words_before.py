@@ -10,7 +10,7 @@ from typing import Any, LiteralString, NamedTuple, cast
 
 from ..core import events as ev
 from ..core.codec import Log
-from ..core.reviews import reviewed_call
+from ..core.gate.reviews import reviewed_call
 from ..render.escape import Escaped, clip
 from .pressure import Sign, pressure_in
 

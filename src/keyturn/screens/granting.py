@@ -18,7 +18,7 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from ..core.errors import BadJson, KeyturnError
-from ..core.predicate import holds
+from ..core.predicates.predicate import holds
 from ..core.strict import parse
 from ..policies.grants import Grant
 from ..presenting.proposed_grants import ANY, ProposedGrant, grant_for, how_long, proposed_grants

@@ -69,6 +69,9 @@ async def under_lease(drive: Drive, journal: Journal, claim: Claim, ttl_ms: int 
 async def _give_back(drive: Drive, journal: Journal, later: int) -> None:
     """Release the lease, with the time when the run is due."""
     assert drive.claim is not None
+    if "unanswered" in drive.stops:
+        logger.warning("run %s is held until its lease runs out: a write to its session was cut off", drive.run.id)
+        return
     try:
         async with drive.at_rest():  # a step that came between the two would leave the run undue
             await journal.release(drive.claim, await _due(drive, journal, drive.claim, later))

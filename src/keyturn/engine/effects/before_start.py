@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from ...core.combined_terms import escalated_from
-from ...core.newest_terms import meets_now
+from ...core.gate.combined_terms import escalated_from
+from ...core.gate.newest_terms import meets_now
 from ...core.people import Decider
 from ...core.policy import Approval
 from ...core.records import BY_GRANT

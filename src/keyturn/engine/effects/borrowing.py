@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from ...core import commands as cm
 from ...core.call_ids import call_id
 from ...core.errors import Conflict, LogDamaged, NotPending
-from ...core.gate import covers, grant_for
+from ...core.gate.grants import covers, grant_for
+from ...core.gate.lending import borrowed
 from ...core.items import Item
-from ...core.lending import borrowed
 from ...core.policy import Approval
 from ...core.records import GrantTerms, Proposal
 from ...core.run import Call, Frame

@@ -17,9 +17,10 @@ import msgspec
 
 from ...core import commands as cm
 from ...core import events as ev
-from ...core.combined_terms import NOT_COMBINED, combined, escalated_from
 from ...core.errors import AgentMissing, Conflict, Expired, UserError
-from ...core.gate import grant_for, meets
+from ...core.gate.combined_terms import NOT_COMBINED, combined, escalated_from
+from ...core.gate.deciding import meets
+from ...core.gate.grants import grant_for
 from ...core.past import RunPast
 from ...core.people import barred
 from ...core.policy import ALLOW, STRICTNESS, Approval, CallView, StoppedByPolicy, Verdict

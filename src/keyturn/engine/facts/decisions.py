@@ -11,13 +11,13 @@ from typing import Any, Literal, NamedTuple, TypedDict, Unpack, cast
 
 from ...core import events as ev
 from ...core.errors import NotAllowed, NotPending, UserError
+from ...core.gate.words import lacks_reason, says_something
 from ...core.people import Decider, Proof, barred, plain_text
 from ...core.people import decider as decider_of
 from ...core.policy import Approval
-from ...core.predicate import compared_secret
+from ...core.predicates.predicate import compared_secret
 from ...core.records import Via, Word
 from ...core.request import Request
-from ...core.words import lacks_reason, says_something
 from ...policies.grants import Grant, check_fits
 from ..run.new_ids import new_id
 from .values import said_output

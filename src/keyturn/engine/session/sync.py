@@ -6,6 +6,7 @@ in order, at a pause and at the end; a write whose outcome is unknown is found a
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -80,9 +81,16 @@ async def _read(scope: FrameSettings, limit: int | None) -> list[Item]:
     return [own_copy(plain_item(item)) for item in stored]
 
 
-async def _write(scope: FrameSettings, items: list[Item]) -> None:
-    """Append copies of these items to a frame's session."""
-    await answer_of(called, scope.session.add_items, scope.context, items=[own_copy(item) for item in items])
+async def _write(drive: Drive, scope: FrameSettings, items: list[Item]) -> None:
+    """Append copies of these items to a frame's session.
+
+    One that is cut off may still arrive: the lease runs out by itself, and the next run of the session waits for it.
+    """
+    try:
+        await answer_of(called, scope.session.add_items, scope.context, items=[own_copy(item) for item in items])
+    except asyncio.CancelledError:
+        drive.stops.add("unanswered")
+        raise
 
 
 async def _stored(scope: FrameSettings) -> list[Item]:
@@ -106,7 +114,7 @@ async def _supersede(drive: Drive, scope: FrameSettings, history: list[Item], *,
         )
     settled = [superseded_output(call, MOVED_ON) for call in orphans]
     await still_held(drive)
-    await _write(scope, settled)
+    await _write(drive, scope, settled)
     return True
 
 
@@ -222,7 +230,7 @@ async def save_session(drive: Drive, frame_id: str, *, stopped: bool = False) ->
     await still_held(drive)
     drive.uncertain.add(frame_id)
     if fresh:
-        await _write(scope, fresh)
+        await _write(drive, scope, fresh)
     await drive.commit(cm.WroteSession(frame_id, start + len(fresh)))
     drive.uncertain.discard(frame_id)
 

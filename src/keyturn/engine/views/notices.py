@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...core import events as ev
-from ...core.reviews import review_name
+from ...core.gate.reviews import review_name
 from ...core.run import Call, Review, Run, request_id
 from ...journal.rows import Closing, Notice
 

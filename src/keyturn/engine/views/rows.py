@@ -17,8 +17,8 @@ from ...core.drills import word_of
 from ...core.effects import waiting
 from ...core.errors import RunMissing
 from ...core.evolve import fold
+from ...core.gate.reviews import open_review, review_name, reviewed_call
 from ...core.request import request_of, review_of
-from ...core.reviews import open_review, review_name, reviewed_call
 from ...core.run import Call, Run, new_run
 from ...core.states import OVER
 from ...journal.base import Journal

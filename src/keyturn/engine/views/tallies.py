@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ...core import events as ev
+from ...core.gate.reviews import review_name
 from ...core.records import RUNS
-from ...core.reviews import review_name
 from ...core.run import Call, Review, Run, request_id
 from ...journal.rows import Closing, RequestRow, Tally, summed
 

@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response
 
 from ...core.drills import told_of
 from ...core.errors import BadJson, Conflict, KeyturnError, NotAllowed, NotPending, UserError
-from ...core.predicate import holds, without_secrets
+from ...core.predicates.predicate import holds, without_secrets
 from ...core.strict import parse
 from ...engine.facts.decisions import check_compared
 from ...inbox.naming import Outcome

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
 
-from .errors import UserError
+from ..errors import UserError
 from .reading import CannotTell, all_readings
 
 MOST_STEPS = 10_000_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from . import events as ev
-from .moves import drop_below
-from .run import Call, Review, Run, call_digest
+from .. import events as ev
+from ..moves import drop_below
+from ..run import Call, Review, Run, call_digest
 
 
 def call_marked(run: Run, event: ev.CallMarked) -> None:

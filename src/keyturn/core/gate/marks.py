@@ -6,15 +6,16 @@ may decide the call may say it, and so may whoever let it run.
 
 from __future__ import annotations
 
-from . import commands as cm
-from . import events as ev
-from .encodable import moment
-from .errors import Conflict, NotAllowed, NotPending, UserError
-from .gate import Events, open_run, void
-from .people import Decider, kept_out, plain_text
-from .records import BY_GRANT
-from .run import Call, Run, call_digest
-from .states import READY, WAITING
+from .. import commands as cm
+from .. import events as ev
+from ..encodable import moment
+from ..errors import Conflict, NotAllowed, NotPending, UserError
+from ..people import Decider, kept_out, plain_text
+from ..records import BY_GRANT
+from ..run import Call, Run, call_digest
+from ..states import READY, WAITING
+from .opening import Events, open_run
+from .verdicts import void
 
 _LONGEST_MS = 31 * 24 * 3_600_000
 

@@ -13,14 +13,14 @@ from math import isfinite
 from posixpath import normpath
 from typing import Any, NamedTuple, cast
 
+from ..digest import canonical
+from ..errors import BadJson, UserError
+from ..preview import redact
 from .comparisons import HIDDEN, OF_MEMBERS, ORDER, comparisons, every, kind_of
 from .comparisons import OPERATORS as OPERATORS
 from .comparisons import Truth as Truth
-from .digest import canonical
-from .errors import BadJson, UserError
 from .members import MISSING, at
 from .pattern import check_pattern
-from .preview import redact
 from .reading import CannotTell, odd_path
 
 Where = Mapping[str, Any]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from unicodedata import category
 
-from . import events as ev
-from .digest import canonical, same
-from .errors import Conflict, UserError
-from .people import Decider, plain_text, same_voice
-from .policy import Approval
-from .run import Call, Run, confirmed
-from .strict import parse
+from .. import events as ev
+from ..digest import canonical, same
+from ..errors import Conflict, UserError
+from ..people import Decider, plain_text, same_voice
+from ..policy import Approval
+from ..run import Call, Run, confirmed
+from ..strict import parse
 
 _BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and a pattern that are drawn as nothing
 

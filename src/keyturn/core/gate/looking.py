@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from . import commands as cm
-from . import events as ev
-from .policy import Approval
-from .records import RUNS
-from .run import Call, Run
+from .. import commands as cm
+from .. import events as ev
+from ..policy import Approval
+from ..records import RUNS
+from ..run import Call, Run
 
 
 def on_run_time(run: Run, c: cm.Deliver, now: int) -> cm.Deliver:

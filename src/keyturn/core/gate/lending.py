@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from . import commands as cm
-from . import events as ev
-from .errors import NotAllowed, NotPending, UserError
-from .gate import Events, open_run
-from .people import kept_out
-from .run import Run, used_by
+from .. import commands as cm
+from .. import events as ev
+from ..errors import NotAllowed, NotPending, UserError
+from ..people import kept_out
+from ..run import Run, used_by
+from .opening import Events, open_run
 
 
 def lend(run: Run, c: cm.LendGrant) -> Events:

@@ -6,10 +6,11 @@ known here.
 
 from __future__ import annotations
 
-from .gate import covers, meets
-from .policy import Approval
-from .records import BY_GRANT
-from .run import Call, Run, let_by
+from ..policy import Approval
+from ..records import BY_GRANT
+from ..run import Call, Run, let_by
+from .deciding import meets
+from .grants import covers
 
 
 def meets_now(run: Run, call: Call, terms: Approval) -> bool:

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any
 
-from .errors import UserError
-from .policy import Approval, Reason, milliseconds
+from ..errors import UserError
+from ..policy import Approval, Reason, milliseconds
 
 #: Why a call is denied about which two policies ask different people.
 NOT_COMBINED = "the policies ask different people about this call, and one decision cannot meet both sets of terms"

@@ -6,12 +6,13 @@ reads a clock: the time is the run's own.
 
 from __future__ import annotations
 
-from . import commands as cm
-from . import events as ev
-from .gate import Events, void
-from .records import BY_GRANT
-from .run import Call, Run, call_digest, let_by, ran_out
-from .states import OVER
+from .. import commands as cm
+from .. import events as ev
+from ..records import BY_GRANT
+from ..run import Call, Run, call_digest, let_by, ran_out
+from ..states import OVER
+from .opening import Events
+from .verdicts import void
 
 _STALE = "the approval was not executed in time and has gone stale"
 

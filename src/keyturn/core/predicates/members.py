@@ -47,7 +47,7 @@ def member(params: Mapping[str, Any], parts: Sequence[str]) -> Any:
     >>> member({"a": {}, "A.B": 5}, ["a", "b", "c"])
     Traceback (most recent call last):
     ...
-    keyturn.core.reading.CannotTell: two arguments could have that name
+    keyturn.core.predicates.reading.CannotTell: two arguments could have that name
     """
     first = parts[0]
     if len(params) == 1 and first in params:

@@ -1,0 +1,134 @@
+"""Judge a decision: who makes it, of what, whether others agree, and whether it was made before."""
+
+from __future__ import annotations
+
+from .. import events as ev
+from ..digest import same
+from ..errors import Conflict, Expired, NotAllowed, NotPending
+from ..people import barred, same_voice, voices
+from ..policy import Approval
+from ..run import Call, Run, call_digest, confirmed, edit_digest, let_by, ran_out, terms_now
+from ..states import WAITING
+from .combined_terms import escalated_from
+from .looking import unlooked
+from .opening import OPENING, open_run
+from .words import check_words, confirmed_by, decided_before, lacks_reason, needed, say_alike
+
+# What decides without being a person, each where it stands in this file and the engine.
+NO_PERSON = ("grant", "clock", "probe")
+
+
+def repeated(run: Run, decision: ev.Decision) -> bool:
+    """Return whether this very decision was given before; repeating it is harmless, and never a new one."""
+    call = run.calls.get(decision.call)
+    before = run.decided.get(decision.call)
+    sure = call.confirmed if call is not None and call.state == "asked" and confirmed(run, call) else None
+    if sure is not None and sure.decider == decision.decider and say_alike(sure, decision):
+        return True
+    if before is None or not say_alike(before, decision):
+        return False
+    return call is None or call.state not in WAITING or (before.decider, before.via) == (decision.decider, decision.via)
+
+
+def check_decision(run: Run, decision: ev.Decision) -> None:
+    """Refuse a decision that does not fit what waits, or is of somebody who may not decide it."""
+    call = run.calls.get(decision.call)
+    before = run.decided.get(decision.call)
+    if before is not None and before.verdict == "expire":
+        raise Expired("this request ran out of time; the call was not executed and cannot be approved any more")
+    if call is None or call.state not in WAITING:
+        if before is not None:
+            raise decided_before(before)
+        open_run(run)
+        raise NotPending("no call of this run waits for that decision; look at get_interruptions() again")
+    open_run(run)
+    if decision.verdict not in OPENING[call.state]:
+        raise NotPending(f"a call that is {call.state} cannot be decided with {decision.verdict!r}")
+    if decision.digest != call_digest(run, call):
+        raise Conflict("the call is no longer the one that was shown; look at get_interruptions() again")
+    if call.state == "asked" and ran_out(run, call):
+        raise Expired("this request ran out of time before the decision was delivered; the call was not executed")
+    _check_decider(run, call, decision)
+    check_words(run, call, decision)
+
+
+def _check_decider(run: Run, call: Call, decision: ev.Decision) -> None:
+    """Check that this person may decide this call, in whatever state it waits; a probe decides for its own tool."""
+    if decision.grant is not None or (decision.via != "person" and decision.decider is not None):
+        raise NotAllowed("a decision is of one person, or of what is no person, and not of both")
+    if decision.via == "probe" and call.state == "in_doubt" and call.proposal.recover == "probe":
+        if decision.verdict == "retry" and call.revoked:
+            raise NotAllowed("what let this call run before does not any more; a person says what becomes of it")
+        return
+    if decision.via in NO_PERSON:
+        raise NotAllowed(f"nobody can decide in the name of the {decision.via}; say who decides")
+    terms = terms_now(run, call) if call.terms is None or not decision.broke_glass else call.terms.behind_glass()
+    if terms is None and decision.broke_glass:
+        raise NotAllowed("the terms of this call let nobody break the glass")
+    why = barred(terms, decision.decider, run.requester, decision.proof)
+    if not why and confirmed_by(run, call, decision.decider):
+        why = "it takes somebody other than the one who confirmed it"
+    if why:
+        raise NotAllowed(f"this call cannot be decided by {decision.by or 'nobody in particular'}: {why}")
+    why = unlooked(call, terms, decision)
+    if why:
+        raise NotAllowed(f"this call cannot be approved yet by {decision.by or 'nobody in particular'}: {why}")
+
+
+def meets(run: Run, call: Call, terms: Approval | None) -> bool:
+    """Return whether what was decided meets other terms as well: who decided, how many they were, and why."""
+    decision = let_by(call)
+    if decision is None:  # it was allowed, and a check of its tool found that it did not run: nobody was ever asked
+        return False
+    if terms is None or terms == call.terms or escalated_from(terms, call.terms):
+        return True
+    if decision.broke_glass:
+        glass = terms.behind_glass()
+        known = glass is not None and not barred(glass, decision.decider, run.requester, decision.proof)
+        return known and not unlooked(call, terms, decision)
+    sure = call.confirmed if terms.in_two_steps else None
+    if terms.in_two_steps:
+        first = terms.at_step(confirmed=False)
+        if sure is None or barred(first, sure.decider, run.requester, sure.proof):
+            return False
+        if unlooked(call, terms, sure):
+            return False
+        terms = terms.at_step(confirmed=True)
+    votes = agreeing(run, call, decision)
+    if any(unlooked(call, terms, said) for said in (decision, *votes.values())):
+        return False
+    who = run.grants[decision.grant].decider if decision.grant in run.grants else decision.decider
+    people = {vote.by: (vote.decider, vote.proof) for vote in votes.values()} | {decision.by: (who, decision.proof)}
+    known = not any(barred(terms, person, run.requester, proof) for person, proof in people.values())
+    known = known and (sure is None or not any(same_voice(sure.decider, person) for person, _ in people.values()))
+    reasoned = call.state == "supplied" or not lacks_reason(terms, decision)
+    enough = voices(person for person, _ in people.values()) >= needed(terms, decision.verdict)
+    return known and reasoned and (call.state == "supplied" or enough)
+
+
+def agreeing(run: Run, call: Call, decision: ev.Decision) -> dict[str, ev.Decision]:
+    """Return the votes for exactly this decision that have not gone stale.
+
+    One who approved has not seen what another edited.
+    """
+    if not call.votes:
+        return {}
+    limit = call.terms.execute_by_ms if call.terms is not None else None
+
+    def agrees(vote: ev.Decision) -> bool:
+        if vote.verdict == "reject" or decision.verdict == "reject":
+            return vote.verdict == decision.verdict
+        alike = (vote.verdict, vote.args, vote.basis) == (decision.verdict, decision.args, decision.basis)
+        return alike and same(vote.output, decision.output)
+
+    own = {by: vote for by, vote in call.votes.items() if vote.digest == decision.digest}
+    fresh = {by: vote for by, vote in own.items() if limit is None or run.now <= vote.at + limit}
+    return {by: vote for by, vote in fresh.items() if agrees(vote)}
+
+
+def bound_as_decided(run: Run, call: Call) -> bool:
+    """Return whether what would run is what was decided: the bytes that were shown, or those of the edit."""
+    decision = call.decision
+    if decision is None or decision.args is None:
+        return decision is None or decision.digest == call_digest(run, call)
+    return decision.runs == edit_digest(run, call, call.text, decision.basis)

@@ -1,0 +1,75 @@
+"""Deliver decisions to their calls, with the grants that they give.
+
+One place decides whether a call may run, for every kind of tool at every depth and from every door. A decision is bound
+to the digest of what was shown, is used once, and beats a grant. Who may decide is judged here, from what the call's
+terms say and what the decision says of its decider; what is not known is refused.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from .. import commands as cm
+from .. import events as ev
+from ..errors import Conflict
+from ..people import voices
+from ..run import Call, Run, confirmed, edit_digest, terms_now
+from .deciding import NO_PERSON, agreeing, check_decision, repeated
+from .grants import as_given, cover_waiting
+from .opening import Events, open_run
+from .reviews import glass_broken
+from .words import in_two_steps, needed, say_alike
+
+
+def deliver(run: Run, c: cm.Deliver) -> Events:
+    """Record decisions, from whatever door, all or none."""
+    fresh: list[ev.Decision] = []
+    first: dict[str, ev.Decision] = {}
+    for decision in [decision for decision in c.decisions if not repeated(run, decision)]:
+        check_decision(run, decision)
+        if not say_alike(first.setdefault(decision.call, decision), decision):
+            raise Conflict("one delivery decides one call in two ways; deliver the one that counts")
+        fresh.append(decision)
+    if c.grants:
+        open_run(run)
+    granted = [as_given(run, grant, c.decisions) for grant in c.grants]
+    for decision in c.replaced:
+        if decision.call in first:
+            yield ev.VoteCast(replace(decision, at=min(decision.at or run.now, run.now)), replaced=True)
+    for decision in fresh:
+        if not repeated(run, decision):  # else it says what another of this delivery has settled
+            yield from _decided(run, run.calls[decision.call], decision)
+    for grant in granted:
+        if grant.id not in run.grant_uses:
+            yield ev.GrantGiven(grant)
+            yield from cover_waiting(run, grant)
+
+
+def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
+    """Record a decision; it settles the call once enough people say the same.
+
+    It may have been said before it was delivered, and goes stale the earlier.
+    """
+    decision = replace(decision, runs=None, confirms=False, key="")
+    if decision.args is not None:
+        runs = edit_digest(run, call, decision.args, decision.basis)
+        decision = replace(decision, runs=runs, key=call.proposal.key)
+    terms = terms_now(run, call)
+    if in_two_steps(call) and not confirmed(run, call) and decision.verdict == "approve" and not decision.broke_glass:
+        yield ev.VoteCast(replace(decision, confirms=True))
+        return
+    by = decision.by or ""
+    alone = decision.via in NO_PERSON or call.state == "needs" or decision.broke_glass
+    votes = agreeing(run, call, decision)
+    words = {vote.by or "": vote.decider for vote in votes.values()} | {by: decision.decider}
+    if not alone and voices(words.values()) < needed(terms, decision.verdict):
+        before = votes.get(by)  # one that went stale is cast anew
+        if before is None or not say_alike(before, decision) or before.basis != decision.basis:
+            yield ev.VoteCast(decision)
+        return
+    if call.state != "asked" and call.decision is not None and call.decision.args is not None:
+        edit = call.decision
+        bound = edit_digest(run, call, call.text, edit.basis)
+        decision = replace(decision, args=edit.args, basis=edit.basis, runs=bound)
+    yield ev.CallDecided(decision)
+    yield from glass_broken(call, decision)

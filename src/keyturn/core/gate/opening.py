@@ -1,0 +1,36 @@
+"""Ask what every command asks first: is the run open, and is the call there in such a state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .. import events as ev
+from ..errors import Conflict
+from ..records import Word
+from ..run import Call, Run
+from ..states import OVER
+
+Events = Iterator[ev.AnyEvent]
+
+# The words that open a call in each state it waits in.
+OPENING: dict[str, tuple[Word, ...]] = {
+    "asked": ("approve", "edit", "reject", "answer"),
+    "in_doubt": ("ran", "did_not_run", "retry"),
+    "needs": ("answer", "reject"),
+}
+
+
+def open_run(run: Run) -> None:
+    """Refuse a command to a run that is over."""
+    if run.status in OVER:
+        why = f": {run.error}" if run.error else ""
+        raise Conflict(f"this run is {run.status}{why}; nothing of it waits any more", winner=run.status)
+
+
+def call_in(run: Run, call_id: str, *states: str) -> Call:
+    """Return the call of that id in one of these states, or raise `Conflict`."""
+    call = run.calls.get(call_id)
+    if call is None or call.state not in states:
+        found = "settled" if call is None else call.state
+        raise Conflict(f"this needs a call that is {' or '.join(states)}; it is {found}")
+    return call
