@@ -291,7 +291,7 @@ class Execution:
             logger.debug("%s goes without run_data: %s", type(error).__name__, error_words(other))
 
     def _others(self, error: BaseException) -> bool:
-        """Return whether others write the session: who may hold the run by now, or a write that was cut off and may arrive."""
+        """Return whether others write the session: a process that may hold the run, or a write that was cut off."""
         doubtful = self.drive.claim is not None and isinstance(error, Conflict | StorageError)
         return "unanswered" in self.drive.stops or (doubtful and self.run.status != "cancelled")
 

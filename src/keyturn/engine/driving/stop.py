@@ -18,6 +18,7 @@ that leaves may be cut short.
   due some seconds from now, whoever takes it up tries again.
 - `cut_short`: somebody stopped waiting for an append, which may be kept nevertheless. The run is due at once, whatever
   it waits for. An append that fails otherwise takes this back.
+- `unanswered`: a write to the session was cut off, and may arrive later. The lease runs out by itself.
 - `store_failed`: the store did not answer. It may hold a step more than is known here: then the run is due at once.
 - `damaged`: what the journal has is not what was written. People must mend it: it is looked at now and then.
 """
@@ -27,7 +28,8 @@ from __future__ import annotations
 from typing import Literal
 
 StopReason = Literal[
-    "after_turn", "cancelled", "leaving", "limit", "failed", "source_down", "cut_short", "store_failed", "damaged"
+    "after_turn", "cancelled", "leaving", "limit", "failed", "source_down", "cut_short", "unanswered",
+    "store_failed", "damaged"
 ]  # fmt: skip
 
 #: The caller wanted it so: a stream that ends for one of these ends without an error.
