@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, Literal, Unpack, cast
+from typing import Any, Generic, Literal, NoReturn, SupportsIndex, Unpack, cast
 
 from ...agents.agent import Agent
 from ...agents.context import RunContextWrapper, TContext, WrapperDecision
@@ -20,7 +20,6 @@ from ...core.people import decider
 from ...core.preview import Preview
 from ...core.run import call_digest
 from ...core.states import WAITING
-from ...journal import opened
 from ...journal.base import Journal
 from ...models.base import Usage
 from ...policies.grants import Grant
@@ -37,7 +36,7 @@ from ..views.items import ToolApprovalItem
 from ..views.projection import requests_of, used
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
 from .context_data import dump_context
-from .loading import ContextOptions, LoadOptions, found, open_saved, waiting_tools
+from .loading import ContextOptions, LoadOptions, checked_journal, found, open_saved, waiting_tools
 from .openai_decisions import Word
 from .openai_replay import NOTE
 from .taking_over import TakenOver, TakeoverOptions, take_over
@@ -105,6 +104,10 @@ class RunState(Generic[TContext, TAgent]):
         except KeyturnError as error:
             self._live.context.decisions.remove(given)
             logger.warning("a word on the context about a call of %r was dropped: %s", given.item.name, error)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse a copy or a pickle: a state is a handle on its run."""
+        raise UserError("a RunState is not copied or pickled: save it with to_string(), and load it with from_string()")
 
     @property
     def run_id(self) -> str:
@@ -385,7 +388,7 @@ class RunState(Generic[TContext, TAgent]):
 
         The saved one is made by `context_deserializer`, or as a `context_type`, which `Agent[Ctx]` says as well.
         """
-        journal = opened(journal) if isinstance(journal, str) else journal
+        journal = checked_journal(journal, run_id, agent)
         return await cls.of(await found(journal, run_id, lambda _name: agent, options))
 
     @classmethod
