@@ -313,8 +313,9 @@ class RunState(Generic[TContext, TAgent]):
         cls, initial_agent: Agent[Any], state_string: str, **options: Unpack[LoadOptions]
     ) -> RunState[Any]:
         """Load the state that `to_string` made; the options are those of `from_json`."""
-        limit = options.get("max_bytes", MAX_BYTES)
-        return await cls.from_json(initial_agent, from_text(state_string, limit), **options)
+        return await cls.from_json(
+            initial_agent, from_text(state_string, options.get("max_bytes", MAX_BYTES)), **options
+        )
 
     @classmethod
     def from_json_sync(
@@ -388,8 +389,7 @@ class RunState(Generic[TContext, TAgent]):
 
         The saved one is made by `context_deserializer`, or as a `context_type`, which `Agent[Ctx]` says as well.
         """
-        journal = checked_journal(journal, run_id, agent)
-        return await cls.of(await found(journal, run_id, lambda _name: agent, options))
+        return await cls.of(await found(checked_journal(journal, run_id, agent), run_id, lambda _: agent, options))
 
     @classmethod
     async def of(cls, live: OpenRun, said: UndeliveredDecisions | None = None) -> RunState[Any]:
