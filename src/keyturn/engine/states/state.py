@@ -106,7 +106,6 @@ class RunState(Generic[TContext, TAgent]):
             logger.warning("a word on the context about a call of %r was dropped: %s", given.item.name, error)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuse a copy or a pickle: a state is a handle on its run."""
         raise UserError("a RunState is not copied or pickled: save it with to_string(), and load it with from_string()")
 
     @property
@@ -313,9 +312,8 @@ class RunState(Generic[TContext, TAgent]):
         cls, initial_agent: Agent[Any], state_string: str, **options: Unpack[LoadOptions]
     ) -> RunState[Any]:
         """Load the state that `to_string` made; the options are those of `from_json`."""
-        return await cls.from_json(
-            initial_agent, from_text(state_string, options.get("max_bytes", MAX_BYTES)), **options
-        )
+        given = from_text(state_string, options.get("max_bytes", MAX_BYTES))
+        return await cls.from_json(initial_agent, given, **options)
 
     @classmethod
     def from_json_sync(
