@@ -57,9 +57,9 @@ def comes_next(run: Run, call: Call) -> bool:
     frame = run.frames[call.frame]
     if not frame.barrier:
         return True
-    if call.proposal.elsewhere:
-        return not any(_holds_back(other) for other in _siblings(run, call))
-    return not call.proposal.last or frame.open == frame.last
+    if call.proposal.last and frame.open != frame.last:
+        return False
+    return not call.proposal.elsewhere or not any(_holds_back(other) for other in _siblings(run, call))
 
 
 def _siblings(run: Run, call: Call) -> Iterator[Call]:
