@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from keyturn.core import events as ev
+from keyturn.core.policy import Approval
 from keyturn.core.strict import parse
 
 from .kinds import DRILLS_EVERY
@@ -226,15 +227,23 @@ class Onlooker:
             self._wrong(f"{spec.name} of {call.id} ran unasked by {call.screened_by}, which had been told to ask")
         self.counts["late, and unasked elsewhere"] += params["note"].startswith("late")
 
-    def recorded_terms(self, call: Seen, made: ev.Decision, agreed: int) -> None:
-        """The terms on which a call asked hold for its start, whatever its tool states by now."""
-        terms, who = call.terms, made.decider
-        if terms is None or made.broke_glass or made.verdict not in ("approve", "edit"):
+    def recorded_terms(self, call: Seen, words: list[tuple[ev.Decision, int]]) -> None:
+        """The terms on which a call asked hold for its start, whatever its tool states by now.
+
+        `words` are the approval and the last word to try it again, with how many people each is of: on newer terms, on
+        which a call in doubt was asked again, the second is enough.
+        """
+        if (terms := call.terms) is None:
             return
-        if terms.quorum > agreed:
-            self._wrong(f"{call.id} was asked for {terms.quorum} people, and ran on the word of {agreed}")
-        if terms.role is not None and not terms.users and (who is None or terms.role not in who.roles):
-            self._wrong(f"{call.id} was asked for the role {terms.role}, and ran on the word of {who}")
+        if not any(_meets(terms, made, agreed) for made, agreed in words):
+            self._wrong(f"{call.id} was asked on {terms}, and ran on the words {words}")
+
+
+def _meets(terms: Approval, made: ev.Decision, agreed: int) -> bool:
+    if made.broke_glass or made.verdict not in ("approve", "edit", "retry"):
+        return True
+    roles = () if made.decider is None else made.decider.roles
+    return terms.quorum <= agreed and (terms.role is None or bool(terms.users) or terms.role in roles)
 
 
 def process_name() -> str:

@@ -124,7 +124,8 @@ class Witness(Onlooker):
         elif spec.gate in _ROLES and stated is None and not any(_may(spec, each) for each in _words_for(permit)):
             self._wrong(f"{spec.name} of {call.id} takes a role, and ran on the word of {made.decider}")
         else:
-            self.recorded_terms(call, made, len(self._agreed(call, made, permit.args)))
+            words = [(each, len(self._agreed(call, each, permit.args))) for each in _words_for(permit)]
+            self.recorded_terms(call, words)
         call.legitimate = permit.args
 
     def _fewer(self, call: Seen, permit: Permit) -> bool:
