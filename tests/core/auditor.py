@@ -391,7 +391,7 @@ class Auditor:
     def asks_inside(self, call: Audited, event: ev.CallNeeds) -> None:
         """Its tool says that it has done nothing: no word of before lets it start again."""
         call.place, call.asking, call.must_decide, call.question = "open", True, True, []
-        call.basis = {} if event.preview is None else event.preview.basis
+        call.basis, call.sure = {} if event.preview is None else event.preview.basis, None
         call.terms = call.proposal.terms if call.terms is None else call.terms
         call.again, call.since, call.said, call.let = call.again + 1, event.at, None, None
         call.acted = call.doubted and call.proposal.recover != "retry"
