@@ -48,6 +48,30 @@ async def test_a_worker_asks_for_no_run_of_an_agent_that_it_does_not_have() -> N
         assert taken.count(first.id) == 1
 
 
+async def test_runs_of_other_workers_do_not_hold_up_those_behind_them() -> None:
+    """Workers of another fleet are down, and this one has few slots: what is its own it begins at once."""
+    looks = list[int]()
+
+    class Counted(MemoryJournal):
+        async def due(self, limit: int = 100) -> list[str]:
+            looks.append(limit)
+            return await super().due(limit)
+
+    clock = Clock()
+    journal = Counted(clock)
+    elsewhere = App([Agent("desk", model=model("done"))], journal, worker=False)
+    for _ in range(200):
+        await elsewhere.start("desk", "go")
+    clock.pass_ms(1)
+    app = App([Agent("own", model=model("done"))], journal, worker=False)
+    own = await app.start("own", "go")
+    working = asyncio.create_task(app.work(slots=1))
+    await until_status(app, own.id, "finished")
+    await app.stop()
+    await working
+    assert len(looks) < 20
+
+
 async def test_a_worker_that_stood_still_goes_on_with_what_it_holds() -> None:
     """Its lease expired and nobody took the run over: nobody died, and the model is not asked once more."""
     clock, go_on, asked = Clock(), asyncio.Event(), list[int]()

@@ -94,11 +94,17 @@ def _without_wal(file: Path) -> None:
     file.with_name("runs.db-wal").unlink()
 
 
+def _without_shm(file: Path) -> None:
+    """The next process would make another, and neither would see the locks of the other."""
+    file.with_name("runs.db-shm").unlink()
+
+
 GONE: dict[str, Callable[[Path], object]] = {
     "moved": _moved,
     "replaced": _replaced,
     "deleted": Path.unlink,
     "without its -wal file": _without_wal,
+    "without its -shm file": _without_shm,
 }
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from asyncio import to_thread
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from keyturn import Agent, App, Conflict, Grant, Inbox, Runner, RunState, StorageError, function_tool
@@ -20,6 +22,7 @@ from keyturn.journal.rows import Changes, Notice, Query, RunRow
 from keyturn.journal.store_thread import StoreConnection
 from keyturn.models.scripted.model import ScriptedModel, function_call
 from keyturn.testing.suites.records import sealed_lines
+from tests.waiting import until
 
 from .restoring import Payer, go_on, waits
 
@@ -158,6 +161,82 @@ async def test_a_store_that_was_copied_is_shut_until_somebody_takes_it_up_again(
     await beside.close()
     assert (await go_on(target, run, payer)).final_output == "done"
     assert payer.paid == ["ada"]
+
+
+@lasting
+async def test_a_claim_of_before_a_move_lets_nothing_be_written(store_url: str, store: Any, target: Any) -> None:
+    """What its holder is about to start, a worker of the copy runs."""
+    holder: Any = open_journal(store_url)
+    await holder.append("run", 0, sealed_lines(holder, "run", [b"{}"]))
+    claim = await holder.claim("run", "stands still", 0)
+    await copy_store(store, target)
+    with pytest.raises(StoreMoved):
+        await holder.append("run", 1, [b"the tool runs here as well"], claim)
+    await holder.close()
+
+
+@lasting
+async def test_nothing_is_acknowledged_that_a_copy_lacks(
+    store_url: str, store: Any, target: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that was left running records a start once the copy was verified."""
+    journal: Any = open_journal(store_url)
+    server = App([clerk()], journal, worker=False)
+    verified = moving._verified
+
+    async def verified_and_late(copy: Any) -> None:
+        await verified(copy)
+        await counted_and_late()
+
+    async def counted_and_late() -> None:
+        whole = store.whole
+
+        async def counted(do: Any) -> Any:
+            found = await whole(do)
+            await server.start("clerk", "go")
+            return found
+
+        monkeypatch.setattr(store, "whole", counted)
+
+    monkeypatch.setattr(moving, "_verified", verified_and_late)
+    await copy_store(store, target)
+    monkeypatch.undo()
+    with pytest.raises(StoreMoved):
+        await server.start("clerk", "go")
+    assert await store.runs() == await target.runs()
+    await journal.close()
+
+
+async def test_what_is_written_as_a_store_is_left_is_in_its_copy_or_refused(database: str, tmp_path: Path) -> None:
+    """In PostgreSQL a transaction may begin before the store is left, and go on after it."""
+    store: Any = open_journal(database)
+    target: Any = open_journal(f"sqlite:///{tmp_path}/target.db")
+    beside: Any = open_journal(database)
+    server = App([clerk()], beside, worker=False)
+    async with await psycopg.AsyncConnection.connect(database) as held, asyncio.TaskGroup() as tasks:
+        await held.execute("SELECT * FROM meta FOR UPDATE")  # which the note that the store was moved waits for
+        leaving = tasks.create_task(copy_store(store, target))
+        await until(lambda: _waiting(held, 1))
+        starting = tasks.create_task(_started(server))
+        await until(lambda: _waiting(held, 2))
+        await held.rollback()
+    assert leaving.result()["runs"] == 0
+    assert starting.result() == "refused"
+    for journal in (store, target, beside):
+        await journal.close()
+
+
+async def _waiting(db: Any, count: int) -> bool:
+    found = await db.execute("SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted")
+    return (await found.fetchone()) == (count,)
+
+
+async def _started(server: App) -> str:
+    try:
+        await server.start("clerk", "go")
+    except StoreMoved:
+        return "refused"
+    return "acknowledged"
 
 
 @lasting

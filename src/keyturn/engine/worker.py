@@ -127,17 +127,26 @@ class Worker:
     async def _due(self, free: int) -> list[str]:
         """Return runs that are due and that this worker may be able to take up; the others are left to other workers.
 
-        Their rows are read only where an agent was missing before.
+        Their rows are read only where an agent was missing before. However many are left to others, those behind them
+        are found in one look.
         """
         now = asyncio.get_running_loop().time()
         mixed = bool(self._left)
         self._left = {run: until for run, until in self._left.items() if until > now}
-        found = [run for run in await self._store.due(free + len(self._left)) if run not in self._left]
-        for run in found if mixed else []:
-            rows = [] if run.startswith(RESERVED) else await self._store.runs(Query(run=run))
-            if any(row.status != "damaged" and not self._has(row.agent) for row in rows):
-                self._left[run] = now + _LEFT
-        return [run for run in found if run not in self._left][:free]
+        while True:
+            asked = free + 2 * len(self._left)
+            due = await self._store.due(asked)
+            found = [run for run in due if run not in self._left]
+            for run in found if mixed else []:
+                if await self._is_for_others(run):
+                    self._left[run] = now + _LEFT
+            found = [run for run in found if run not in self._left]
+            if len(found) >= free or len(due) < asked:
+                return found[:free]
+
+    async def _is_for_others(self, run: str) -> bool:
+        rows = [] if run.startswith(RESERVED) else await self._store.runs(Query(run=run))
+        return any(row.status != "damaged" and not self._has(row.agent) for row in rows)
 
     async def _stirred(self) -> None:
         """Wait until something may be due; what is left to others is due all the time."""

@@ -93,6 +93,7 @@ class Origin:
     generation: int = 0
     store: str = ""
     _resealed: str = ""
+    _read: list[Any] = field(default_factory=list[Any])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def check_keys(self) -> None:
@@ -118,7 +119,8 @@ class Origin:
             self._look(db)
 
     def _look(self, db: StoreConnection) -> None:
-        meta = read_meta(db)
+        self._read = rows_of(db, say.META, 100)
+        meta = _meta(self._read)
         if self._sealed_elsewhere(meta):
             return
         settled = meta.sound and RESTORED not in meta.notes and meta.generation > self.generation
@@ -145,8 +147,10 @@ class Origin:
                 self.why = meta.notes.get(RESTORED) if meta.sound else _ALTERED
                 self.noted = meta.sound
 
-    def is_behind(self, db: StoreConnection) -> bool:
-        """Return whether the store has come less far than this process knows that it had come."""
+    def has_changed(self, db: StoreConnection) -> bool:
+        """Return whether the store says other things of itself than it did, or has come less far than it had."""
+        if rows_of(db, say.META, 100) != self._read:
+            return True
         if self.mark is None:
             return False
         row = db.reached()

@@ -53,15 +53,13 @@ async def copy_store(source: SQLJournal, target: SQLJournal, *, reseal: bool = F
     if await target.restored() is not None or await target.whole(_any):
         raise StorageError("the journal to copy to is not empty; nothing was copied")
     before = await source.whole(_at_rest)
-    await target.note("filling", "yes")  # killed from here on, what is half a copy says so and runs nothing
+    await target.note_filling(begins=True)  # killed from here on, what is half a copy says so and runs nothing
     counts: dict[str, int] = {}
     for table in _TABLES:
         counts[table] = await _copied(source, target, table, Resealing() if reseal else None)
     await _verified(target)
-    if await source.whole(_at_rest) != before:
-        raise Conflict("the journal was written to while it was copied; stop its workers, and copy into another one")
-    await source.note("moved", "yes")  # first: at no time may both run what they hold
-    await target.note("filling", None)
+    await source.leave(partial(_still_at_rest, before=before))  # first: at no time may both run what they hold
+    await target.note_filling(begins=False)
     return counts
 
 
@@ -101,6 +99,11 @@ def _at_rest(db: StoreConnection) -> list[Any]:
     if held:
         raise Conflict(f"runs are being moved right now ({held}); stop the workers and copy then")
     return [db.execute(f"SELECT count(*) FROM {table}") for table in _TABLES]
+
+
+def _still_at_rest(db: StoreConnection, before: list[Any]) -> None:
+    if _at_rest(db) != before:
+        raise Conflict("the journal was written to while it was copied; stop its workers, and copy into another one")
 
 
 def _any(db: StoreConnection) -> bool:

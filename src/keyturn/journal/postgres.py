@@ -149,9 +149,11 @@ class PostgresConnection:
         self._told_before = self.told
         self._ahead = {}
         if runs:  # all in one go, and locked in one order everywhere
+            locked = self._db.execute(self._in_dialect(say.HEADS), [list(names) for names in zip(*runs, strict=True)])
+            # Read once they are locked: who waited for a lock may have waited for the store to be moved.
             noted = self._db.execute(self._in_dialect(say.META), (100,)) if self.origin is not None else None
-            rows = self.execute(say.HEADS, *(list(names) for names in zip(*runs, strict=True)))
-            self._ahead = dict.fromkeys(runs) | {(tenant, run): head for tenant, run, *head in rows}
+            self._pipeline.sync()
+            self._ahead = dict.fromkeys(runs) | {(tenant, run): head for tenant, run, *head in locked.fetchall()}
             if self.origin is not None and noted is not None:
                 self.origin.glance(noted.fetchall())
 

@@ -10,7 +10,7 @@ import asyncio
 import weakref
 from collections.abc import AsyncGenerator, Callable, Sequence
 from copy import copy
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from ..core.errors import LogDamaged, UserError
 from ..support.keys import ring
@@ -19,7 +19,7 @@ from . import tally_sql
 from .base import Claim
 from .bell import ANY, AT_MOST, DUE, NOTICES, SAID, Bell, waited
 from .commit_effects import CommitEffects, of_append
-from .generation import ID, Origin, next_generation, read_meta, set_note
+from .generation import FILLING, ID, MOVED, Origin, next_generation, read_meta, set_note
 from .pages import rows_of
 from .rows import (
     ALL,
@@ -91,8 +91,8 @@ class SQLJournal:
             if claim is None:  # what is said to a store that was moved is heard by nobody
                 self._look(db)
                 self.moved()
-            else:  # it may have been restored since the claim was made
-                self._look_if_behind(db)
+            else:  # it may have been restored or moved since the claim was made
+                self._look_if_changed(db)
             self._note(db)
             session = self._mine.append(db, run, expected, added, claim, changes)
             wrote[:] = added[-1:]
@@ -232,7 +232,7 @@ class SQLJournal:
         run = (self.tenant, claim.run)
 
         def dispatch(db: StoreConnection) -> None:
-            self._look_if_behind(db)
+            self._look_if_changed(db)
             self._mine.dispatch(db, claim, step)
 
         await self._writer.ask(dispatch, firm=False, run=run)
@@ -321,9 +321,21 @@ class SQLJournal:
             next_generation(db, self._origin, self._origin.why)
         self._origin.reseal(db)
 
-    async def note(self, name: Literal["moved", "filling"], value: str | None) -> None:
-        """Note that the store was moved, or is being filled; None takes that back."""
-        await self._writer.ask(lambda db: set_note(db, name, value))
+    async def note_filling(self, *, begins: bool) -> None:
+        """Note that the store is being filled, or is no more."""
+        await self._writer.ask(lambda db: set_note(db, FILLING, "yes" if begins else None))
+        await self._writer.ask(self._origin.look)
+
+    async def leave(self, check: Callable[[StoreConnection], None]) -> None:
+        """Note that the store was moved, unless `check` raises; between the two no line is written to any run."""
+
+        def leave(db: StoreConnection) -> None:
+            if self._dialect.still:
+                db.execute(self._dialect.still)
+            check(db)
+            set_note(db, MOVED, "yes")
+
+        await self._writer.ask(leave)
         await self._writer.ask(self._origin.look)
 
     def _look(self, db: StoreConnection) -> None:
@@ -331,9 +343,9 @@ class SQLJournal:
         if self._origin.always:
             self._origin.look(db)
 
-    def _look_if_behind(self, db: StoreConnection) -> None:
-        """Refuse what was claimed in a store that was restored since: others may have done it meanwhile."""
-        if self._origin.always and self._origin.is_behind(db):
+    def _look_if_changed(self, db: StoreConnection) -> None:
+        """Refuse what was claimed in a store that was restored or moved since: others may have done it meanwhile."""
+        if self._origin.always and self._origin.has_changed(db):
             self._origin.look(db)
         self._origin.check()
 

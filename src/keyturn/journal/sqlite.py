@@ -223,8 +223,8 @@ class SQLiteConnection:
         if not self._files.are_there():
             self._persist()
             raise StorageError(
-                f"{str(self._files.path)!r} was moved, replaced or deleted while it was open, or its -wal file was: "
-                "nothing is written any more; stop every process that has the journal open, put the right file in "
+                f"{str(self._files.path)!r} was moved, replaced or deleted while it was open, or its -wal or -shm file "
+                "was: nothing is written any more; stop every process that has the journal open, put the right file in "
                 "its place, without the -wal and -shm files of another one, and start them again"
             )
 

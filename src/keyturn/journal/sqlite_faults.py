@@ -10,24 +10,24 @@ from .store_thread import BatchFailed
 
 
 class OpenFiles:
-    """Knows by their inodes the files that a connection has open: a database, and its WAL once there is one."""
+    """Knows by their inodes the files that a connection has open: a database, its WAL, and the memory of its locks.
+
+    A process that finds no such memory makes one, and from then on neither sees the locks of the other.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._wal = f"{path}-wal"
-        self._inodes = (_inode(path), _inode(self._wal))
+        self._names = (str(path), f"{path}-wal", f"{path}-shm")
+        self._inodes = [_inode(name) for name in self._names]
 
     def are_there(self) -> bool:
         """Return whether the files still have their names."""
-        file, wal = self._inodes
-        found = _inode(self._wal)
-        if wal is None and found is not None:
-            self._inodes = (file, found)
-            wal = found
-        return _inode(self.path) == file and found == wal
+        found = [_inode(name) for name in self._names]
+        self._inodes = [now if known is None else known for known, now in zip(self._inodes, found, strict=True)]
+        return found == self._inodes
 
 
-def _inode(path: str | Path) -> tuple[int, int] | None:
+def _inode(path: str) -> tuple[int, int] | None:
     try:
         found = os.stat(path)
     except FileNotFoundError:

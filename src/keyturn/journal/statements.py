@@ -40,6 +40,8 @@ class SqlDialect:
     today: str
     # Lets one writer at a time give places on a session, where the database has several writers.
     alone: str
+    # Lets nobody begin to write to a run until the transaction ends, where the database has several writers.
+    still: str
     # Names the index to go by, where the database has no statistics by which to choose one.
     by: str
 
@@ -94,6 +96,7 @@ SQLITE = SqlDialect(
     "AND ({0} NOT GLOB '*[^ -~]*' OR keyturn_text(CAST({0} AS BLOB)))",
     today="CAST(strftime('%s', 'now') AS INTEGER) / 86400",
     alone="",
+    still="",
     by=" INDEXED BY {}",
 )
 POSTGRES = SqlDialect(
@@ -103,6 +106,7 @@ POSTGRES = SqlDialect(
     text="",
     today="floor(extract(epoch FROM clock_timestamp()) / 86400)::bigint",
     alone="SELECT pg_advisory_xact_lock(hashtextextended(?, 6))",
+    still="LOCK TABLE runs IN EXCLUSIVE MODE",
     by="",
 )
 
