@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import pytest
 from pydantic import AfterValidator, BaseModel, model_validator
@@ -23,6 +23,13 @@ class Payment(BaseModel):
         return self
 
 
+class Place(NamedTuple("Place", [("to", str)])):
+    """A tuple whose constructor looks its field up."""
+
+    def __new__(cls, to: str) -> Place:
+        return super().__new__(cls, accounts.get(to, to))
+
+
 @pytest.fixture(autouse=True)
 def _known() -> None:
     accounts.clear()
@@ -39,13 +46,14 @@ def payer(of: Any, paid: list[Any], arguments: dict[str, Any], **options: Any) -
     return Agent("desk", model=model, tools=[function_tool(pay, **options)])
 
 
-@pytest.mark.parametrize(("of", "given"), [(Account, "ann"), (Payment, {"to": "ann"})])
+@pytest.mark.parametrize(("of", "given"), [(Account, "ann"), (Payment, {"to": "ann"}), (Place, ["ann"])])
 async def test_what_a_validator_reads_otherwise_than_it_was_shown_does_not_run(of: Any, given: Any) -> None:
     """A link or a name leads elsewhere by the time that a person has approved where it led."""
     paid: list[Any] = []
     agent = payer(of, paid, {"to": given}, needs_approval=True)
     asked = await Runner.run(agent, "go")
-    assert asked.interruptions[0].params == {"to": "DE01" if of is Account else {"to": "DE01"}}
+    shown = {Account: "DE01", Payment: {"to": "DE01"}, Place: ["DE01"]}
+    assert asked.interruptions[0].params == {"to": shown[of]}
     accounts["DE01"] = "EVE1"
     await Runner.run(agent, approve_all(asked))
     assert paid == []

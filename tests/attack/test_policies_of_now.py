@@ -20,6 +20,7 @@ from keyturn import (
     handoff,
 )
 from keyturn.audit.checker import check
+from keyturn.deep import create_deep_agent
 from keyturn.policies.rules import Rule
 from keyturn.testing import ScriptedModel, function_call, tool_outputs
 
@@ -108,6 +109,49 @@ async def test_a_call_that_waits_for_its_slot_takes_what_the_policy_says_then() 
         await run.wait(20)
     assert len(desk.paid) == 1
     await desk.kept()
+
+
+class Around:
+    """A policy of the user's own, which has another one that it asks, or not."""
+
+    def __init__(self, policy: Policy, action: str):
+        self.policy, self.action = policy, action
+
+    def __call__(self, call: Any, context: Any) -> str:
+        return self.action
+
+
+async def test_a_policy_that_holds_another_is_told_apart_from_its_successor() -> None:
+    desk = Desk(payments=2)
+    one = RunConfig(tool_execution=ToolExecutionConfig(max_function_tool_concurrency=1))
+    async with App([desk.agent], desk.journal, Around(ALLOW, "allow"), run_config=one) as app:
+        run = await app.start("desk", "go")
+        await desk.at_work.wait()
+        app.policy = Around(ALLOW, "deny")
+        desk.go_on.set()
+        await run.wait(20)
+    assert len(desk.paid) == 1
+
+
+async def test_rules_of_a_deep_agent_that_are_replaced_hold_for_a_call_that_waits_for_its_slot() -> None:
+    at_work, go_on, sent = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def send(to: str) -> str:
+        sent.append(to)
+        at_work.set()
+        await go_on.wait()
+        return "sent"
+
+    model = ScriptedModel([[function_call("send", {"to": each}, call_id=each) for each in ("ann", "bob")], "done"])
+    agent = create_deep_agent(model, tools=[send], interrupt_on={"send": False}, name="ops")
+    one = RunConfig(tool_execution=ToolExecutionConfig(max_function_tool_concurrency=1))
+    async with App([agent], MemoryJournal(), run_config=one) as app:
+        run = await app.start("ops", "go")
+        await at_work.wait()
+        agent.interrupt_on = {"send": True}
+        go_on.set()
+        await run.wait(20)
+        assert (len(sent), len(await app.inbox.list())) == (1, 1)
 
 
 async def test_a_handoff_that_waits_for_a_call_beside_it_takes_what_the_policy_says_then() -> None:

@@ -176,6 +176,31 @@ async def test_a_token_with_an_end_makes_no_link_and_enrols_no_key_which_outlast
     await people.confirm_key(key.id, by=endless)
 
 
+async def test_a_token_with_an_end_or_of_few_scopes_sets_no_password() -> None:
+    """A password signs its person in for good, and for all that a session may do."""
+    people, _ = await directory()
+    hashed = "$argon2id$v=19$m=64,t=1,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA"
+    short = await people.login(await people.issue_token("bob", ["decide", "read", "people"], by="ada", expires="1h"))
+    with pytest.raises(NotAllowed, match="a token with an end sets no password"):
+        await people.set_password("bob", hashed, by=short)
+    narrow = await people.login(await people.issue_token("bob", ["people"], by="ada"))
+    with pytest.raises(NotAllowed, match="not for 'decide'"):
+        await people.set_password("bob", hashed, by=narrow)
+    assert await people.password_of("bob") == ""
+    await people.set_password("bob", hashed, by="bob")
+    await people.set_password("bob", "", by=short)  # which hands out nothing
+
+
+async def test_what_an_administrator_says_of_an_address_by_a_token_with_an_end_waits_for_its_code() -> None:
+    people, _ = await directory()
+    short = await people.login(await people.issue_token("ada", ["decide", "people"], by="ada", expires="1h"))
+    await people.set_address("bob", "slack", "U0BOB", by=short)
+    with pytest.raises(NotAllowed, match="confirms no address"):
+        await people.confirm_address("bob", "slack", by=short)
+    assert reached_by(await people.directory(), "slack", "U0BOB") is None
+    await people.confirm_address("bob", "slack", await people.address_code("bob", "slack"), by="bob")
+
+
 async def test_a_browser_is_subscribed_only_by_what_the_subscription_does_not_outlast() -> None:
     people, clock = await directory()
     address = '{"endpoint": "https://p.example"}'

@@ -11,10 +11,13 @@ from pydantic import TypeAdapter
 
 from keyturn import (
     Agent,
+    App,
+    Approval,
     Conflict,
     HostedMCPTool,
     MCPApprovalRequestItem,
     MCPApprovalResponseItem,
+    MemoryJournal,
     MemorySession,
     ModelBehaviorError,
     Policy,
@@ -24,9 +27,10 @@ from keyturn import (
     Text,
     UserError,
     function_tool,
+    handoff,
 )
 from keyturn.core.items import Item
-from keyturn.testing import ModelStep, ScriptedModel, ToolSuite, assistant_message, function_call
+from keyturn.testing import ModelStep, ScriptedModel, ToolSuite, approve_all, assistant_message, function_call
 from keyturn.testing.crash import Effects
 from keyturn.testing.loopback.responses import ResponsesServer
 from tests.models.openai.serving import served
@@ -185,6 +189,67 @@ async def test_requests_of_one_reply_are_decided_one_by_one(streamed: bool, kept
     before = [{"role": "user", "content": "go"}, calls[0], {**calls[1], "status": "completed"}, *calls[2:]]
     assert second["input"] == (told if kept else [*before, *told])
     assert result.to_input_list()[-6:-2] == told, "in the order of the requests, whatever the order of the decisions"
+
+
+class Beside:
+    """A request of a server beside a call that waits for somebody else, on a clock that is set by hand."""
+
+    def __init__(self) -> None:
+        @function_tool(needs_approval=True)
+        def pay(to: str) -> str:
+            return f"paid {to}"
+
+        calls = [asks("r1"), function_call("pay", {"to": "ada"}, call_id="c1")]
+        self.time, self.model = [1_000_000], ScriptedModel([calls, "done"])
+        self.server, self.pay = server_of(), pay
+        self.server.approval = Approval(execute_by="10m")
+        self.agent = Agent("desk", model=self.model, tools=[self.server, pay])
+        self.app = App([self.agent], MemoryJournal(lambda: self.time[0]), Policy(Rule("ask")))
+
+    async def approve(self, tool: str) -> Any:
+        [request] = [row for row in await self.app.inbox.list() if row.request.tool == tool]
+        await self.app.inbox.approve(request, by="ann")
+        [run] = await self.app.runs()
+        await self.app.run(run.run).wait(20)
+        return request
+
+    async def denied(self, _request: Any) -> None:
+        self.app.policy = Policy(Rule("deny", kind="hosted_mcp", reason="not today"), Rule("ask"))
+
+    async def moved(self, _request: Any) -> None:
+        self.server.tool_config = {**self.server.tool_config, "server_url": "https://eve.example.com/mcp"}
+
+    async def too_late(self, _request: Any) -> None:
+        self.time[0] += 3_600_000
+
+    async def withdrawn(self, request: Any) -> None:
+        await self.app.inbox.withdraw(request, by="ann")
+
+
+@pytest.mark.parametrize("then", ["denied", "moved", "too_late", "withdrawn"])
+async def test_an_approval_is_sent_as_it_is_when_the_provider_reads_it(then: str) -> None:
+    """It acts with the next question to the model, which a call beside it may hold back for weeks."""
+    world = Beside()
+    async with world.app as app:
+        await (await app.start("desk", "go")).wait(20)
+        request = await world.approve("read")
+        await getattr(world, then)(request)
+        await world.approve("pay")
+        waits = [row.request.tool for row in await app.inbox.list()]
+    if then == "denied":
+        assert response("r1", False, "not today") in world.model.calls[-1].input
+    else:
+        assert (len(world.model.calls), waits) == (1, ["read"])
+
+
+async def test_a_request_beside_a_handoff_is_answered_before_the_other_agent_is_asked() -> None:
+    other = Agent("other", model=ScriptedModel(["hello"]))
+    calls = [asks("r1"), function_call("over", {}, call_id="h1"), asks("r2")]
+    model = ScriptedModel([calls, "stayed"])
+    agent = Agent("desk", model=model, tools=[server_of()], handoffs=[handoff(other, tool_name_override="over")])
+    paused = await Runner.run(agent, "go")
+    done = await Runner.run(agent, approve_all(paused))
+    assert (done.final_output, done.last_agent.name) == ("hello", "other")
 
 
 async def test_the_names_of_items_and_stream_events() -> None:

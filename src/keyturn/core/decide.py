@@ -124,7 +124,7 @@ def _start_call(run: Run, c: cm.StartCall) -> Events:
         raise Conflict("the approval was not executed in time and has gone stale; the call must ask again")
     if frame.guarding or frame.tripped is not None:
         raise Conflict("the input guardrails have not let this agent's tools run")
-    if not comes_next(frame, call):
+    if not comes_next(run, call):
         raise Conflict("this call runs after its siblings, and not all of them are settled")
     if c.tool != call.proposal.tool:
         raise Conflict("the tool is not the one that was shown")

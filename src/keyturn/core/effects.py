@@ -6,9 +6,11 @@ never what happened. An effect names what to do and on what; doing it reports ba
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from .run import Call, Frame, Run
+from .states import READY
 
 
 class Effect(NamedTuple):
@@ -41,14 +43,36 @@ def pending(run: Run) -> list[Effect]:
         frame = run.frames[call.frame]
         if call.recheck:
             effects.append(Effect("screen", call.id))
-        elif not frame.guarding and frame.tripped is None and comes_next(frame, call):
+        elif not frame.guarding and frame.tripped is None and comes_next(run, call):
             effects.append(Effect("run", call.id))
     return effects
 
 
-def comes_next(frame: Frame, call: Call) -> bool:
-    """Return whether a call runs now: one that runs after its siblings waits for them, where there is a barrier."""
-    return not call.proposal.last or not frame.barrier or frame.open == frame.last
+def comes_next(run: Run, call: Call) -> bool:
+    """Return whether a call runs now, and not after its siblings, where there is a barrier.
+
+    One that the provider carries out acts with the next question to the model: it waits until no sibling holds that
+    question back, so that what is checked at its start is checked then.
+    """
+    frame = run.frames[call.frame]
+    if not frame.barrier:
+        return True
+    if call.proposal.last and frame.open != frame.last:
+        return False
+    return not call.proposal.elsewhere or not any(_holds_back(other) for other in _siblings(run, call))
+
+
+def _siblings(run: Run, call: Call) -> Iterator[Call]:
+    """Yield the other calls of the reply that have no result yet."""
+    for group in run.groups.values():
+        yield from (other for other in group.values() if other.frame == call.frame and other.id != call.id)
+
+
+def _holds_back(call: Call) -> bool:
+    """Return whether the model is not asked before this call has something else than its turn to wait for."""
+    if call.proposal.elsewhere:
+        return call.recheck or call.state not in (*READY, "started")
+    return not call.proposal.last or call.recheck or call.state not in READY
 
 
 def _of_frame(frame: Frame) -> list[str]:

@@ -42,6 +42,11 @@ class Interrupts:
         return {**(_BY_DEFAULT if self._above is None else self._above.rules), **self.own}
 
     @property
+    def rules_now(self) -> tuple[Mapping[str, InterruptRule], ...]:
+        """Return what tells whether the same rules hold as when a call was judged."""
+        return (self.own, *(() if self._above is None else self._above.rules_now))
+
+    @property
     def needs_people(self) -> bool:
         """Return whether a rule has terms that only people who are known can meet."""
         return any(isinstance(rule, Approval) and rule.needs_people for rule in self.rules.values())

@@ -12,7 +12,7 @@ from typing import Any
 from ..core.errors import NotAllowed
 from . import events as ev
 from .login import DECIDE, Login
-from .state import Directory
+from .state import Directory, Token
 
 #: How long after its sign-in a session changes how its person signs in, and who may do what, in milliseconds.
 FRESH_MS = 15 * 60_000
@@ -30,6 +30,10 @@ def _of_setting(event: ev.SettingChanged) -> Iterable[str] | None:
 
 def _of_confirmation(event: ev.KeyConfirmed) -> Iterable[str] | None:
     return (DECIDE,) if event.proof is None else None  # a signature is fresher than any sign-in
+
+
+def _of_password(event: ev.PasswordSet) -> Iterable[str] | None:
+    return SESSION_SCOPES if event.hash else None
 
 
 def _deciding(_event: object) -> Iterable[str]:
@@ -56,8 +60,11 @@ HANDS_OUT: dict[type[Any], Callable[[Any], Iterable[str] | None]] = {
     ev.GroupJoined: _administering,
     ev.SettingChanged: _of_setting,
     ev.SubjectForgotten: _administering,
+    ev.PasswordSet: _of_password,
 }
-#: Those that hand out nothing. The page of a password requires the one before, or a sign-in of the last minutes.
+#: What a session of any age may do: the page of a password requires the one before, or a sign-in of the last minutes.
+_AT_ANY_AGE = (ev.PasswordSet,)
+#: Those that hand out nothing.
 HANDS_OUT_NOTHING: tuple[type[Any], ...] = (
     ev.PersonRemoved,
     ev.RoleTaken,
@@ -67,7 +74,6 @@ HANDS_OUT_NOTHING: tuple[type[Any], ...] = (
     ev.KeyCounted,
     ev.DelegationEnded,
     ev.LinkUsed,
-    ev.PasswordSet,
     ev.SubjectBound,
     ev.Restored,
 )
@@ -92,7 +98,8 @@ def check(
         needs = HANDS_OUT[type(event)](event) if type(event) in HANDS_OUT else None
         if needs is not None:
             within(needs if scopes is None else scopes, by.scopes)
-            fresh(directory, by, now)
+            if not isinstance(event, _AT_ANY_AGE):
+                fresh(directory, by, now)
             _lasts(directory, by, event)
 
 
@@ -121,10 +128,21 @@ def check_grant(directory: Directory, by: object, until: int | None, now: int) -
         raise NotAllowed("sign in again to give a grant that outlasts this session, or say an earlier end")
 
 
+def vouches(directory: Directory, by: object) -> bool:
+    """Return whether what a login says of an address needs no code: it decides, and has no end."""
+    return not isinstance(by, Login) or (DECIDE in by.scopes and _ending(directory, by) is None)
+
+
+def _ending(directory: Directory, by: Login) -> Token | None:
+    """Return the token of a login, where it has an end and is no session."""
+    held = directory.tokens.get(by.token)
+    return None if held is None or held.session or held.expires_at is None else held
+
+
 def _lasts(directory: Directory, by: Login, event: ev.AnyDirectoryEvent) -> None:
     """Refuse what would outlast the token by which it is handed out."""
-    held = directory.tokens.get(by.token)
-    if held is None or held.session or held.expires_at is None:
+    held = _ending(directory, by)
+    if held is None or held.expires_at is None:
         return
     match event:
         case ev.TokenIssued():
@@ -135,8 +153,10 @@ def _lasts(directory: Directory, by: Login, event: ev.AnyDirectoryEvent) -> None
             raise NotAllowed("a token with an end makes no link, whose session outlasts it: sign in, and make it there")
         case ev.KeyEnrolled() | ev.KeyConfirmed():
             raise NotAllowed("a token with an end enrols or confirms no key, which outlasts it: sign in for this")
-        case ev.AddressSet() | ev.AddressConfirmed() if event.person == by.person:
+        case ev.AddressSet() | ev.AddressConfirmed():
             raise NotAllowed("a token with an end confirms no address, which outlasts it: confirm it under My account")
+        case ev.PasswordSet():
+            raise NotAllowed("a token with an end sets no password, which outlasts it: sign in, and choose it there")
         case _:
             return
     if until is None or until > held.expires_at:

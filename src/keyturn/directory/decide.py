@@ -338,10 +338,17 @@ def make_link(directory: Directory, by: str, made: ev.LinkMade) -> Events:
     return [made]
 
 
+def check_relinked(directory: Directory, person: str) -> None:
+    """Refuse a sign-in of a person who has used no link since the store was restored from a copy."""
+    if person in directory.relink:  # they may have been removed since the copy was made
+        raise NotAllowed("the store was brought back from a copy: sign in by a link of an administrator first")
+
+
 def begin_session(directory: Directory, issued: ev.TokenIssued, count: ev.KeyCounted | None = None) -> Events:
     """Begin a login of a person who proved who they are; of too many, the oldest ends."""
     if present(directory, issued.person).kind == "machine":
         raise NotAllowed(f"{issued.person!r} is a machine: it comes with a token")
+    check_relinked(directory, issued.person)
     if issued.token in directory.tokens:
         raise NotAllowed("this proof was used already: log in again")
     live = [each for each in directory.tokens.values() if each.session and each.person == issued.person]

@@ -151,8 +151,10 @@ class Entering(ABC):
         return text
 
     async def check_subject(self, person: str, subject: Subject) -> None:
-        """Refuse an account of a provider that signs in another person, or a person whom another account signs in."""
-        subjects.bind_subject(await self._book.read(), person, subject)
+        """Refuse an account of a provider that signs in another person, or a person whom it does not sign in."""
+        directory = await self._book.read()
+        subjects.bind_subject(directory, person, subject)
+        decide.check_relinked(directory, person)
 
     async def forget_subject(self, person: str, *, by: By) -> None:
         """Have the next account of a provider that says it is a person bound to them, as an administrator.

@@ -169,15 +169,14 @@ class People(Entering):
     async def set_address(self, person: str, channel: str, address: str, *, by: By, sure: bool = False) -> None:
         """Say at which address a person is told of requests over a channel; "" for not any more.
 
-        What an administrator says is so, by a login that decides: a click of whoever has a confirmed address decides.
-        All else waits until it is confirmed with the code that was sent there. With `sure`, whoever calls this vouches
-        that nobody but the person can know the address.
+        What an administrator says is so, by a login that decides and has no end: a click of whoever has a confirmed
+        address decides. All else waits until it is confirmed with the code that was sent there. With `sure`, whoever
+        calls this vouches that nobody but the person can know the address.
         """
         changed = ev.AddressSet(person, channel, address, sure or None)
 
-        vouches = not isinstance(by, Login) or DECIDE in by.scopes
-
         def made(now: Directory, _at: int) -> decide.Events:
+            vouches = credentials.vouches(now, by)
             return addresses.set_address(now, id_of(by), changed, vouches=vouches)
 
         await self._change(by, made, needs=("read",) if sure else None)  # what is told there is read there
@@ -295,8 +294,7 @@ class People(Entering):
         key = directory.keys.get(proof.key)
         if key is None or key.revoked_at is not None or directory.person(key.person) is None:
             raise ProofRefused("it is not by a key that is good here")
-        if key.person in directory.relink:
-            raise NotAllowed("the store was brought back from a copy: sign in by a link of an administrator first")
+        decide.check_relinked(directory, key.person)
         return key.person, verify(public_of(key), challenge, proof, last_count=key.count).count or 0
 
     async def check_proof(self, asked: tuple[str, int], decision: Decision) -> None:

@@ -45,13 +45,21 @@ def _json(value: object) -> str:
 
 
 def _own(_tool: object, _name: str, run_config: object) -> Any:
-    """Return the run configuration of a nested agent, without usage of its own: it counts with the run."""
-    limits: Any = getattr(run_config, "usage_limits", None)
-    if isinstance(run_config, Mapping):
-        limits = cast("Mapping[str, Any]", run_config).get("usage_limits")
-    if limits is not None:
+    """Return the run configuration of a nested agent; limits and a turn to wait for are those of a whole run."""
+    if _of(run_config, "usage_limits") is not None:
         raise UserError("usage_limits are the whole run's, nested agents included: give them to Runner.run")
+    if _of(run_config, "paused_session") == "queue":
+        raise UserError(
+            'paused_session="queue" is for a whole run, which waits for its turn before it begins: give it to '
+            'Runner.run, or choose paused_session="refuse" for the nested agent'
+        )
     return cast("Any", run_config)
+
+
+def _of(run_config: object, name: str) -> Any:
+    if isinstance(run_config, Mapping):
+        return cast("Mapping[str, Any]", run_config).get(name)
+    return getattr(run_config, name, None)
 
 
 def _turns(tool: Any, name: str, max_turns: Any) -> Any:

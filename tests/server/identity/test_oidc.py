@@ -14,6 +14,7 @@ from joserfc.jwk import OctKey
 
 from keyturn import UserError
 from keyturn.audit.directory import faults_of
+from keyturn.directory.book import Book
 from keyturn.directory.events import written
 from keyturn.server.identity import oidc
 from keyturn.server.settings import OidcSettings
@@ -125,6 +126,18 @@ async def test_the_sessions_of_an_account_end_when_it_is_forgotten(door: Door) -
     assert released.status_code == 303
     assert [(await each.get("/account")).status_code for each in (browser, linked)] == [303, 200]
     assert "Release the single sign-on account" not in (await ada.get("/people/bob@example.com")).text
+
+
+async def test_after_a_restore_an_account_signs_in_whoever_has_used_a_link(door: Door) -> None:
+    """Its person may have been removed since the copy was made, and their account released."""
+    browser, linked = door.browser(), door.browser()
+    assert (await browser.post("/login/oidc/callback", await sent_back(browser))).status_code == 303
+    await Book(door.app.journal).restored("was brought back from a copy")
+    for _ in range(31):
+        refused = await browser.post("/login/oidc/callback", await sent_back(browser))
+        assert (refused.status_code, "sign in by a link" in refused.text) == (403, True)
+    await linked.post("/enter", {"link": await door.people.make_link("bob@example.com", by="ada")})
+    assert (await browser.post("/login/oidc/callback", await sent_back(browser))).status_code == 303
 
 
 async def test_an_account_that_signs_in_another_person_uses_up_no_login_of_whom_it_names(

@@ -53,6 +53,7 @@ from .tool_errors import keep_words, log_tool_error
 
 #: What the model is told of a second handoff of one agent.
 TWICE = "Multiple handoffs detected, ignoring this one."
+_TOO_EARLY = "This call hands the conversation over, and others made beside it have no result yet: make it alone."
 #: The label of what a tool said of its call when it asked for approval or for a result.
 SAID = "metadata"
 _TOOL_CHANGED = "the tool changed after it was shown: compare its description and schema before you decide again"
@@ -273,10 +274,19 @@ def _check_recordable(item: Item) -> None:
         canonical(item)
 
 
+def _beside_others(drive: Drive, call: Call) -> bool:
+    """Return whether calls of the same reply have no result yet, as where a tool hands over that is no handoff."""
+    frame = drive.run.frames[call.frame]
+    return frame.barrier and frame.open != 1
+
+
 async def _hand_over(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, value: Handover) -> None:
     source = drive.agent(call.agent)
     if drive.run.frames[call.frame].agent != call.agent:  # where no call waits for its siblings
         await _finish(drive, call, tool, Result(TWICE), failed=True)
+        return
+    if _beside_others(drive, call):
+        await _finish(drive, call, tool, Result(_TOO_EARLY), failed=True)
         return
     result = await judged(drive, call, tool, value.text)
     item = item_of(call, tool, result)

@@ -76,8 +76,8 @@ class FrameSettings:
 
     @property
     def judges(self) -> tuple[Any, ...]:
-        """Return the policies as they are now; one that reads its rules again is known by those that it has read."""
-        return tuple(getattr(policy, "policy", policy) for policy in self.policies)
+        """Return the policies, each with the rules that hold in it now where those may be replaced."""
+        return tuple(part for policy in self.policies for part in (policy, *getattr(policy, "rules_now", ())))
 
     @property
     def policy(self) -> Any:

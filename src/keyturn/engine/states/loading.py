@@ -18,6 +18,7 @@ from ...core.errors import AgentMissing, RunMissing, StateRejected, UserError
 from ...core.items import own_copy, wrong_in_kept
 from ...core.reply import check_proposal
 from ...core.run import Run
+from ...journal import opened
 from ...journal.base import Journal
 from ..run.agents import AgentGraph
 from ..run.known_tools import known_tool
@@ -54,6 +55,7 @@ def open_saved(
 ) -> tuple[OpenRun, UndeliveredDecisions]:
     """Load the run and the decisions of a saved state, or raise `StateRejected` or `AgentMissing`."""
     allow, size = options.get("allow_unsigned", False), options.get("max_bytes", MAX_BYTES)
+    _check_root(agent)
     blob = unpack(data, allow_unsigned=allow, max_bytes=size)
     if blob.agent != agent.name:
         raise AgentMissing(blob.agent)
@@ -94,6 +96,21 @@ def _context(saved: str, agent: Agent[Any], options: LoadOptions) -> RunContextW
     kind = checked_type(options.get("context_type")) or declared_type(agent)
     strict = options.get("strict_context", False)
     return load_context(saved, override, Maker(options.get("context_deserializer"), kind), strict=strict)
+
+
+def checked_journal(journal: Any, run_id: object, agent: object) -> Journal:
+    """Return the journal to load a run from; refuse arguments that are in each other's place, or something else."""
+    if not isinstance(journal, str | Journal):
+        raise UserError(f"journal is a journal or its URL, not {type(journal).__name__}: load(journal, run_id, agent)")
+    if not isinstance(run_id, str):
+        raise UserError(f"run_id is a text, not {type(run_id).__name__}: load(journal, run_id, agent)")
+    _check_root(agent)
+    return opened(journal) if isinstance(journal, str) else journal
+
+
+def _check_root(agent: object) -> None:
+    if not isinstance(agent, Agent):
+        raise UserError(f"a run is loaded with the agent that started it, not with {type(agent).__name__}")
 
 
 async def found(

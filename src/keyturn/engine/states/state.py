@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, Literal, Unpack, cast
+from typing import Any, Generic, Literal, NoReturn, SupportsIndex, Unpack, cast
 
 from ...agents.agent import Agent
 from ...agents.context import RunContextWrapper, TContext, WrapperDecision
@@ -20,7 +20,6 @@ from ...core.people import decider
 from ...core.preview import Preview
 from ...core.run import call_digest
 from ...core.states import WAITING
-from ...journal import opened
 from ...journal.base import Journal
 from ...models.base import Usage
 from ...policies.grants import Grant
@@ -37,7 +36,7 @@ from ..views.items import ToolApprovalItem
 from ..views.projection import requests_of, used
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
 from .context_data import dump_context
-from .loading import ContextOptions, LoadOptions, found, open_saved, waiting_tools
+from .loading import ContextOptions, LoadOptions, checked_journal, found, open_saved, waiting_tools
 from .openai_decisions import Word
 from .openai_replay import NOTE
 from .taking_over import TakenOver, TakeoverOptions, take_over
@@ -105,6 +104,9 @@ class RunState(Generic[TContext, TAgent]):
         except KeyturnError as error:
             self._live.context.decisions.remove(given)
             logger.warning("a word on the context about a call of %r was dropped: %s", given.item.name, error)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise UserError("a RunState is not copied or pickled: save it with to_string(), and load it with from_string()")
 
     @property
     def run_id(self) -> str:
@@ -310,8 +312,8 @@ class RunState(Generic[TContext, TAgent]):
         cls, initial_agent: Agent[Any], state_string: str, **options: Unpack[LoadOptions]
     ) -> RunState[Any]:
         """Load the state that `to_string` made; the options are those of `from_json`."""
-        limit = options.get("max_bytes", MAX_BYTES)
-        return await cls.from_json(initial_agent, from_text(state_string, limit), **options)
+        given = from_text(state_string, options.get("max_bytes", MAX_BYTES))
+        return await cls.from_json(initial_agent, given, **options)
 
     @classmethod
     def from_json_sync(
@@ -385,8 +387,7 @@ class RunState(Generic[TContext, TAgent]):
 
         The saved one is made by `context_deserializer`, or as a `context_type`, which `Agent[Ctx]` says as well.
         """
-        journal = opened(journal) if isinstance(journal, str) else journal
-        return await cls.of(await found(journal, run_id, lambda _name: agent, options))
+        return await cls.of(await found(checked_journal(journal, run_id, agent), run_id, lambda _: agent, options))
 
     @classmethod
     async def of(cls, live: OpenRun, said: UndeliveredDecisions | None = None) -> RunState[Any]:

@@ -135,7 +135,9 @@ class ToolSuite(ToolAsking):
         state.approve(second)
         result = self.run(self.agent, state)
         assert [item.call_id for item in result.interruptions] == ["c1"]
-        assert (self.done, len(self.model.calls)) == (self.does(1), 1), "the model waits for all results"
+        assert len(self.model.calls) == 1, "the model waits for all results"
+        at_once = getattr(self.agent.tools[0], "answerable", True)
+        assert self.done == (self.does(1) if at_once else []), "what the provider carries out is sent with all results"
         state = result.to_state()
         with pytest.raises(NotPending):
             state.approve(second)

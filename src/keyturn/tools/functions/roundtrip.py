@@ -85,9 +85,10 @@ def _nodes(schema: object, path: _Path, by_ref: Mapping[str, Any], seen: set[str
 
 
 def _runs_code(node: _Node) -> bool:
-    """Return whether a node calls a function when it is read: a validator, a constructor, a lookup of a member."""
+    """Return whether a node calls a function: a validator, a constructor, a lookup of a member, a discriminator."""
     hooks = ("post_init", "custom_init", "missing")
-    return node["type"].startswith("function-") or any(node.get(name) for name in hooks)
+    called = node["type"].startswith(("function-", "call", "named-tuple")) or callable(node.get("discriminator"))
+    return called or any(node.get(name) for name in hooks)
 
 
 def _objection(node: _Node, name: str) -> str | None:
