@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
-from keyturn.core.drills import told_of
+from keyturn.core.drill_words import told_of
 from keyturn.core.effects import wakes_at
 from keyturn.core.errors import Conflict, Expired, KeyturnError, NotAllowed
 from keyturn.core.people import Decider

@@ -13,7 +13,8 @@ from keyturn.audit.checker import check
 from keyturn.audit.service import Audit
 from keyturn.core.people import Decider
 from keyturn.directory.people import Login, People
-from keyturn.directory.reads import READS, Reads
+from keyturn.directory.read_lines import READS
+from keyturn.directory.reads import Reads
 from keyturn.inbox.desk import Inbox
 from keyturn.testing import ScriptedModel, function_call
 from tests.audit.records import paying

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keyturn import Agent, App, Decider, MemoryJournal, UserError, function_tool
-from keyturn.inbox.insights import Figures, Insights, floors_of, quantile
+from keyturn.inbox.figures import Figures, quantile
+from keyturn.inbox.insights import Insights, floors_of
 from keyturn.journal.rows import COUNTED_FROM, DAY_MS, EDGES, Changes, RunRow, Tally, summed
 from keyturn.models.scripted.model import ScriptedModel, function_call
 from tests.playing import Clock

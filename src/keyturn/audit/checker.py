@@ -17,7 +17,7 @@ from ..core.evolve import fold
 from ..core.run import Run, new_run
 from ..core.seal import body_of, verify
 from ..directory.book import NAME as DIRECTORY
-from ..directory.reads import READS
+from ..directory.read_lines import READS
 from ..engine.run.open_run import chain_of
 from ..engine.states.state import RunState
 from ..journal.base import RESERVED, Store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..directory.reads import read_of
+from ..directory.read_lines import read_of
 
 
 def faults_of_reads(bodies: Sequence[bytes]) -> Iterator[tuple[int, str]]:

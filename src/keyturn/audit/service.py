@@ -22,7 +22,8 @@ from ..core.codec import Log
 from ..core.errors import LogDamaged, RunMissing, StateRejected, UserError
 from ..directory.login import By, names
 from ..directory.people import People
-from ..directory.reads import READS, Read, Reads
+from ..directory.read_lines import READS, Read
+from ..directory.reads import Reads
 from ..engine.run.log_cache import log_in
 from ..engine.run.open_run import clock_ms
 from ..journal import opened as opened_journal

@@ -27,14 +27,15 @@ from ..audit.service import FORMATS, Audit, Terms, own_keys, read_public
 from ..core.errors import KeyturnError, LogDamaged, UserError
 from ..directory.login import By
 from ..directory.people import People
-from ..directory.reads import Read
+from ..directory.read_lines import Read
 from ..engine.run.open_run import clock_ms
 from ..journal import open_journal
 from ..render.escape import escape, quote
 from .finding import SHORT
+from .logging_in import reader_of
 from .printing import must_be_there, print_labelled, print_row
 from .seats.sitting import seated
-from .with_journal import describe_journal, describe_json, describe_url, reader_of, url_of
+from .with_journal import describe_journal, describe_json, describe_url, url_of
 
 _URLS = ("sqlite:", "postgresql:", "postgres:", "memory:")
 _NAMES: dict[str, LiteralString] = {

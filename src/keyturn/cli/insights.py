@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ..core.errors import UserError
-from ..inbox.insights import Figures, InsightsReport
+from ..inbox.figures import Figures, InsightsReport
 from ..inbox.suggestions import Suggestion
 from ..render.escape import escape
 from .seats.base import Seat

@@ -19,8 +19,6 @@ from typing import Any, LiteralString, NamedTuple, cast
 import msgspec
 
 from ..core.errors import KeyturnError, NotAllowed, UserError
-from ..directory.login import By
-from ..directory.people import Login, People
 from ..journal import open_journal
 from .printing import must_be_there, print_labelled, print_row
 
@@ -114,29 +112,6 @@ def by_of(arguments: argparse.Namespace) -> str:
         return str(given or getpass.getuser())
     except (KeyError, OSError):
         raise UserError(f"say who does it: --as PERSON, or set {PERSON}") from None
-
-
-async def login_of(people: People, arguments: argparse.Namespace, scope: str) -> Login | None:
-    """Return who logs in by a token, or None where there is no token."""
-    token = token_of(arguments)
-    if token is None:
-        return None
-    login = await people.login(token, scope)
-    named = getattr(arguments, "by", None)
-    if named not in (None, login.person):
-        raise UserError(f"the token is that of {login.person!r}, --as names {named!r}: leave out one")
-    return login
-
-
-async def reader_of(people: People, arguments: argparse.Namespace) -> By:
-    """Return who reads: somebody with a token, else a name, as it is put on record where the directory says so."""
-    login = await login_of(people, arguments, "")
-    if login is not None:
-        return login
-    try:
-        return by_of(arguments)
-    except UserError:
-        return "unknown"
 
 
 @contextmanager

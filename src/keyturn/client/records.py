@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from ..audit.decisions.entries import AuditEntry
 from ..audit.evidence.whole_files import replaced
-from ..directory.reads import Read
-from ..inbox.insights import InsightsReport
+from ..directory.read_lines import Read
+from ..inbox.figures import InsightsReport
 from ..inbox.suggestions import Suggestion
 from ..wire import said
 from ..wire.records import AuditPage, PolicySeen, ReadsPage, ReplayReport, Suggestions, Verified

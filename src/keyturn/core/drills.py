@@ -20,13 +20,6 @@ from .records import Decision
 from .run import Run, call_digest
 from .states import OVER
 
-#: What whoever answered a drill is told, by whether they passed it.
-SAID = {
-    True: "This was a drill, and you saw it: it was not to be approved. Nothing of it would have run. Thank you.",
-    False: "This was a drill: it was not to be approved. Nothing ran and no standing decision was kept, so no harm is "
-    "done; take a moment more with the next one.",
-}
-
 _AS_ANY = (
     *(cm.Start, cm.RecordReply, cm.MarkCall, cm.Look, cm.Withdraw, cm.Revoke, cm.GiveReview),
     *(cm.Screen, cm.AddInput, cm.Resume, cm.SaveContext, cm.Cancel, cm.Fail, cm.Restored, cm.Fork),
@@ -105,23 +98,3 @@ def tick(run: Run, c: cm.Tick) -> Events:
             yield ev.DrillEnded(event.decision)
             return
         yield event
-
-
-def word_of(event: ev.DrillEnded) -> str:
-    """Return in one word how a drill ended; of one that nobody answered it is what any request that ran out has.
-
-    >>> word_of(ev.DrillEnded(Decision("r/1.0", "reject", "d1"), passed=True))
-    'drill_passed'
-    """
-    return {True: "drill_passed", False: "drill_failed", None: "expire"}[event.passed]
-
-
-def told_of(state: str) -> str:
-    """Return the sentence for whoever answered a request that ended so, where it was a drill; "" where it was none.
-
-    >>> told_of("approve")
-    ''
-    >>> told_of("drill_failed").split(":")[0]
-    'This was a drill'
-    """
-    return {"drill_passed": SAID[True], "drill_failed": SAID[False]}.get(state, "")

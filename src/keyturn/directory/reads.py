@@ -13,58 +13,26 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from random import uniform
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from ..core.encodable import moment
 from ..core.errors import Conflict, LogDamaged
-from ..core.people import Decider
 from ..core.seal import Chain, body_of
 from ..journal.base import Journal, LostRace, Store
 from ..support.keys import ring
 from .login import By, author_of
 from .people import People
+from .read_lines import READS, How, Read, read_of
 from .settings import RECORD_READS
 
-#: How the names of these logs begin; the month follows.
-READS = "@reads-"
-How = Literal["request", "list", "log", "search", "export", "secrets"]
 _AGAIN_MS = 3_600_000
 _REMEMBERED = 10_000
 _A_LINE = 500  # requests that one line names
 _LEASE_MS = 2_000
 _PATIENCE = 10.0
 _PAUSES = (0.01, 0.1)
-
-
-class Read(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Records that somebody read arguments: when, who (None for the program itself), how, and of what.
-
-    `how` is a "request" that was opened, a "list" of them, a run's "log", a "search", an "export", or one with
-    "secrets". `requests` are their ids, and `what` is the run, or what was searched for.
-
-    >>> Read(5, None, "request", ("5e1f",)).requests
-    ('5e1f',)
-    """
-
-    at: int
-    by: Decider | None
-    how: How
-    requests: tuple[str, ...] = ()
-    what: str = ""
-
-
-_decoder = msgspec.json.Decoder(Read)
-
-
-def read_of(body: bytes) -> Read:
-    """Read the body of a line, or raise `ValueError`.
-
-    >>> read_of(msgspec.json.encode(Read(5, None, "list"))).how
-    'list'
-    """
-    return _decoder.decode(body)
 
 
 class Reads:

@@ -21,7 +21,8 @@ from ..core.run import Call, Run, request_id
 from ..core.states import WAITING
 from ..directory.login import DECIDE, Login
 from ..directory.people import People
-from ..directory.reads import How, Reads
+from ..directory.read_lines import How
+from ..directory.reads import Reads
 from ..engine.driving.writer import Written, write_to
 from ..engine.facts import decisions
 from ..engine.run.agents import AgentGraph

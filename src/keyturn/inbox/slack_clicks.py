@@ -13,7 +13,7 @@ import msgspec
 from ..channels.messages import shows_whole
 from ..channels.slack import escaped
 from ..channels.slack_replies import SlackClick, SlackReplies
-from ..core.drills import told_of
+from ..core.drill_words import told_of
 from ..core.errors import KeyturnError, NotAllowed, NotPending, UserError
 from ..directory.login import DECIDE, Login
 from ..directory.people import People

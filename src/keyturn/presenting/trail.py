@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from ..core import events as ev
 from ..core.beside_events import ApprovalWithdrawn, CallLooked, CallMarked, ReviewGiven
 from ..core.codec import Log
-from ..core.drills import SAID, word_of
+from ..core.drill_words import SAID, word_of
 from ..core.gate.reviews import reviewed_call
 from ..render.escape import Escaped, clip
 from ..render.verdicts import STATES, asks_more, rechecked, verdict_of

@@ -17,7 +17,7 @@ from ..core.errors import NotAllowed, NotPending, RunMissing
 from ..core.people import Decider, kept_out
 from ..core.policy import Approval
 from ..core.request import Request
-from ..directory.reads import How
+from ..directory.read_lines import How
 from ..directory.settings import OWN, VISIBLE
 from ..directory.state import ADMIN
 from ..engine.run.log_cache import log_in

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..audit.decisions.entries import AuditEntry
-from ..directory.reads import Read
+from ..directory.read_lines import Read
 from ..inbox.replayed import Replayed, Unread
 from ..inbox.suggestions import Suggestion
 

@@ -14,7 +14,7 @@ import msgspec
 
 from ...core import events as ev
 from ...core.digest import canonical
-from ...core.drills import word_of
+from ...core.drill_words import word_of
 from ...core.encodable import Encodable, moment
 from ...render.verdicts import asks_more, rechecked, verdict_of
 from .calls import CallBook

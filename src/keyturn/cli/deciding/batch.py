@@ -15,7 +15,7 @@ from typing import Any, LiteralString
 
 from ...console.screen import Terminal
 from ...core.digest import canonical
-from ...core.drills import told_of
+from ...core.drill_words import told_of
 from ...core.errors import Conflict, NotPending, UserError
 from ...core.policy import Approval
 from ...inbox.naming import Outcome

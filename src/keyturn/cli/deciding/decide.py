@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, LiteralString, NamedTuple, cast
 
 from ...console.screen import Terminal
-from ...core.drills import told_of
+from ...core.drill_words import told_of
 from ...core.errors import Conflict, UserError
 from ...core.policy import Approval
 from ...inbox.personal import Details, PersonalInbox

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol
 
 from ...audit.decisions.entries import AuditEntry
 from ...core.people import Proof
-from ...directory.reads import Read
-from ...inbox.insights import InsightsReport
+from ...directory.read_lines import Read
+from ...inbox.figures import InsightsReport
 from ...inbox.personal import PersonalInbox
 from ...inbox.suggestions import Suggestion
 from ...journal.rows import Query, RequestRow, RunRow

@@ -20,11 +20,13 @@ from ...core.states import OVER
 from ...directory import events as ev
 from ...directory.login import DECIDE
 from ...directory.people import People
-from ...directory.reads import Read, Reads
+from ...directory.read_lines import Read
+from ...directory.reads import Reads
 from ...engine.run.log_cache import log_in
 from ...engine.run.open_run import chain_of
 from ...inbox.desk import Inbox
-from ...inbox.insights import Insights, InsightsReport
+from ...inbox.figures import InsightsReport
+from ...inbox.insights import Insights
 from ...inbox.personal import PersonalInbox
 from ...inbox.replay import replay
 from ...inbox.replayed import Replayed, Unread
@@ -38,7 +40,8 @@ from ...proofs.base import PublicKey
 from ...render.escape import escape
 from ...wire.people import DelegationSeen, KeySeen, PersonSeen, TokenSeen
 from ...wire.records import ReplayCount, ReplayReport
-from ..with_journal import by_of, hinting, login_of, reader_of
+from ..logging_in import login_of, reader_of
+from ..with_journal import by_of, hinting
 from .base import Book, Line, Outcome, Seat, Signing, Start
 
 _ENDED = (*OVER, "failed")

@@ -15,7 +15,7 @@ from ...audit.decisions.entries import AuditEntry
 from ...client.client import AsyncClient
 from ...core.errors import NotAllowed, RunMissing, UserError
 from ...core.people import ProofRefused
-from ...directory.reads import Read
+from ...directory.read_lines import Read
 from ...directory.signed import confirmation_challenge, enrolment_challenge
 from ...directory.state import Key
 from ...inbox.personal import PersonalInbox

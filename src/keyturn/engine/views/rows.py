@@ -13,7 +13,7 @@ import msgspec
 
 from ...core import events as ev
 from ...core.codec import as_text
-from ...core.drills import word_of
+from ...core.drill_words import word_of
 from ...core.effects import waiting
 from ...core.errors import RunMissing
 from ...core.evolve import fold

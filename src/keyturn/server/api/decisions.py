@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ...core import events as ev
 from ...core.codec import Log
-from ...core.drills import SAID
+from ...core.drill_words import SAID
 from ...core.encodable import moment
 from ...core.errors import NotAllowed, NotPending, UserError
 from ...core.request import Request

@@ -13,7 +13,7 @@ from pydantic import AwareDatetime
 
 from ...audit.decisions.entries import AuditEntry
 from ...core.errors import NotAllowed
-from ...inbox.insights import InsightsReport
+from ...inbox.figures import InsightsReport
 from ...wire import said
 from ...wire.records import AuditPage, ReadsPage, Suggestions, Verified
 from ..exported import ExportedFile

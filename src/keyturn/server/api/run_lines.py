@@ -13,7 +13,7 @@ import msgspec
 
 from ...core import events as ev
 from ...core.call_ids import call_id
-from ...core.drills import word_of
+from ...core.drill_words import word_of
 from ...core.encodable import moment
 from ...core.preview import redact
 from ...core.run import Call, Run, request_id

@@ -15,7 +15,7 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import RedirectResponse, Response
 
-from ...core.drills import told_of
+from ...core.drill_words import told_of
 from ...core.errors import BadJson, Conflict, KeyturnError, NotAllowed, NotPending, UserError
 from ...core.predicates.predicate import holds, without_secrets
 from ...core.strict import parse

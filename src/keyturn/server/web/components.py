@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from ...core.errors import Conflict, NotAllowed, UserError
 from ...core.preview import Command, Diff, Preview, Text
-from ...inbox.insights import Figures, Times
+from ...inbox.figures import Figures, Times
 from ..errors import refused
 from .blocks import blocks_of
 from .form import Reading

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import ceil, floor, log10
 from typing import NamedTuple
 
-from ...inbox.insights import Figures
+from ...inbox.figures import Figures
 
 WIDTH = 640
 ROW = 28
