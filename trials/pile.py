@@ -157,7 +157,7 @@ async def alike(pile: Pile) -> None:
 
 async def searched(pile: Pile) -> None:
     """A text that no request has."""
-    found = await listed(pile.inbox, Filters(text="no such text", after=pile.after()), "ada", lambda _row: True)
+    found = await listed(pile.inbox, Filters(text="no such text", after=pile.after()), lambda _row: True)
     assert not found.rows
 
 

@@ -42,7 +42,7 @@ PAGES = (
     Page("mcp", "MCP servers", "Servers whose tools an agent can use.", ("mcp.",)),
     Page("models", "Models", "Who answers, and how they are asked.", ("models.",)),
     Page("sessions", "Sessions", "Where conversations are kept between runs.", ("sessions.",)),
-    Page("apps", "Apps and journals", "Where runs are kept, and who moves them on.", ("app", "run_handle", "journal.")),
+    Page("apps", "Apps and journals", "Where runs are kept, and who moves them on.", ("application.", "journal.")),
     Page("tracing", "Tracing and logging", "What others are told of a run.", ("tracing.",)),
     Page("errors", "Errors", "What is raised, and when.", ("core.errors",)),
     Page("console", "Console", "Decisions at the keyboard.", ("console.",)),

@@ -372,22 +372,6 @@ class Reference(Time):
         need(self.may_run(call))
         call |= {"state": "started", "acted": call["acted"] or call["proposal"].recover != "retry"}
 
-    def may_run(self, call: Any) -> bool:
-        frame = self.frames[call["frame"]]
-        late = all(other["proposal"].last for other in self.open(call["frame"]))
-        late = late or not call["proposal"].last
-        sent = not call["proposal"].elsewhere or all(
-            self.soon(each) for each in self.open(call["frame"]) if each is not call
-        )
-        return not frame["guard"] and not frame["tripped"] and (not frame["barrier"] or (late and sent))
-
-    def soon(self, call: Any) -> bool:
-        """Whether the next question to the model is not held back by a call."""
-        proposal, ready = call["proposal"], call["state"] in READY and not call["recheck"]
-        return (proposal.elsewhere and (ready or call["state"] == "started")) or (
-            proposal.last and not proposal.elsewhere and ready
-        )
-
     def finish_call(self, c: cm.FinishCall) -> None:
         call = self.call(c.call, "started", *DEAD, *(READY if c.failed else ()))
         need(call["state"] == "started" or self.status in ("running", "failed"))

@@ -33,6 +33,22 @@ class Time(Beside):
         since = made.at if made else call["granted_at"] if call["granted"] else None
         return bool(limit and since is not None and self.now > since + milliseconds(limit))
 
+    def may_run(self, call: Any) -> bool:
+        frame = self.frames[call["frame"]]
+        late = all(other["proposal"].last for other in self.open(call["frame"]))
+        late = late or not call["proposal"].last
+        sent = not call["proposal"].elsewhere or all(
+            self.soon(each) for each in self.open(call["frame"]) if each is not call
+        )
+        return not frame["guard"] and not frame["tripped"] and (not frame["barrier"] or (late and sent))
+
+    def soon(self, call: Any) -> bool:
+        """Whether the next question to the model is not held back by a call."""
+        proposal, ready = call["proposal"], call["state"] in READY and not call["recheck"]
+        return (proposal.elsewhere and (ready or call["state"] == "started")) or (
+            proposal.last and not proposal.elsewhere and ready
+        )
+
     def tick(self, c: cm.Tick) -> None:
         if self.status not in ("running", "failed"):
             return

@@ -17,7 +17,8 @@ from starlette.responses import Response
 from keyturn import MemoryJournal, NotAllowed
 from keyturn.core.strict import parse
 from keyturn.journal.rows import Query
-from keyturn.server.api import bodies
+from keyturn.server import streams
+from keyturn.server.api import bodies, once
 from keyturn.server.api.once import Answers
 from keyturn.server.identity.passwords import Passwords
 from keyturn.server.live import Live
@@ -120,7 +121,7 @@ async def test_an_export_that_names_a_key_is_answered_and_leaves_nothing_behind(
 
 
 async def test_what_is_remembered_for_one_is_not_pushed_out_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keyturn.server.api.once._MOST_EACH", 3)
+    monkeypatch.setattr(once, "_MOST_EACH", 3)
     answers, done = Answers(), list[str]()
 
     async def ask(whose: str, key: str) -> None:
@@ -142,8 +143,8 @@ async def test_what_is_remembered_for_one_is_not_pushed_out_by_another(monkeypat
 
 
 async def test_the_answers_that_are_remembered_have_a_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keyturn.server.api.once._MOST_BYTES_EACH", 3_000)
-    monkeypatch.setattr("keyturn.server.api.once._MOST_BYTES", 5_000)
+    monkeypatch.setattr(once, "_MOST_BYTES_EACH", 3_000)
+    monkeypatch.setattr(once, "_MOST_BYTES", 5_000)
     answers, done = Answers(), list[str]()
 
     async def ask(whose: str, key: str) -> None:
@@ -195,7 +196,7 @@ async def test_a_forged_place_of_the_audit_is_refused_before_a_store_is_asked(ke
 async def test_a_stream_sends_nothing_more_to_a_reader_who_may_not_read_it_any_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("keyturn.server.streams._AT_ONCE", 0)
+    monkeypatch.setattr(streams, "_AT_ONCE", 0)
     allowed, first = True, asyncio.Event()
     got = list[bytes]()
 
