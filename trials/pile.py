@@ -29,7 +29,7 @@ from keyturn.audit.decisions.search import Wanted, search_page
 from keyturn.core.seal import Chain, body_of
 from keyturn.engine.run.open_run import chain_of
 from keyturn.inbox.desk import Inbox
-from keyturn.inbox.listing import Filters, listed
+from keyturn.inbox.listing import Filters, Place, listed
 from keyturn.journal import open_journal
 from keyturn.journal.base import Store
 from keyturn.journal.rows import Changes, Query, RequestRow, RunRow
@@ -157,7 +157,7 @@ async def alike(pile: Pile) -> None:
 
 async def searched(pile: Pile) -> None:
     """A text that no request has."""
-    found = await listed(pile.inbox, Filters(text="no such text", after=pile.after()), lambda _row: True)
+    found = await listed(pile.inbox, Filters(text="no such text", after=Place(begin=pile.after())), lambda _row: True)
     assert not found.rows
 
 
