@@ -258,6 +258,26 @@ async def test_a_write_to_the_session_that_was_cut_off_is_waited_for_until_the_l
         await journal.claim(row.run, "another", 1_000)
 
 
+async def test_a_run_without_a_journal_keeps_what_it_was_asked_though_it_was_cancelled_as_it_wrote(shop: Shop) -> None:
+    """Nobody may ever take it up again."""
+    writing = asyncio.Event()
+
+    class Slow(MemorySession):
+        async def add_items(self, items: list[Any]) -> None:
+            if not writing.is_set():
+                writing.set()
+                await asyncio.Event().wait()
+            await super().add_items(items)
+
+    session = Slow("ann")
+    run = asyncio.ensure_future(Runner.run(shop.agent(), "hi", session=session))
+    await writing.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert [item["content"] for item in await session.get_items()] == ["hi"]
+
+
 async def test_whom_a_newer_message_superseded_is_waited_for_by_nobody(shop: Shop, store: Any, run: Run) -> None:
     session, agent = shop.session("ann"), shop.agent()
     with_all: dict[str, Any] = {"session": session, "journal": store, "run_config": QUEUE}

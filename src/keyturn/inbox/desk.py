@@ -11,12 +11,12 @@ from ..core.digest import digest
 from ..core.people import plain_text
 from ..core.settable import Sealed
 from ..engine.facts.values import said_items
-from .front import Desk
+from .named_inbox import NamedInbox
 from .naming import By as By
 from .own import OwnInbox
 
 
-class Inbox(Desk, Sealed):
+class Inbox(NamedInbox, Sealed):
     """Lists what waits for people in a journal, and records what they decide.
 
     `store` is a journal or its URL. `agents` are the roots by name; they are needed to check an edit, and for nothing

@@ -18,7 +18,7 @@ from ..journal.rows import GrantRow, Query, RequestRow
 from ..presenting.asking import Standing, standing
 from ..presenting.edit_preview import EditPreview
 from ..presenting.facts import RequestFacts
-from .front import Desk
+from .named_inbox import NamedInbox
 from .naming import By, Naming, Outcome, Shown, person_of
 from .personal import Details, Marking, Person, Verdict, method_of, signed_of
 
@@ -28,7 +28,7 @@ class OwnInbox:
 
     server: None = None
 
-    def __init__(self, inbox: Desk, by: By) -> None:
+    def __init__(self, inbox: NamedInbox, by: By) -> None:
         self._inbox = inbox
         self._by = by
 

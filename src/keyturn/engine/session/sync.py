@@ -84,12 +84,13 @@ async def _read(scope: FrameSettings, limit: int | None) -> list[Item]:
 async def _write(drive: Drive, scope: FrameSettings, items: list[Item]) -> None:
     """Append copies of these items to a frame's session.
 
-    One that is cut off may still arrive: the lease runs out by itself, and the next run of the session waits for it.
+    One that is cut off may still arrive: a lease runs out by itself then, and the next run of the session waits for it.
     """
     try:
         await answer_of(called, scope.session.add_items, scope.context, items=[own_copy(item) for item in items])
     except asyncio.CancelledError:
-        drive.stops.add("unanswered")
+        if drive.claim is not None:  # else nobody may ever take the run up, and what it said is written once more
+            drive.stops.add("unanswered")
         raise
 
 

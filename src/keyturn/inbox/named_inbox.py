@@ -18,7 +18,7 @@ from .reading import Reading
 from .request_store import RequestStore
 
 
-class Desk(Reading, Marking, Deciding):
+class NamedInbox(Reading, Marking, Deciding):
     """Reads, marks and decides requests of a journal; the three parts share its requests and nothing else."""
 
     def __init__(
