@@ -328,15 +328,16 @@ def test_a_command_at_a_server_imports_no_engine() -> None:
 
 def test_a_result_is_made_an_item_in_one_place() -> None:
     """What a call's model reads has passed its tool's output guardrails: nobody else in the engine renders a result."""
-    engine = PACKAGE / "engine"
+    rooms = [PACKAGE / "engine", PACKAGE / "adapters"]
     renders = {
-        str(path.relative_to(engine))
-        for path in engine.rglob("*.py")
+        str(path.relative_to(room))
+        for room in rooms
+        for path in room.rglob("*.py")
         for node in nodes(path)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "output"
     }
     before_any_call = {"facts/proposals.py", "effects/proposals.py"}  # a call that is refused as it is proposed
-    assert renders - before_any_call == {"effects/result_words.py", "states/openai_replay.py"}
+    assert renders - before_any_call == {"effects/result_words.py", "openai_agents/replay.py"}
 
 
 def test_the_front_door_is_light() -> None:

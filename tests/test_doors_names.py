@@ -1,7 +1,7 @@
 """The door of names: a program of the OpenAI Agents SDK changes one word in its imports.
 
 `openai_agents_names.json` holds that SDK's public names, by module, and nothing else of it. Each is there under the
-same path, or absent with a reason in `keyturn._absent`, which is also what its import says.
+same path, or absent with a reason in `keyturn.adapters.openai_agents.absent`, which is also what its import says.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import keyturn
-from keyturn import _absent
+from keyturn.adapters.openai_agents import absent
 from tests.sources import nodes, parsed
 from tests.table import each
 
@@ -40,7 +40,7 @@ generation_span flush_traces set_tracing_export_api_key enable_verbose_stdout_lo
 
 def is_absent(path: str) -> bool:
     parts = path.split(".")
-    return any(".".join(parts[:count]) in _absent.PATHS for count in range(1, len(parts) + 1))
+    return any(".".join(parts[:count]) in absent.PATHS for count in range(1, len(parts) + 1))
 
 
 PRESENT = [path for path in THEIRS if path and not is_absent(path)]
@@ -61,8 +61,8 @@ def test_the_names_that_programs_use_are_public() -> None:
 
 @each("path", ["", *PRESENT])
 def test_each_name_is_there_or_absent_with_a_reason(path: str) -> None:
-    lost = [name for name in THEIRS[path] if not has(path, name) and name not in _absent.NAMES and not is_absent(name)]
-    assert not lost, f"keyturn.{path} lacks {lost}: add them, or a row each in keyturn/_absent.py"
+    lost = [name for name in THEIRS[path] if not has(path, name) and name not in absent.NAMES and not is_absent(name)]
+    assert not lost, f"keyturn.{path} lacks {lost}: add them, or a row each in keyturn/adapters/openai_agents/absent.py"
 
 
 @each("path", PRESENT)
@@ -74,22 +74,20 @@ def test_a_name_under_a_path_is_the_public_one(path: str) -> None:
 
 
 def test_what_is_called_absent_is_absent() -> None:
-    there = [name for name in _absent.NAMES if name in keyturn.__all__]
-    there += [
-        f"{path}.{name}" for path in PRESENT for name in THEIRS[path] if name in _absent.NAMES and has(path, name)
-    ]
-    there += [path for path in _absent.PATHS if has(*path.rpartition(".")[::2])]
-    assert not [each for each in there if each != "apply_diff"], f"rows of keyturn/_absent.py that are not so: {there}"
+    there = [name for name in absent.NAMES if name in keyturn.__all__]
+    there += [f"{path}.{name}" for path in PRESENT for name in THEIRS[path] if name in absent.NAMES and has(path, name)]
+    there += [path for path in absent.PATHS if has(*path.rpartition(".")[::2])]
+    assert not [each for each in there if each != "apply_diff"], f"rows of absent.py that are not so: {there}"
 
 
 def test_what_is_called_absent_was_there() -> None:
     known = {name for names in THEIRS.values() for name in names}
-    unknown = [name for name in _absent.NAMES if name not in known]
-    assert not unknown, f"rows of keyturn/_absent.py for what that SDK never had: {unknown}"
+    unknown = [name for name in absent.NAMES if name not in known]
+    assert not unknown, f"rows of keyturn/adapters/openai_agents/absent.py for what that SDK never had: {unknown}"
 
 
 def test_reasons_say_what_to_do() -> None:
-    short = [name for name, why in {**_absent.NAMES, **_absent.PATHS}.items() if len(why.split()) < 2]
+    short = [name for name, why in {**absent.NAMES, **absent.PATHS}.items() if len(why.split()) < 2]
     assert not short, f"too short to help anybody: {short}"
 
 

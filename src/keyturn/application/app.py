@@ -32,7 +32,7 @@ from ..engine.states.fork import write_fork
 from ..engine.states.loading import found, waiting_tools
 from ..engine.states.named_start import ONCE, NamedStart, plain_part
 from ..engine.states.state import RunState
-from ..engine.states.taking_over import Keeping, TakeoverOptions, take_over, write
+from ..engine.states.taken_over import Keeping, TakeoverOptions, take_over, write
 from ..engine.stream import followed
 from ..engine.views.event_stream import StreamEvent
 from ..engine.views.rows import rows_in
@@ -291,7 +291,7 @@ class App(AppSettings):
         """
         about = {} if session_id is None else {"session": session_id}
         keeping = Keeping(self.journal, await self.journal.now(), about, requester)
-        taken = await take_over(self._agent(agent), data, trust=trust, options=options, keeping=keeping)
+        taken = await take_over(self._agent(agent), data, trust=trust, keeping=keeping, **options)
         state = await RunState.taken_over(taken)
         await own_session(self.journal, session_id, requester)
         await write(state.live, state.undelivered, keeping)

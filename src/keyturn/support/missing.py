@@ -1,7 +1,7 @@
 """What an import of a name or a path that is not there raises: an `ImportError` that says what to use instead.
 
 It stands last among the finders of this process, so that nothing is asked here that exists. What is absent on purpose,
-and what to use in its place, is the table in `_absent.py`, which is read when somebody asks for something absent.
+and what to use in its place, is the table in `adapters/openai_agents/absent.py`, which is read on such an import.
 """
 
 from __future__ import annotations
@@ -45,4 +45,4 @@ def speaks(module: str) -> None:
 
 
 def _said(path: str) -> str:
-    return import_module(f"{_OURS}._absent").said(path)
+    return import_module(f"{_OURS}.adapters.openai_agents.absent").said(path)

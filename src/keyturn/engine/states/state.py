@@ -37,9 +37,7 @@ from ..views.projection import requests_of, used
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
 from .context_data import dump_context
 from .loading import ContextOptions, LoadOptions, checked_journal, found, open_saved, waiting_tools
-from .openai_decisions import Word
-from .openai_replay import NOTE
-from .taking_over import TakenOver, TakeoverOptions, take_over
+from .taken_over import NOTE, TakenOver, TakeoverOptions, Word, take_over
 from .undelivered import UndeliveredDecisions, edited
 
 
@@ -351,7 +349,7 @@ class RunState(Generic[TContext, TAgent]):
         and not yet carried out is said on the state, what was started there without a result is in doubt. What cannot
         be carried is refused by its name. The context comes back as with `from_json`.
         """
-        return await cls.taken_over(await take_over(initial_agent, data, trust=trust, options=options))
+        return await cls.taken_over(await take_over(initial_agent, data, trust=trust, **options))
 
     @classmethod
     async def taken_over(cls, taken: TakenOver) -> RunState[Any]:

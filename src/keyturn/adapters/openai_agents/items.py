@@ -11,10 +11,10 @@ from ...core.errors import BadJson, StateRejected
 from ...core.items import Item
 from ...core.strict import parse
 from ...core.usage import Counts
+from ...engine.facts.proposals import call_label
+from ...engine.run.frame_settings import Toolset
 from ...tools.base import InvalidArguments, Tool, tool_digest
-from ..facts.proposals import call_label
-from ..run.frame_settings import Toolset
-from .openai_format import SavedItem, SavedReport, SavedState, SavedUsage
+from .saved_state import SavedItem, SavedReport, SavedState, SavedUsage
 
 # An item that stands for a wait and is no part of the conversation.
 WAITS = "tool_approval_item"

@@ -7,8 +7,8 @@ nothing runs a second time of which it says that it ran, and nothing runs that n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypedDict
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -18,57 +18,27 @@ from ...agents.context_type import declared_type
 from ...core import commands as cm
 from ...core.call_ids import ROOT
 from ...core.codec import Log
-from ...core.decide import step
 from ...core.digest import digest
-from ...core.errors import Conflict, StateRejected
-from ...core.events import Step
+from ...core.errors import StateRejected
 from ...core.items import own_copy
 from ...core.people import plain_text
 from ...core.usage import NOTHING, Counts
-from ...journal.base import Journal, LostRace
-from ..driving.writer import Writer
-from ..facts.values import said_items
-from ..run.agents import AgentGraph
-from ..run.open_run import OpenRun, new_salt, wrapped
-from .blob import MAX_BYTES
-from .context_data import Maker, load_context
-from .openai_decisions import Word
-from .openai_format import VERSION, SavedState, read_state
-from .openai_items import counts_of, turns_left
-from .openai_replay import FrameReplay
+from ...engine.facts.values import said_items
+from ...engine.run.agents import AgentGraph
+from ...engine.run.open_run import OpenRun, new_salt, wrapped
+from ...engine.states.blob import MAX_BYTES
+from ...engine.states.context_data import Maker, load_context
+from ...engine.states.taken_over import Keeping, TakenOver, TakeoverOptions
+from ...engine.states.undelivered import UndeliveredDecisions
+from .items import counts_of, turns_left
+from .replay import FrameReplay
+from .saved_state import VERSION, SavedState, read_state
 from .takeover import Takeover
-from .undelivered import UndeliveredDecisions
 
 _NO_SEAL = (
     "a state of openai-agents has no seal: whoever could write to where it was kept could change its calls and approve "
     "them; pass trust=True if it is as your program saved it"
 )
-
-
-class TakeoverOptions(TypedDict, total=False):
-    """Says how a state of openai-agents is taken over."""
-
-    context_override: Any
-    context_deserializer: Callable[[Any], Any] | None
-    strict_context: bool
-    max_bytes: int
-
-
-class TakenOver(NamedTuple):
-    """Holds the run of a state, what is to be delivered to it, and the decisions on its waiting calls."""
-
-    live: OpenRun
-    said: UndeliveredDecisions
-    words: dict[str, Word]
-
-
-class Keeping(NamedTuple):
-    """Says that a journal is to keep the run: which, its time, what its caller says of the run, its requester."""
-
-    journal: Journal
-    now: int
-    about: dict[str, Any]
-    requester: str | None = None
 
 
 async def take_over(
@@ -107,17 +77,6 @@ async def take_over(
         kind = "typed" if saved.context.context_meta.get("requires_deserializer") else "plain"
         over.do(cm.SaveContext({"kind": kind, "data": own_copy(saved.context.context)}))
     return TakenOver(live, said, over.words)
-
-
-async def write(live: OpenRun, said: UndeliveredDecisions, keeping: Keeping) -> None:
-    """Write a run that was taken over into its journal, with what was decided there; a second time it is refused."""
-    events = [event for command in said.commands() for event in step(live.run, command, keeping.now)]
-    if events:
-        live.log.append(Step(keeping.now, events))
-    try:
-        await Writer(live.log, keeping.journal, live.clock).write_whole()
-    except LostRace:
-        raise Conflict(f"this state was taken over before, as run {live.run.id}", winner=live.run.id) from None
 
 
 def _check_paused(saved: SavedState) -> None:

@@ -7,19 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from ...core.errors import StateRejected
+from ...engine.states.taken_over import Word
 from ...tools.base import Tool
-from .openai_format import SavedState, Words
-
-
-class Word(NamedTuple):
-    """Holds a decision on one call; `always` says that it was one on all calls of the tool."""
-
-    verdict: Literal["approve", "reject"]
-    always: bool = False
-    message: str | None = None
+from .saved_state import SavedState, Words
 
 
 class CallKey(NamedTuple):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 from importlib import import_module
 
+_OURS = __name__.partition(".")[0]
+
 # Rooms that follow another SDK.
 _OTHER_ROOMS = ("deferred", "deep")
 GUIDE = 'docs/migrating.md, "What is absent"'
@@ -247,7 +249,7 @@ def said(path: str) -> str:
     advice = next((PATHS[each] for each in above if each in PATHS), None) or NAMES.get(name)
     if advice is not None:
         return f"keyturn has no {path!r}: {advice}"
-    known: list[str] = import_module(__package__ or "keyturn").__all__
+    known: list[str] = import_module(_OURS).__all__
     if name in known:
         return f"keyturn has no {path!r}; from keyturn import {name}"
     alike = get_close_matches(name, known, 1, 0.8)
@@ -256,7 +258,7 @@ def said(path: str) -> str:
 
 def _elsewhere(path: str, name: str) -> str:
     """Return the same for the rooms that follow Pydantic AI and pydantic-deep, which have a table of their own."""
-    absent = import_module(".deferred.absent", __package__)
-    room = import_module(f".{path.partition('.')[0]}", __package__)
+    absent = import_module(f"{_OURS}.deferred.absent")
+    room = import_module(f"{_OURS}.{path.partition('.')[0]}")
     advice = absent.advice(name, room.__all__)
     return f"keyturn has no {path!r}" + (f": {advice}" if advice else f"; see {absent.GUIDE}")

@@ -22,12 +22,13 @@ from ...core.policy import Verdict
 from ...core.request import request_of
 from ...core.run import Call, Frame
 from ...core.states import READY
+from ...engine.facts import decisions
+from ...engine.facts.live_preview import look
+from ...engine.facts.proposals import call_label, called_name, propose
+from ...engine.run.frame_settings import Toolset
+from ...engine.states.taken_over import NOTE
 from ...tools.base import Tool, tool_spec
-from ..facts import decisions
-from ..facts.live_preview import look
-from ..facts.proposals import call_label, called_name, propose
-from ..run.frame_settings import Toolset
-from .openai_decisions import (
+from .decisions import (
     CallKey,
     Word,
     for_good,
@@ -36,8 +37,7 @@ from .openai_decisions import (
     tools_as_saved,
     word_on,
 )
-from .openai_format import SavedItem, SavedReply, SavedState
-from .openai_items import (
+from .items import (
     alike,
     all_items,
     calls_in,
@@ -50,9 +50,9 @@ from .openai_items import (
     turns_left,
     without_twins,
 )
+from .saved_state import SavedItem, SavedReply, SavedState
 from .takeover import Takeover
 
-NOTE = "decided in openai-agents, before the run was taken over"
 _LEFT_OUT = "Left out by the input filter of a handoff, before the run was taken over."
 _LOST = "openai-agents started it and did not record a result"
 _NOT_APPROVED = "Tool execution was not approved."

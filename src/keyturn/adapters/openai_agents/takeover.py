@@ -12,12 +12,12 @@ from ...core import events as ev
 from ...core.call_ids import ROOT
 from ...core.decide import step
 from ...core.items import Item, input_items, own_copy
+from ...engine.run.frame_settings import FrameSettings, Toolset
+from ...engine.run.open_run import OpenRun
 from ...sessions.history import history_address
-from ..run.frame_settings import FrameSettings, Toolset
-from ..run.open_run import OpenRun
-from .openai_decisions import CallKey, Word, agents_at_work
-from .openai_format import SavedState
-from .openai_items import reports_of
+from .decisions import CallKey, Word, agents_at_work
+from .items import reports_of
+from .saved_state import SavedState
 
 Begins = tuple[list[Item | int], str | None, ev.Guarded]
 
