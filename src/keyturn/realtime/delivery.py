@@ -78,13 +78,18 @@ class Delivery:
         self._idle = asyncio.Event()
         #: Ids of items and calls that came from the connection itself.
         self.own: set[str] = set()
-        #: Ids of calls of the provider's own that were asked about on the connection.
-        self.asked: set[str] = set()
+        #: Ids of calls of the provider's own that were asked about on the connection, with the place in the
+        #: conversation from which an answer is one to them: before it an id may name a call of another connection.
+        self.asked: dict[str, int] = {}
 
     @property
     def agent(self) -> str:
         """Return the path of the agent whose settings the connection has."""
         return self._agent
+
+    def ask(self, request: str) -> None:
+        """Note a request of the provider's own, which is answered on this connection."""
+        self.asked[request] = len(self._items())
 
     def replayed(self, event: RealtimeModelToolCallEvent) -> Before | None:
         """Return the call that this is, where the connection was told of it and not the other way round."""
@@ -187,7 +192,7 @@ class Delivery:
     def _answered(self, item: Item) -> RealtimeModelSendEvent:
         """Return the word on a call that the provider makes; on another connection its id may mean another call."""
         request: Any = item.get("approval_request_id")
-        if request in self.asked:
+        if self.asked.get(request, self._sent + 1) <= self._sent:
             return _created({"id": kept_id(self._sent), **item})
         word = "approved" if item.get("approve") else "rejected"
         return _created(
