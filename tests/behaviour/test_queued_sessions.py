@@ -30,6 +30,7 @@ from keyturn.journal import opened
 from keyturn.journal.rows import Query
 from keyturn.models.scripted.model import ScriptedModel, function_call, last_user_text
 from keyturn.sessions.history import orphan_calls
+from keyturn.testing import approve_all
 from tests.playing import Run
 from tests.waiting import until, until_status
 
@@ -315,14 +316,55 @@ async def test_whoever_asks_for_its_turn_takes_no_due_time_from_those_before(
     assert (await store.due(), answers) == ([paused.run_id], [])
 
 
-async def test_a_session_that_was_emptied_by_hand_is_not_blocked_for_ever(shop: Shop, store: Any, run: Run) -> None:
+async def test_a_session_that_was_emptied_ends_no_run_and_a_cancel_lets_the_next_one_begin(
+    shop: Shop, store: Any, run: Run
+) -> None:
+    """What was asked, and may be approved by now, is ended by a person and by nothing that is missing."""
     session, agent = shop.session("ann"), shop.agent()
     with_all: dict[str, Any] = {"session": session, "journal": store, "run_config": QUEUE}
     paused = await run(agent, "pay ada", **with_all)
     await session.clear_session()
-    assert (await run(agent, "m2", **with_all)).final_output == "heard m2"
-    [row] = await store.runs(Query(run=paused.run_id))
-    assert row.status == "cancelled"
+    waits = await run(agent, "m2", **with_all)
+    assert waits.queued_behind == (paused.run_id,)
+    with pytest.raises(UserError, match="was emptied, or it is kept elsewhere"):
+        await run(agent, approve_all(paused), **with_all)
+    await write_to(store, await log_in(store, paused.run_id), cm.Cancel())
+    assert (await run(agent, waits, **with_all)).final_output == "heard m2"
+    assert shop.paid == []
+
+
+@pytest.mark.parametrize("mode", ["supersede", "queue", "refuse"])
+async def test_a_run_elsewhere_on_a_session_of_the_same_id_ends_no_other(shop: Shop, store: Any, mode: Any) -> None:
+    """Two apps share a journal and have sessions of their own, both named after the customer."""
+    elsewhere, config = MemorySession("ann"), RunConfig(paused_session=mode)
+    await elsewhere.add_items([{"role": "user", "content": "m0"}])
+    async with shop.app(store) as app:
+        first = await app.start("shop", "pay ada", session_id="ann")
+        await until_status(app, first.id, "waiting")
+        await Runner.run(shop.agent(), "m2", session=elsewhere, journal=store, run_config=config)
+        [request] = await app.inbox.list(Query(run=first.id, state="open"))
+        await app.inbox.approve(request, by="ben")
+        assert (await first.result(10)).final_output is not None
+    assert shop.paid == ["ada"]
+
+
+async def test_a_worker_whose_sessions_are_elsewhere_cancels_nothing(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = [1_700_000_000_000]
+    store = MemoryJournal(lambda: now[0])
+    async with shop.app(store) as app:
+        first = await app.start("shop", "pay ada", session_id="ann")
+        await until_status(app, first.id, "waiting")
+    here, shop.kept = shop.kept, {}
+    [request] = await app.inbox.list(Query(run=first.id, state="open"))
+    await app.inbox.approve(request, by="ben")
+    async with shop.app(store):
+        await until(lambda: "or it is kept elsewhere" in caplog.text)
+    shop.kept, now[0] = here, now[0] + 60_000
+    async with shop.app(store) as app:
+        assert (await app.result(first.id, 10)).final_output is not None
+    assert shop.paid == ["ada"]
 
 
 @pytest.mark.parametrize("before", [[], ["m0"]], ids=["an empty session", "a conversation"])

@@ -270,7 +270,7 @@ class Execution:
                     error_words(other),
                 )
         if isinstance(error, Superseded) and self.drive.claim is not None:
-            await end_superseded(self.drive)
+            await end_superseded(self.drive, return_all)
         if self._at_work and not self._others(error):
             try:
                 await self._tell_sessions(stopped=True)
