@@ -182,6 +182,22 @@ async def test_an_approval_of_a_request_of_an_earlier_connection_is_none_of_anot
     assert "another call with that id is open" in str(told.errors())
 
 
+@pytest.mark.parametrize("shared", [True, False], ids=["the next has that server", "the next has another"])
+async def test_an_approval_after_a_handoff_reaches_the_server_that_was_shown_or_none(shared: bool) -> None:
+    agent = two_servers()
+    if shared:
+        agent.handoffs[0].tools = agent.tools
+    model = OwnModel()
+    async with talking_to(model, agent) as (session, told):
+        await model.tell(started(), me.RealtimeModelApprovalRequestEvent(dict(REQUEST)))
+        asked = await told.until("tool_approval_required")
+        await handed_over(model, told)
+        await session.approve_tool_call(asked.item)
+        await until(lambda: answers(model))
+    assert answers(model) == [("mcpr_1", shared)]
+    assert ("which does not have that server" in str(model.sent)) is not shared
+
+
 async def test_a_call_that_is_read_while_another_agent_takes_over_is_not_taken() -> None:
     """The next agent's tool of that name does not run in place of the one that the model called."""
     moved, looked = asyncio.Event(), asyncio.Event()

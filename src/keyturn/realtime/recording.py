@@ -21,9 +21,9 @@ from ..core.usage import Usage
 from ..engine.driving.drive import Drive
 from ..engine.effects.ask_model import hear
 from ..models.base import ModelResponse
-from .delivery import Delivery, Send
+from .delivery import Delivery, Send, rejection
 from .model_events import RealtimeModelToolCallEvent
-from .model_inputs import RealtimeModelSendEvent, RealtimeModelSendRawMessage, RealtimeModelSendToolOutput
+from .model_inputs import RealtimeModelSendEvent, RealtimeModelSendToolOutput
 
 # So many things of a model that talks faster than a store writes; then its connection is read more slowly.
 _MOST = 256
@@ -130,14 +130,14 @@ class Recorder:
         async def record() -> None:
             try:
                 self._check_new_request(item, request, connection)
-                connection.ask(request)
+                connection.ask(request, item, under)
                 try:
                     await self._take(item, under, heard)
                 except BaseException:
                     del connection.asked[request]
                     raise
             except (ModelBehaviorError, UserError) as error:
-                await self._refuse(error, lambda words: rejection(item, words))
+                await self._refuse(error, lambda words: rejection(item.get("id"), words))
 
         await self._put(record)
 
@@ -201,13 +201,6 @@ class Recorder:
     async def idle(self) -> None:
         """Wait until everything that was heard is recorded."""
         await asyncio.wait([await self._put(_nothing)])
-
-
-def rejection(item: Item, reason: str) -> RealtimeModelSendRawMessage:
-    """Return the answer to a request of the provider that no person is asked about."""
-    answer = {"type": "mcp_approval_response", "approval_request_id": item.get("id")}
-    told = {"item": {**answer, "approve": False, "reason": reason}}
-    return RealtimeModelSendRawMessage({"type": "conversation.item.create", "other_data": told})
 
 
 async def _nothing() -> None:

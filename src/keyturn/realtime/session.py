@@ -26,7 +26,7 @@ from ..support.user_code import answer_of
 from .agent import RealtimeAgent
 from .beginning import Beginning
 from .config import RealtimeUserInput
-from .connections import CLOSE, Connections, Line, settings_of
+from .connections import CLOSE, Connections, Line, same_server, settings_of
 from .conversation import Conversation, restored, said_content, text_of, user_item
 from .deciding import SessionDecisions
 from .delivery import Session, waiting_message
@@ -116,7 +116,8 @@ class RealtimeSession(SessionDecisions, Settable):
         play.model = self._model_name()
         self._recorder = Recorder(play.drive, play.model, self._send, self._failed)
         words = self._config.get("waiting_message", waiting_message)
-        session = Session(lambda: self._run, self._send, partial(settings_of, play.drive, self._info.context), words)
+        settings = partial(settings_of, play.drive, self._info.context)
+        session = Session(lambda: self._run, self._send, settings, partial(same_server, play.drive), words)
         line = Line(session, lambda: self._run.frames[ROOT].agent, self._failed)
         made = self._connections = Connections(self._model, self._model_config, self._config, line)
         heard = Conversation(), self._recorder, self._guards, self._judging, made, self._called
