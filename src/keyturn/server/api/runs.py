@@ -61,7 +61,7 @@ async def start_run(here: Here, body: Annotated[said.Start, taken(said.Start)]) 
         await own_session(here.app.journal, body.session_id, requester, session)
     run = await here.app.start(
         body.agent,
-        body.input,
+        said.items_of(body.input),
         context=body.context,
         session_id=body.session_id,
         requester=requester,
@@ -105,7 +105,7 @@ async def get_result(here: Here, run: IdPath) -> Any:
 async def send_to_run(here: Here, run: IdPath, body: Annotated[said.Message, taken(said.Message)]) -> Any:
     """Add a message that the model reads at its next turn."""
     await here.sight.steers(run)
-    await here.app.send(run, body.message, once=name_of_start(here.visitor.id, here.request.headers))
+    await here.app.send(run, said.items_of(body.message), once=name_of_start(here.visitor.id, here.request.headers))
     return answer(Done())
 
 
