@@ -58,7 +58,7 @@ async def start_run(here: Here, body: Annotated[said.Start, taken(said.Start)]) 
         raise NotAllowed("a person starts runs for themselves; a machine says for whom")
     if body.agent in here.app.agents:
         session = None if ADMIN in visitor.roles else here.app.session(body.session_id)
-        await own_session(here.app.journal, body.session_id, requester, session)
+        await own_session(here.app.journal, here.app.about_session(body.session_id), requester, session)
     run = await here.app.start(
         body.agent,
         said.items_of(body.input),
