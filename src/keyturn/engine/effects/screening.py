@@ -78,7 +78,7 @@ def _counting(policy: object) -> bool:
 
 @dataclass
 class _Looked:
-    """Holds what comes with a verdict: what it is about, what the call is counted against, what a shadow policy says."""
+    """Holds what comes with a verdict: what it is about, what the call is counted against, and a shadow verdict."""
 
     quotas: Quotas
     stands: Still
