@@ -30,8 +30,9 @@ from keyturn.journal import opened
 from keyturn.journal.rows import Query
 from keyturn.models.scripted.model import ScriptedModel, function_call, last_user_text
 from keyturn.sessions.history import orphan_calls
+from keyturn.testing import approve_all
 from tests.playing import Run
-from tests.waiting import until, until_status
+from tests.waiting import until, until_alone, until_status
 
 QUEUE = RunConfig(paused_session="queue")
 Sessions = Callable[[str], MemorySession]
@@ -238,17 +239,23 @@ async def test_what_holds_a_run_that_is_over_has_the_last_word_first(shop: Shop,
     assert second.id in await store.due()
 
 
-async def test_a_write_to_the_session_that_was_cut_off_is_waited_for_until_the_lease_is_over(shop: Shop) -> None:
+@pytest.mark.parametrize("fails", [False, True], ids=["as it ends", "as it fails"])
+async def test_a_write_to_the_session_that_was_cut_off_is_waited_for_until_the_lease_is_over(
+    shop: Shop, fails: bool
+) -> None:
     """It may arrive later, and the next run would have read the session without it."""
-    writing = asyncio.Event()
+    writing, arrives = asyncio.Event(), asyncio.Event()
 
     class Slow(MemorySession):
         async def add_items(self, items: list[Any]) -> None:
             writing.set()
-            await asyncio.Event().wait()
+            await arrives.wait()
 
-    journal = MemoryJournal()
-    run = asyncio.ensure_future(Runner.run(shop.agent(), "hi", journal=journal, session=Slow("ann"), run_config=QUEUE))
+    def down(_request: object) -> Any:
+        raise OSError("the provider is down")
+
+    journal, agent = MemoryJournal(), Agent("down", model=ScriptedModel(down)) if fails else shop.agent()
+    run = asyncio.ensure_future(Runner.run(agent, "hi", journal=journal, session=Slow("ann"), run_config=QUEUE))
     await writing.wait()
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -256,6 +263,8 @@ async def test_a_write_to_the_session_that_was_cut_off_is_waited_for_until_the_l
     [row] = await journal.runs()
     with pytest.raises(Conflict, match="held by"):
         await journal.claim(row.run, "another", 1_000)
+    arrives.set()
+    await until_alone()
 
 
 async def test_a_run_without_a_journal_keeps_what_it_was_asked_though_it_was_cancelled_as_it_wrote(shop: Shop) -> None:
@@ -315,14 +324,21 @@ async def test_whoever_asks_for_its_turn_takes_no_due_time_from_those_before(
     assert (await store.due(), answers) == ([paused.run_id], [])
 
 
-async def test_a_session_that_was_emptied_by_hand_is_not_blocked_for_ever(shop: Shop, store: Any, run: Run) -> None:
+async def test_a_session_that_was_emptied_ends_no_run_and_a_cancel_lets_the_next_one_begin(
+    shop: Shop, store: Any, run: Run
+) -> None:
+    """What was asked, and may be approved by now, is ended by a person and by nothing that is missing."""
     session, agent = shop.session("ann"), shop.agent()
     with_all: dict[str, Any] = {"session": session, "journal": store, "run_config": QUEUE}
     paused = await run(agent, "pay ada", **with_all)
     await session.clear_session()
-    assert (await run(agent, "m2", **with_all)).final_output == "heard m2"
-    [row] = await store.runs(Query(run=paused.run_id))
-    assert row.status == "cancelled"
+    waits = await run(agent, "m2", **with_all)
+    assert waits.queued_behind == (paused.run_id,)
+    with pytest.raises(UserError, match="was emptied, or it is kept elsewhere"):
+        await run(agent, approve_all(paused), **with_all)
+    await write_to(store, await log_in(store, paused.run_id), cm.Cancel())
+    assert (await run(agent, waits, **with_all)).final_output == "heard m2"
+    assert shop.paid == []
 
 
 @pytest.mark.parametrize("before", [[], ["m0"]], ids=["an empty session", "a conversation"])

@@ -27,7 +27,7 @@ from ..core.states import READY, TO_SETTLE
 from ..journal.base import Claim, Journal
 from ..support.user_code import contained
 from .driving.drive import Drive
-from .driving.lease import TTL_MS, under_lease
+from .driving.lease import TTL_MS, to_the_end, under_lease
 from .driving.stop import NO_MORE_ROUNDS
 from .driving.taking import claimed, stays_failed
 from .effects.fused_steps import deliver
@@ -199,7 +199,7 @@ class Execution:
             with contained:
                 return await self._start_or_resume()
         except BaseException as error:
-            await asyncio.shield(self._stopped(error))
+            await to_the_end(self.drive, self._stopped(error))
             raise
 
     async def _start_or_resume(self) -> RunResult:
@@ -271,7 +271,7 @@ class Execution:
                     error_words(other),
                 )
         if isinstance(error, Superseded) and self.drive.claim is not None:
-            await end_superseded(self.drive)
+            await end_superseded(self.drive, return_all)
         if self._at_work and not self._others(error):
             try:
                 await self._tell_sessions(stopped=True)

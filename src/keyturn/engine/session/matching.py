@@ -38,6 +38,17 @@ def overlaps(stored: list[Item], tape: list[Item], least: int) -> Iterator[tuple
             yield count, len(there) - start
 
 
+def holds(stored: list[Item], written: list[Item]) -> bool:
+    """Tell whether a session holds what a run wrote to it, wherever: else it was emptied, or it is another store's.
+
+    >>> said, more = {"role": "user", "content": "hi"}, {"role": "user", "content": "bye"}
+    >>> holds([said, more], [said]), holds([more], [said]), holds([], [said])
+    (True, False, False)
+    """
+    there = iter([_mark(item) for item in stored])
+    return all(_mark(item) in there for item in written if not _may_be_missing(item))
+
+
 class _Known(NamedTuple):
     """Describes an item of the tape: its mark in any session, and whether it may be missing there."""
 

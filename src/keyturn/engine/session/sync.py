@@ -24,12 +24,16 @@ from ..driving.lease import still_held
 from ..logger import error_words, logger
 from ..run.about import session_name
 from ..run.frame_settings import FrameSettings
-from .matching import overlaps
+from .matching import holds, overlaps
 from .owner import own_given
 from .segments import places
 
 MOVED_ON = "no result: the user moved on. If the call still waited for approval, it is not executed."
 WENT_ON = "the session went on without this run: its pause was superseded by a newer message"
+NOT_HERE = (
+    "the session holds nothing of what this run wrote to it: it was emptied, or it is kept elsewhere. Resume the run "
+    "where its session is, or cancel it"
+)
 # A limit that no conversation reaches, and that a database takes as a number of rows.
 _EVERYTHING = 2**31 - 1
 WITHHELD = "Output withheld by an output guardrail."
@@ -123,7 +127,9 @@ async def superseded(scope: FrameSettings, run: Run) -> bool:
     """Return whether a session went on without a run that began on it, which can never be resumed then."""
     stored, frame = await _stored(scope), run.frames[ROOT]
     ways = list(overlaps(stored, frame.tape, frame.written))
-    return not ways or (in_turn(scope, run) and _overtaken(stored, frame, ways, _limit(scope)))
+    if not ways:
+        return holds(stored, frame.tape[: frame.written])
+    return in_turn(scope, run) and _overtaken(stored, frame, ways, _limit(scope))
 
 
 def in_turn(scope: FrameSettings, run: Run) -> bool:
@@ -174,8 +180,10 @@ async def _taken(drive: Drive, scope: FrameSettings) -> list[cm.RunCommand]:
 
 def _ways(stored: list[Item], frame: Frame) -> list[tuple[int, int]]:
     ways = list(overlaps(stored, frame.tape, frame.written))
-    if not ways:
+    if not ways and holds(stored, frame.tape[: frame.written]):
         raise Superseded(WENT_ON)
+    if not ways:
+        raise UserError(NOT_HERE)
     return ways
 
 

@@ -6,6 +6,8 @@ it, and nobody is asked to decide for it any more.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from ...core import commands as cm
 from ...core.errors import Conflict, LogDamaged
 from ...core.events import ROOT
@@ -61,10 +63,11 @@ def _is_fork(run: Run) -> bool:
     return "forked_from" in run.about
 
 
-async def end_superseded(drive: Drive) -> None:
-    """End a run that can never go on, so that nobody waits for it."""
+async def end_superseded(drive: Drive, settle: Callable[[Drive], Awaitable[None]]) -> None:
+    """End a run that can never go on, so that no run waits for it, and settle what it owes to other logs."""
     try:
         await drive.commit(cm.Cancel(why=WHY))
+        await settle(drive)
     except Exception as error:  # whoever comes next finds it so, too
         logger.warning("that run %s was superseded is not recorded: %s", drive.run.id, error_words(error))
 
@@ -87,7 +90,7 @@ async def _is_over(drive: Drive, journal: Journal, run: str) -> bool:
             writer.open = writer.known()
             await writer.commit(cm.Cancel(why=WHY))
         over = log.run.status in ENDED
-        due = None if over else due
+        due = None if over and not log.run.owed else due
         return over
     finally:
         await journal.release(claim, due)
