@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from keyturn import Agent, App, MemoryJournal, function_tool
+import pytest
+
+from keyturn import Agent, App, MemoryJournal, UserError, function_tool
+from keyturn.engine import worker
 from keyturn.testing import ScriptedModel
 from tests.playing import Clock, call, model
 from tests.table import each
@@ -150,3 +153,39 @@ async def test_a_journal_that_does_not_answer_is_not_healthy() -> None:
     app = App([], Silent(), worker=False)
     assert await app.check_health(0.01) == "the journal did not answer within 0.01 s"
     assert await App([], MemoryJournal(), worker=False).check_health() is None
+
+
+async def test_a_worker_outlives_any_error_of_its_journal_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key file that others could read for a moment ended it: its tools were cut off, and its health was good."""
+    monkeypatch.setattr(worker, "_BACKOFF", 0)
+
+    class Unreadable(MemoryJournal):
+        broken = False
+
+        async def due(self, limit: int = 100) -> list[str]:
+            if self.broken:
+                raise UserError("the key file is readable by others")
+            return await super().due(limit)
+
+    journal = Unreadable()
+    async with App([Agent("desk", model=model("done", "done"))], journal) as app:
+        await until_status(app, (await app.start("desk", "go")).id, "finished")
+        journal.broken = True
+        elsewhere = App([Agent("desk", model=model("done"))], journal, worker=False)
+        run = await elsewhere.start("desk", "go")
+        await until(lambda: app.trouble == "the key file is readable by others")
+        journal.broken = False
+        await until_status(app, run.id, "finished")
+        await until(lambda: app.trouble is None)
+
+
+async def test_a_worker_that_cannot_begin_ends_and_its_app_is_not_healthy() -> None:
+    class Unusable(MemoryJournal):
+        async def due(self, limit: int = 100) -> list[str]:
+            raise UserError("this journal is of a newer version")
+
+    app = App([Agent("desk", model=model("done"))], Unusable())
+    await app.at_work()
+    await until(lambda: app.trouble == "this journal is of a newer version")
+    with pytest.raises(UserError, match="newer version"):
+        await app.stop()
