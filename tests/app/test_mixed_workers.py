@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from keyturn import Agent, App, MemoryJournal
+import pytest
+
+from keyturn import Agent, App, MemoryJournal, UserError
 from keyturn.channels import Channel
+from keyturn.engine import worker
 from keyturn.testing import ScriptedModel
 from tests.playing import Clock, model
 from tests.waiting import turns_of_the_loop, until, until_status
@@ -171,3 +174,39 @@ async def test_an_open_app_whose_worker_was_stopped_is_not_healthy() -> None:
         assert "worker was stopped while the app is open" in str(await app.check_health())
         assert await _answers(app)
         assert await app.check_health() is None
+
+
+async def test_a_worker_outlives_any_error_of_its_journal_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key file that others could read for a moment ended it: its tools were cut off, and its health was good."""
+    monkeypatch.setattr(worker, "_BACKOFF", 0)
+
+    class Unreadable(MemoryJournal):
+        broken = False
+
+        async def due(self, limit: int = 100) -> list[str]:
+            if self.broken:
+                raise UserError("the key file is readable by others")
+            return await super().due(limit)
+
+    journal = Unreadable()
+    async with App([Agent("desk", model=model("done", "done"))], journal) as app:
+        await until_status(app, (await app.start("desk", "go")).id, "finished")
+        journal.broken = True
+        elsewhere = App([Agent("desk", model=model("done"))], journal, worker=False)
+        run = await elsewhere.start("desk", "go")
+        await until(lambda: app.trouble == "the key file is readable by others")
+        journal.broken = False
+        await until_status(app, run.id, "finished")
+        await until(lambda: app.trouble is None)
+
+
+async def test_a_worker_that_cannot_begin_ends_and_its_app_is_not_healthy() -> None:
+    class Unusable(MemoryJournal):
+        async def due(self, limit: int = 100) -> list[str]:
+            raise UserError("this journal is of a newer version")
+
+    app = App([Agent("desk", model=model("done"))], Unusable())
+    await app.at_work()
+    await until(lambda: app.trouble == "this journal is of a newer version")
+    with pytest.raises(UserError, match="newer version"):
+        await app.stop()

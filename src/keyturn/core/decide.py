@@ -36,6 +36,7 @@ from .policy import Verdict
 from .records import WANTS
 from .reply import check_proposal, check_usage, keyed, record_reply, refuse_reply
 from .run import Frame, Run, unknown_below
+from .standing import Still, check_still
 from .states import MOVES, OVER, READY
 
 
@@ -323,6 +324,7 @@ _DECIDE: dict[type[cm.RunCommand], Callable[[Run, Any], Events]] = cast(
         cm.AddInput: _add_input,
         cm.RecordReply: record_reply,
         cm.RefuseReply: refuse_reply,
+        Still: check_still,
         cm.Screen: screen,
         cm.Deliver: deliver,
         cm.MarkCall: mark,

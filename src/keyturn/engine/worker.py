@@ -62,8 +62,8 @@ class Worker:
         # The runs of which it was said that they are frozen.
         self._told: set[str] = set()
         self._leaving = asyncio.Event()
-        #: The store's error that it waits for to pass; None while it works.
-        self.error: StorageError | None = None
+        #: The error that it waits for to pass; None while it works.
+        self.error: Exception | None = None
 
     @property
     def busy(self) -> int:
@@ -77,7 +77,11 @@ class Worker:
             play.drive.leave()
 
     async def run(self) -> None:
-        """Work until stopped; on cancellation stop at once, which leaves what was in flight in doubt."""
+        """Work until stopped; on cancellation stop at once, which leaves what was in flight in doubt.
+
+        An error before its first round is raised: it is set up wrongly. After that it waits until the error has passed.
+        """
+        begun = False
         leaving = asyncio.ensure_future(self._leaving.wait())
         try:
             while not leaving.done():
@@ -85,12 +89,16 @@ class Worker:
                     await self._settled()
                     self.error = None
                     await self._round(leaving)
+                    begun = True
                 except StoreRestored as error:  # it was promoted while we worked on it
                     log.warning("the journal was restored while we worked on it, it is settled first: %s", error)
                     self._unsettled = True
-                except StorageError as error:
+                except Exception as error:  # a key that cannot be read, a store of one's own: what is at work goes on
+                    if not begun and not isinstance(error, StorageError):
+                        raise
                     self.error = error
-                    log.warning("the journal cannot be worked on, trying again: %s", error)
+                    trace = None if isinstance(error, StorageError) else error
+                    log.warning("the journal cannot be worked on, trying again: %s", error, exc_info=trace)
                     await asyncio.wait({leaving}, timeout=_BACKOFF)
             if self._tasks:
                 await asyncio.wait(self._tasks, timeout=self._grace)
