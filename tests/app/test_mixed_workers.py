@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, App, MemoryJournal, UserError
+from keyturn import Agent, App, MemoryJournal, UserError, function_tool
 from keyturn.channels import Channel
 from keyturn.engine import worker
 from keyturn.testing import ScriptedModel
-from tests.playing import Clock, model
+from tests.playing import Clock, call, model
+from tests.table import each
 from tests.waiting import turns_of_the_loop, until, until_status
 
 MINUTE = 60_000
@@ -28,6 +29,40 @@ async def test_a_run_that_one_worker_cannot_take_up_is_taken_up_by_another_at_on
         async with App([Agent("desk", model=model("done"))], journal) as desk:
             await desk.at_work()
             await until_status(desk, run.id, "finished")
+
+
+@each("lacks", ["its tool", "its agent"])
+async def test_an_approved_call_is_taken_up_at_once_where_only_another_worker_can_run_it(
+    lacks: str, caplog: Any
+) -> None:
+    """An upgrade under way: the workers of before have an agent of that name, without what the call needs."""
+    journal, done = MemoryJournal(Clock()), list[str]()
+
+    @function_tool(needs_approval=True)
+    def pay() -> str:
+        done.append("paid")
+        return "paid"
+
+    desk = Agent("desk", model=model([call("pay", "c1")], "done", "done"), tools=[pay])
+    nested = Agent(
+        "boss", model=model([call("ask_desk", "c0", input="go")], "done"), tools=[desk.as_tool("ask_desk", "Asks.")]
+    )
+    new = desk if lacks == "its tool" else nested
+    async with App([new], journal) as app:
+        run = await app.start(new.name, "go")
+        await app.wait(run.id, 30)
+    async with App([Agent(new.name, model=model())], journal) as old:
+        await old.at_work()
+        [row] = await old.inbox.list()
+        await old.inbox.approve(row, by="ann")
+        await until(lambda: "cannot be taken up here" in caplog.text)
+        await until(lambda: not old.busy)
+        assert await journal.due() == [run.id]
+        async with App([new], journal) as app:
+            await app.at_work()
+            await until_status(app, run.id, "finished")
+    assert (done, caplog.text.count("cannot be taken up here")) == (["paid"], 1)
+    caplog.clear()
 
 
 async def test_a_worker_asks_for_no_run_of_an_agent_that_it_does_not_have() -> None:
