@@ -7,7 +7,7 @@ bring, `item["arguments"]` and `item.arguments`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -131,6 +131,22 @@ def message_text(item: Mapping[str, Any]) -> str:
         return content
     parts = cast("list[dict[str, Any]]", content or [])
     return "".join(part.get("text") or "" for part in parts if part.get("type") in ("output_text", "text"))
+
+
+def said_texts(item: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts of a message, whoever wrote it and in whatever form a reply or an input may hold it.
+
+    >>> list(said_texts({"content": "hi"})), list(said_texts({"type": "message", "content": [{"text": "a"}, {}]}))
+    (['hi'], ['a'])
+    """
+    content: object = item.get("content") if item.get("type", "message") == "message" else None
+    if isinstance(content, str):
+        yield content
+        return
+    for part in cast("list[Any]", content) if isinstance(content, list) else []:
+        if isinstance(part, Mapping):
+            said = cast("Mapping[str, Any]", part)
+            yield from (said[name] for name in ("text", "refusal") if isinstance(said.get(name), str))
 
 
 def refusal_text(item: Mapping[str, Any]) -> str:

@@ -96,19 +96,26 @@ REDACTED = "[redacted]"
 def redact(value: JsonValue, secrets: Collection[str], mark: Any = REDACTED) -> JsonValue:
     """Return a copy of `value` in which every parameter named in `secrets` holds the mark instead.
 
-    A dot leads into an object, through lists as well. A name that fits in two ways is hidden in both.
+    A dot leads into an object, through lists as well. A name that fits in two ways is hidden in both. Of arguments that
+    are one text, which has no name, all is hidden.
 
     >>> redact({"user": "ann", "auth": {"token": "s3"}}, ["auth.token"])
     {'user': 'ann', 'auth': {'token': '[redacted]'}}
     """
-    if not secrets or not isinstance(value, dict | list):
+    if not secrets or value is None:
         return value
+    return _redacted(value, {secrets} if isinstance(secrets, str) else set(secrets), mark, whole=True)
+
+
+def _redacted(value: JsonValue, names: set[str], mark: Any, *, whole: bool = False) -> JsonValue:
     if isinstance(value, list):
-        return [redact(member, secrets, mark) for member in value]
-    names = {secrets} if isinstance(secrets, str) else set(secrets)
-    return {
-        name: mark if name in names else redact(member, _below(name, names), mark) for name, member in value.items()
-    }
+        return [_redacted(member, names, mark) for member in value]
+    if isinstance(value, dict):
+        return {
+            name: mark if name in names else _redacted(member, _below(name, names), mark)
+            for name, member in value.items()
+        }
+    return mark if whole else value
 
 
 def hidden_text(text: str, secrets: Collection[str]) -> str:

@@ -258,13 +258,6 @@ def waiting_calls(run: Run) -> list[Call]:
     return sorted(run.groups["wait"].values(), key=lambda call: place_of(call.id))
 
 
-def shown_item(call: Call) -> Item:
-    """Return the model's own item of a call, without what the tool marked as secret."""
-    if not call.proposal.secrets:
-        return call.raw
-    return {**call.raw, "arguments": canonical(redact(call.params, call.proposal.secrets))}
-
-
 def _waits_for(run: Run, call: Call) -> Literal["", "requester", "others"]:
     if call.terms is None or not call.terms.confirm:
         return ""

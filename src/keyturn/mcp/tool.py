@@ -33,6 +33,7 @@ from ..tools.base import (
     Prepared,
     Tool,
     ToolProblem,
+    redacts,
     tool_digest,
 )
 from ..tools.outputs import rendered
@@ -229,6 +230,7 @@ class MCPTool(Tool):
             return await super().failure(context, error)
         return await answer_of(self._offer.failure, context, error)
 
+    @redacts
     async def preview(self, params: Any) -> Preview:
         """Show which tool of which server is called with what, beside the server's own description as listed now."""
         before = self.remote

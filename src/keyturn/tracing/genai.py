@@ -119,7 +119,7 @@ def _parts(item: Mapping[str, Any], secrets: Secrets) -> list[dict[str, Any]]:
         content: Any = item.get("content")
         if isinstance(content, str):
             return [{"type": "text", "content": content}]
-        return [_part(part) for part in cast("list[Item]", content or [])]
+        return [_part(part) for part in _listed(content)]
     if kind.endswith("_output"):
         return [{"type": "tool_call_response", "id": item.get("call_id"), "response": item.get("output")}]
     if kind == "function_call":
@@ -127,9 +127,18 @@ def _parts(item: Mapping[str, Any], secrets: Secrets) -> list[dict[str, Any]]:
         shown = arguments(name, str(item.get("arguments") or ""), secrets)
         return [{"type": "tool_call", "id": item.get("call_id"), "name": name, "arguments": shown}]
     if kind == "reasoning":
-        summary = cast("list[Item]", item.get("summary") or [])
+        summary = _listed(item.get("summary"))
         return [{"type": "reasoning", "content": "".join(str(part.get("text") or "") for part in summary)}]
     return [{"type": kind}]
+
+
+def _listed(parts: object) -> list[Item]:
+    """Return the parts of an item that are objects: a model of one's own may write anything there."""
+    return (
+        [cast("Item", part) for part in cast("list[Any]", parts) if isinstance(part, dict)]
+        if isinstance(parts, list)
+        else []
+    )
 
 
 def _part(part: Mapping[str, Any]) -> dict[str, Any]:
