@@ -97,6 +97,11 @@ class Origin:
     _read: list[Any] = field(default_factory=list[Any])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def unnoted(self) -> bool:
+        """Return whether the store is taken for a restored one, and that does not stand in it yet."""
+        return self.why is not None and not self.noted
+
     def check_keys(self) -> None:
         """Refuse any write to a store that is sealed with another key than those of this process."""
         if self.missing_key is not None:
@@ -292,12 +297,12 @@ def next_generation(db: StoreConnection, origin: Origin, why: str | None = None)
 
 def note_restored(db: StoreConnection, origin: Origin, still: str) -> None:
     """Write down what was noticed before anything else is written, since that may hide it; `still` locks the store."""
-    if origin.why is None or origin.noted:
+    if not origin.unnoted:
         return
     if still:
         db.execute(still)
     origin.look(db)  # it may have been settled since, and a settled store is no copy any more
-    if origin.why is not None and not origin.noted and not origin.noted_in(read_meta(db)):
+    if origin.unnoted and not origin.noted_in(read_meta(db)):
         next_generation(db, origin, origin.why)
 
 
