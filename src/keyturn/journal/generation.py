@@ -284,6 +284,17 @@ def next_generation(db: StoreConnection, origin: Origin, why: str | None = None)
     replace_marks(origin.at)
 
 
+def note_restore(db: StoreConnection, origin: Origin, still: str) -> None:
+    """Note what was noticed of a store, unless that was settled since: then it is no copy any more."""
+    if not origin.unnoted:
+        return
+    if still:
+        db.execute(still)
+    origin.look(db)
+    if origin.unnoted and not origin.noted_in(read_meta(db)):
+        next_generation(db, origin, origin.why)
+
+
 def set_note(db: StoreConnection, name: str, value: str | None) -> None:
     """Note that a store was moved, or is being filled, or that it is no longer so."""
     meta = read_meta(db)

@@ -19,7 +19,7 @@ from . import tally_sql
 from .base import Claim
 from .bell import ANY, AT_MOST, DUE, NOTICES, SAID, Bell, waited
 from .commit_effects import CommitEffects, of_append
-from .generation import FILLING, ID, MOVED, Origin, next_generation, read_meta, set_note
+from .generation import FILLING, ID, MOVED, Origin, next_generation, note_restore, read_meta, set_note
 from .pages import rows_of
 from .rows import (
     ALL,
@@ -317,12 +317,7 @@ class SQLJournal:
 
     def _note(self, db: StoreConnection) -> None:
         """Write down what was noticed before anything else is written, since that may hide it."""
-        if self._origin.unnoted:
-            if self._dialect.still:
-                db.execute(self._dialect.still)
-            self._origin.look(db)  # it may have been settled since, and a settled store is no copy any more
-            if self._origin.unnoted and not self._origin.noted_in(read_meta(db)):
-                next_generation(db, self._origin, self._origin.why)
+        note_restore(db, self._origin, self._dialect.still)
         self._origin.reseal(db)
 
     async def note_filling(self, *, begins: bool) -> None:
