@@ -295,13 +295,13 @@ def next_generation(db: StoreConnection, origin: Origin, why: str | None = None)
     replace_marks(origin.at)
 
 
-def note_restored(db: StoreConnection, origin: Origin, still: str) -> None:
-    """Write down what was noticed before anything else is written, since that may hide it; `still` locks the store."""
+def note_restore(db: StoreConnection, origin: Origin, still: str) -> None:
+    """Note what was noticed of a store, unless that was settled since: then it is no copy any more."""
     if not origin.unnoted:
         return
     if still:
         db.execute(still)
-    origin.look(db)  # it may have been settled since, and a settled store is no copy any more
+    origin.look(db)
     if origin.unnoted and not origin.noted_in(read_meta(db)):
         next_generation(db, origin, origin.why)
 

@@ -19,7 +19,7 @@ from . import tally_sql
 from .base import Claim
 from .bell import ANY, AT_MOST, DUE, NOTICES, SAID, Bell, waited
 from .commit_effects import CommitEffects, of_append
-from .generation import FILLING, ID, MOVED, Origin, next_generation, note_restored, read_meta, set_note
+from .generation import FILLING, ID, MOVED, Origin, next_generation, note_restore, read_meta, set_note
 from .pages import rows_of
 from .rows import (
     ALL,
@@ -320,7 +320,8 @@ class SQLJournal:
         await self._writer.ask(self._origin.look)
 
     def _note(self, db: StoreConnection) -> None:
-        note_restored(db, self._origin, self._dialect.still)
+        """Write down what was noticed before anything else is written, since that may hide it."""
+        note_restore(db, self._origin, self._dialect.still)
         self._origin.reseal(db)
 
     async def note_filling(self, *, begins: bool) -> None:
