@@ -161,6 +161,16 @@ class Origin:
         row = db.reached()
         return row is None or row < self.mark.now()
 
+    def note(self, db: StoreConnection, still: str) -> None:
+        """Note in the store what this process noticed of it, unless it was settled since: then it is no copy."""
+        if not self.unnoted:
+            return
+        if still:
+            db.execute(still)
+        self.look(db)
+        if self.unnoted and not self.noted_in(read_meta(db)):
+            next_generation(db, self, self.why)
+
     def reseal(self, db: StoreConnection) -> None:
         """Seal the store's notes with the newest key, once after each change of keys."""
         newest = ring().ids[0]
@@ -282,6 +292,18 @@ def next_generation(db: StoreConnection, origin: Origin, why: str | None = None)
     generation = max(meta.generation, origin.generation) + 1
     _begin(db, generation, row, {} if why is None else {RESTORED: why})
     replace_marks(origin.at)
+
+
+def settle_restored(db: StoreConnection, origin: Origin, still: str) -> None:
+    """End a restore, and all claims of before it: their holders know other logs than the store has.
+
+    Where another process has ended it, the claims are those of the store as it is now.
+    """
+    if still:
+        db.execute(still)
+    if RESTORED in read_meta(db).notes:
+        next_generation(db, origin)
+        db.execute(say.END_CLAIMS, db.now())
 
 
 def set_note(db: StoreConnection, name: str, value: str | None) -> None:
