@@ -79,6 +79,7 @@ LATER: dict[str, ev.AnyEvent] = {
         "r", [{"type": "radio_call", "call_id": "c", "wave": {"key": PASSWORD}}]
     ),
     "an agent that begins": ev.FrameOpened("r/1.0", "desk/other", [CALL]),
+    "a call without a type": ev.InputAdded("r", [{"name": "log_in", "call_id": "c", "arguments": GIVEN}]),
     "a handoff": ev.HandedOff("r", "desk", [CALL]),
     "a summary of an earlier run": ev.HistoryCompacted("r", [{"role": "user", "content": PASSWORD}], NOTHING),
     "a call that the provider ran": ev.ReplyRecorded(

@@ -7,8 +7,8 @@ there. What is secret is replaced here, before a block is made; the digest binds
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Collection
+from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -71,6 +71,7 @@ class Json(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
     label: str = ""
 
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 Block: TypeAlias = Text | Command | Diff | Json
 
 
@@ -208,3 +209,37 @@ def _list(value: object) -> list[Any]:
 
 def _object(value: object) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def redacts(preview: _F) -> _F:
+    """Declare that a tool's preview shows nothing of what the tool marks as secret; of any other, the arguments are shown."""
+    preview.__dict__["redacts"] = True
+    return preview
+
+
+def plain_preview(params: Any, secrets: tuple[str, ...] = (), note: str = "") -> Preview:
+    """Make a preview of the arguments themselves, with a word in front where there is one."""
+    shown = Json(redact(params, secrets))
+    return Preview((Text(note), shown) if note else (shown,))
+
+
+def not_blank(preview: Preview, params: Any, secrets: tuple[str, ...] = ()) -> Preview:
+    """Return a preview, with the arguments themselves if it has no block: what nobody sees, nobody approves.
+
+    >>> not_blank(Preview((), summary="pay"), {"to": "ada"}).blocks
+    (Json(value={'to': 'ada'}, label=''),)
+    """
+    if preview.blocks:
+        return preview
+    return msgspec.structs.replace(preview, blocks=plain_preview(params, secrets).blocks)
+
+
+def shown_preview(tool: object, made: Preview, params: Any, secrets: tuple[str, ...]) -> Preview:
+    """Return what a tool made of arguments as people are shown it; what it was made of is kept.
+
+    >>> shown_preview(object(), Preview((Text("as s3"),)), {"key": "s3"}, ("key",)).blocks
+    (Json(value={'key': '[redacted]'}, label=''),)
+    """
+    if secrets and not getattr(getattr(type(tool), "preview", None), "redacts", False):
+        return Preview(plain_preview(params, secrets).blocks, basis=made.basis)
+    return not_blank(made, params, secrets)

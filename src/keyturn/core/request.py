@@ -18,7 +18,7 @@ from .gate.opening import OPENING
 from .gate.reviews import review_digest, review_name
 from .gate.words import in_two_steps
 from .immutable import immutable
-from .items import Item, own_copy
+from .items import own_copy
 from .policy import Approval
 from .preview import REDACTED, Json, Preview, redact
 from .records import Decision, Word

@@ -35,7 +35,7 @@ def tool_key(item: Item) -> str:
 
 def is_call(item: Item) -> bool:
     """Return whether an item is a call, or asks for an approval of one."""
-    kind = str(item.get("type", "message"))
+    kind = str(item.get("type", ""))
     if kind in _SAID or kind.endswith(("_output", "_response")):
         return False
     return "arguments" in item or item.get("call_id") is not None or kind.endswith("_request")

@@ -22,15 +22,14 @@ from ..core.immutable import immutable
 from ..core.items import Item, own_copy
 from ..core.nested_agent import NestedAgent
 from ..core.policy import Approval
-from ..core.preview import Preview
+from ..core.preview import Preview, plain_preview
+from ..core.preview import not_blank as not_blank
+from ..core.preview import redacts as redacts
+from ..core.preview import shown_preview as shown_preview
 from ..core.records import WANTS, Wants
 from ..core.retyped import retyped
 from ..core.settable import CALLBACK, ENTRIES, FLAG, SWITCH, Constructed, Rule, is_ours, must
 from ..core.strict import parse
-from .shown_previews import not_blank as not_blank
-from .shown_previews import plain_preview
-from .shown_previews import redacts as redacts
-from .shown_previews import shown_preview as shown_preview
 
 TOOL_FAILED = "An error occurred while running the tool. Please try again."
 TOOL_CHANGED = "The tool was not run: it is not as it was when the call was let run. Call it again."

@@ -17,8 +17,8 @@ from ...core.call_ids import call_id
 from ...core.items import Item, own_copy
 from ...core.request import request_of, waiting_calls
 from ...core.run import Call, Run
-from ...core.usage import NOTHING
 from ...core.shown_items import shown_call
+from ...core.usage import NOTHING
 from ...models.base import ModelResponse, Usage
 from ...tools.base import Tool
 from ..run.agents import AgentGraph
