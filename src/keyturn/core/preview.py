@@ -212,7 +212,7 @@ def _object(value: object) -> dict[str, Any]:
 
 
 def redacts(preview: _F) -> _F:
-    """Declare that a tool's preview shows nothing of what the tool marks as secret; of any other, the arguments are shown."""
+    """Declare that a tool's preview shows nothing of what the tool marks as secret."""
     preview.__dict__["redacts"] = True
     return preview
 
