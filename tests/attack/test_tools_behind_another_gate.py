@@ -56,8 +56,7 @@ def behind(tool: Any, *, asks: Any = never) -> Any:
 @each("name", TOOLS)
 def test_no_attribute_of_a_tool_behind_a_gate_is_another_tools(name: str) -> None:
     made = behind(MAKERS[name](**({DECIDES[name]: never} if name in DECIDES else {})))
-    kind: type[Any] = type(made)
-    names: set[str] = {*vars(made), *settable_names(kind), "on_approval", "prepare", "preview"}
+    names: set[str] = {*vars(made), *settable_names(made.__class__), "on_approval", "prepare", "preview"}
     owners: dict[str, Any] = {one: getattr(getattr(made, one, None), "__self__", made) for one in names}
     assert [one for one, owner in owners.items() if isinstance(owner, Tool) and owner is not made] == []
 
@@ -194,8 +193,8 @@ async def test_a_servers_guardrails_and_trust_hold_for_tools_that_were_listed_be
     tool: Any = (await server.tools_for(None, agent))[0]
     made = ApprovalRequiredToolset(server).recorded_tool(tool.spec(), agent)
     assert (tool.tool_input_guardrails, tool.read_only) == (None, False)
-    server.tool_input_guardrails = [refuses]
+    own, server.tool_input_guardrails = list[Any](), [refuses]
     assert tool.tool_input_guardrails == made.tool_input_guardrails == [refuses]
-    tool.tool_input_guardrails = []
-    assert tool.tool_input_guardrails == []
+    tool.tool_input_guardrails = own
+    assert tool.tool_input_guardrails is own
     assert (always_asks(made), made.spec()) == (True, tool.spec()), "it asks as its toolset says, also of a log"
