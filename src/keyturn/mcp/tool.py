@@ -132,7 +132,8 @@ class MCPTool(Tool):
     def __init__(
         self, server: Server, remote: RemoteTool, offer: Offer, gate: Callable[[RemoteTool], NeedsApproval]
     ) -> None:
-        self._server, self._offer, self._gate = server, offer, gate
+        self._server, self._offer = server, offer
+        self._gate = gate
         vars(self).update(name=offer.name)
         self.adopt(remote)
 
