@@ -15,13 +15,8 @@ from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
 from ..core.exact_text import is_exact
 from ..core.items import Item, RawItem, own_copy
-<<<<<<< HEAD
 from ..core.preview import Json, Preview, Text, redact
-from ..core.settable import CALLBACK, Rule, refused, then
-=======
-from ..core.preview import Json, Preview, Text
 from ..core.settable import CALLBACK, Rule, refused
->>>>>>> main
 from ..support.user_code import answer_of
 from .base import InvalidArguments, Prepared, Tool, redacts
 from .context import RunContextWrapper
