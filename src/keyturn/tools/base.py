@@ -9,7 +9,6 @@ from __future__ import annotations
 import abc
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -254,6 +253,7 @@ class Tool(Constructed, abc.ABC):
     notice: Callable[[Item, str], Item] = staticmethod(text_noticed)  # puts words for the model in front of a result
     name: str  # the name under which the model calls it
 
+    own_questions_only: ClassVar[bool] = False  # in line it approves no call about which a policy asks
     needs_approval: NeedsApproval = False  # whether its calls ask, or a callable that says so
     on_approval: Callable[[Any, Any], Any] | None = None  # True or False decides a waiting call in line
     approval: Approval | None = None  # the terms on which its calls may be approved
@@ -323,16 +323,14 @@ class Tool(Constructed, abc.ABC):
         return plain_preview(params, self.secrets)
 
 
+def gate_of(tool: Tool) -> NeedsApproval:
+    """Return the gate that was set of a tool, without what its kind asks about in any case."""
+    return getattr(tool, "_own_gate", tool.needs_approval)
+
+
 def always_asks(tool: Tool) -> bool:
-    """Return whether every call of a tool asks; one that asks about more of them keeps its user's gate beside it."""
-    return getattr(tool, "_own", tool.needs_approval) is True
-
-
-def gated(tool: Tool, needs_approval: NeedsApproval) -> Tool:
-    """Return a copy of a tool that asks as `needs_approval` says."""
-    made = copy(tool)
-    made.needs_approval = needs_approval
-    return made
+    """Return whether every call of a tool asks."""
+    return gate_of(tool) is True
 
 
 def as_typed(tool: Tool, wanted: Any) -> Prepared:

@@ -16,7 +16,7 @@ from ..core.errors import BadJson, UserError
 from ..core.exact_text import is_exact
 from ..core.items import Item, RawItem, own_copy
 from ..core.preview import Json, Preview, Text
-from ..core.settable import CALLBACK, Rule, refused, then
+from ..core.settable import CALLBACK, Rule, refused
 from ..support.user_code import answer_of
 from .base import InvalidArguments, Prepared, Tool
 from .context import RunContextWrapper
@@ -69,15 +69,11 @@ def _own_config(tool: HostedMCPTool, _name: str, given: Any) -> dict[str, Any]:
     return own_copy(dict(given))
 
 
-def _decide_inline(tool: Any, callback: Any) -> None:
-    vars(tool)["on_approval"] = None if callback is None else tool._ask
-
-
 _LABEL = "it is the server_label of tool_config: set that"
 _PROVIDER = "the provider runs the call and keeps its result"
 HOSTED_MCP_RULES: dict[str, Rule] = {
     "tool_config": _own_config,
-    "on_approval_request": then(CALLBACK, _decide_inline),
+    "on_approval_request": CALLBACK,
     "name": refused(_LABEL),
     "server_label": refused(_LABEL),
     "on_approval": refused("on_approval_request is what decides requests in line"),
@@ -122,6 +118,11 @@ class HostedMCPTool(Tool):
     def server_label(self) -> str:
         """Return the server's name, which requests use too."""
         return self.name
+
+    @property
+    def on_approval(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]  # it follows
+        """Return what decides requests in line, where `on_approval_request` does."""
+        return None if self.on_approval_request is None else self._ask
 
     def provider_tool(self) -> Item:
         """Return the server's definition for the Responses API."""
