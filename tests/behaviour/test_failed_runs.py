@@ -15,7 +15,6 @@ from keyturn.core.run import call_digest
 from keyturn.engine.driving.writer import write_to
 from keyturn.engine.run.log_cache import log_in
 from keyturn.engine.run.open_run import chain_of
-from keyturn.server.api.run_events import run_lines
 from keyturn.testing import ScriptedModel
 from tests.playing import Clock, call, model
 from tests.table import each
@@ -186,26 +185,3 @@ async def test_what_another_process_stops_is_not_moved_on_by_the_one_that_holds_
         assert not desk.done
         await app.resume(run.id)
         await until(lambda: desk.done)
-
-
-async def test_a_stream_of_a_run_that_was_resumed_goes_on_past_its_failure() -> None:
-    journal = MemoryJournal()
-    async with App([Agent("desk", model=ScriptedModel([OSError("down"), "done"]))], journal) as app:
-        run = await app.start("desk", "go")
-        await until_status(app, run.id, "failed")
-        await app.resume(run.id)
-        await until_status(app, run.id, "finished")
-        lines = await journal.head(run.id)
-        told = [body async for body in run_lines(journal, run.id, -1)]
-        assert len(told) == lines > 2
-        assert len([body async for body in run_lines(journal, run.id, 0)]) == lines - 1
-        heard = [event.type async for event in app.stream(run.id)]
-        assert heard.count("run_item_stream_event") == 1, "its answer"
-
-
-async def test_a_stream_of_a_run_that_failed_ends() -> None:
-    desk = Desk()
-    run = await desk.fails()
-    told = [body async for body in run_lines(desk.journal, run, -1)]
-    assert len(told) == await desk.journal.head(run)
-    assert [event async for event in desk.app().stream(run)]

@@ -351,6 +351,5 @@ async def followed(journal: Journal, run_id: str, root: Agent[Any]) -> AsyncGene
         async for line in lines:
             for event in await follower.told_by(line):
                 yield event
-            over = live.run.status in ("finished", "failed", "cancelled", "erased")
-            if over and await journal.head(run_id) == len(live.log):  # one that failed may be resumed
+            if live.run.status in ("finished", "failed", "cancelled", "erased"):
                 return

@@ -86,6 +86,5 @@ async def run_lines(
             told = None if teller is None else [list(teller.rows(log.run, each)) for each in step.events]
             if place > after:
                 yield event(msgspec.json.encode(shown_line(place, log.run, step, told)), id=str(place))
-            over = log.run.status in _ENDED and await journal.head(run) == len(log)  # one that failed may be resumed
-            if over or place == last:
+            if log.run.status in _ENDED or place == last:
                 return
