@@ -94,9 +94,7 @@ class SQLJournal:
             else:  # it may have been restored or moved since the claim was made
                 self._look_if_changed(db)
             self._note(db)
-            if changes is not None and any(
-                each.reach for each in changes.grants
-            ):  # which other runs, by the store's id
+            if changes is not None and any(each.reach for each in changes.grants):  # named by the store's id
                 self._origin.check_store(store)
             session = self._mine.append(db, run, expected, added, claim, changes)
             wrote[:] = added[-1:]
