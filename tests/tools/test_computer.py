@@ -211,7 +211,7 @@ async def test_a_safety_check_asks_and_the_approval_acknowledges_it(needs: Any) 
     result = await Runner.run(agent, "go")
     [item] = result.interruptions
     assert item.params == {"actions": [CLICK], "pending_safety_checks": [CHECK, OTHER]}
-    first, second, actions = item.preview.blocks
+    first, second, actions, _where = item.preview.blocks
     assert (first.text, first.label) == (
         "malicious_instructions: The page asks for a password.",
         "safety check, in the provider's words; to approve is to acknowledge it",
@@ -221,6 +221,37 @@ async def test_a_safety_check_asks_and_the_approval_acknowledges_it(needs: Any) 
     state.approve(state.get_interruptions()[0])
     assert (await Runner.run(agent, state)).final_output == "done"
     assert (len(screen.done), output_of(model, [CHECK, OTHER])) == (1, url(1))
+
+
+class Production(Screen):
+    """Is another computer of the same screen."""
+
+
+class Named(Screen):
+    """Says which computer it is."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__()
+        self.host = host
+
+    def about(self) -> dict[str, Any]:
+        return {"host": self.host}
+
+
+@pytest.mark.parametrize(
+    ("shown", "then", "names"),
+    [(Screen(), Production(), {"name": "Screen"}), (Named("sandbox"), Named("production"), {"host": "sandbox"})],
+    ids=["of another class", "that says it is another"],
+)
+async def test_an_approval_for_one_computer_acts_on_no_other(shown: Any, then: Any, names: Any) -> None:
+    agent, _ = agent_of(shown, [computer_call("c1", CLICK)], needs_approval=True)
+    state = (await Runner.run(agent, "go")).to_state()
+    [item] = state.get_interruptions()
+    assert item.preview.blocks[-1] == Json(names, label="computer")
+    state.approve(item)
+    agent.tools[0].computer = then
+    assert [each.call_id for each in (await Runner.run(agent, state)).interruptions] == ["c1"]
+    assert (shown.done, then.done) == ([], [])
 
 
 @pytest.mark.parametrize("decide", ["reject", "answer"])
