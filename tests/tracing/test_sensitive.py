@@ -142,7 +142,7 @@ EARLY = {"tool_execution": ToolExecutionConfig(pre_approval_tool_input_guardrail
 async def test_a_secret_that_is_quoted_in_an_error_is_in_no_trace_and_no_record(
     error: Any, tool: Any, settings: Any, hooks: Any, seen: Seen
 ) -> None:
-    login = function_tool(raising(error), name_override="login", **tool)
+    login: Any = function_tool(raising(error), name_override="login", **tool)
     call = function_call("login", {"user": "lovelace", "password": "hunter2"}, call_id="c1")
     agent = Agent("Door", model=ScriptedModel([[call], "welcome"]), tools=[login])
     app = App([agent], "memory://", run_config=seen.config(trace_include_sensitive_data=True, **settings), hooks=hooks)
