@@ -96,6 +96,9 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
     min_look: str | float | None = None
 
     def __post_init__(self) -> None:
+        named: object = self.users
+        if named == []:  # one that a program computed, of nobody
+            raise UserError("users=[] names nobody: name at least one person, or leave users= out to allow anybody")
         force_setattr(self, "users", _names("users", self.users))
         force_setattr(self, "escalate_to", _names("escalate_to", self.escalate_to))
         _check_types(self)
