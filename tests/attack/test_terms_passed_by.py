@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from keyturn import Agent, Approval, MemoryJournal, Runner, function_tool
+from keyturn import Agent, Approval, Computer, ComputerTool, MemoryJournal, RunHooks, Runner, function_tool
 from keyturn.policies.rules import Policy, Rule
 from keyturn.testing import ScriptedModel, function_call
+from tests.playing import Run
 from trials.simulate import knobs_of
 from trials.simulation.made import made_world
 from trials.simulation.stage import simulate
@@ -66,3 +68,35 @@ def test_seeds_that_once_broke_a_promise_keep_it(seed: int, knobs: list[str]) ->
     """
     with made_world():
         assert simulate(seed, knobs_of(knobs)).violations == []
+
+
+async def test_a_gate_that_is_set_just_before_the_start_asks(run: Run) -> None:
+    """Whatever let the call run before: a plain False, a callable, or that of a computer."""
+    ran: list[object] = []
+
+    def pay() -> str:
+        ran.append("paid")
+        return "paid"
+
+    desk = Mock(spec=Computer, environment="browser", dimensions=(10, 10))
+    desk.click.side_effect = lambda **where: ran.append(where)
+    click = {"type": "click", "x": 1, "y": 1, "button": "left"}
+    clicks = {"type": "computer_call", "call_id": "c1", "actions": [click], "pending_safety_checks": []}
+    paid = function_call("pay", {})
+
+    def gate(*_call: object) -> bool:
+        return False
+
+    for tool, call in [
+        (function_tool(pay), paid),
+        (function_tool(pay, needs_approval=gate), paid),
+        (ComputerTool(desk), clicks),
+    ]:
+
+        class Late(RunHooks[Any]):
+            async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
+                tool.needs_approval = True
+
+        agent = Agent("a", model=ScriptedModel([[call], "done"]), tools=[tool])
+        assert len((await run(agent, "go", hooks=Late())).interruptions) == 1
+    assert ran == []

@@ -9,14 +9,27 @@ from typing import Any
 import pytest
 
 import keyturn
-from keyturn import Agent, App, MemoryJournal, MemorySession, NotPending, RunConfig, RunState, function_tool
+from keyturn import (
+    Agent,
+    App,
+    Grant,
+    MemoryJournal,
+    MemorySession,
+    NotPending,
+    RunConfig,
+    RunState,
+    UserError,
+    function_tool,
+)
 from keyturn.audit.checker import check
 from keyturn.engine.run.log_cache import log_in
+from keyturn.journal.rows import Query
 from keyturn.models.scripted.model import ScriptedModel, function_call
 from keyturn.realtime import RealtimeAgent, RealtimeRunner
 from tests.openai_agents.worlds import WORLDS
 from tests.playing import Run
 from tests.realtime.own_model import OwnModel
+from tests.waiting import until_status
 
 REFUSED = "no session 's1' of this requester"
 STATE = Path(__file__).parents[1] / "openai_agents" / "states" / "nested.json"
@@ -177,3 +190,28 @@ def _pay() -> Any:
         return f"paid {amount}"
 
     return pay
+
+
+async def test_apps_that_name_where_their_sessions_are_kept_share_none_of_one_id() -> None:
+    """An empty session of one app made its requester the owner of the other's, with all that it holds."""
+    journal, kept = MemoryJournal(), {"support": MemorySession("ann"), "billing": MemorySession("ann")}
+    await kept["support"].add_items([{"role": "user", "content": "My number is 4929."}])
+
+    def app(store: str) -> App:
+        queue = RunConfig(paused_session="queue")
+        agents = [Agent(store, model=ScriptedModel([[function_call("pay", {"amount": 5})], "Done."]), tools=[_pay()])]
+        return App(agents, journal, sessions=lambda _id: kept[store], session_store=store, run_config=queue)
+
+    async with app("support") as support, app("billing") as billing:
+        waits = await support.start("support", "Pay.", session_id="ann", requester="cyd")
+        await until_status(support, waits.id, "waiting")
+        [asked] = await support.inbox.list(Query(run=waits.id))
+        await support.inbox.approve(asked, by="ben", grant=Grant(scope="session"))
+        assert (await waits.result(20)).final_output == "Done."
+        with pytest.raises(NotPending):
+            await support.start("support", "The number?", session_id="ann", requester="eve")
+        other = await billing.start("billing", "Pay.", session_id="ann", requester="eve")
+        assert (await other.wait(20)).status == "waiting", "neither the turn nor the grant of the other session"
+    with pytest.raises(UserError, match="kept in 'billing', and this app keeps sessions in 'support'"):
+        app("support").session_of({"session": "ann", "session_store": "billing"})
+    assert (await check(journal)).ok

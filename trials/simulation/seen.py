@@ -57,6 +57,7 @@ class Seen:
     retries: int = 0
     licence: str = ""
     legitimate: str | None = None
+    taken_back: bool = False
     decision: ev.Decision | None = None
     retry: ev.Decision | None = None
     doubtful: bool = False

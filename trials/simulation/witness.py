@@ -239,13 +239,15 @@ class Witness(Onlooker):
             call.retries += made.by != "probe"
             call.retry = call.retry if made.by == "probe" else made
             call.licence, call.doubtful = call.licence or "word", False
+            if call.taken_back and made.by != "probe":  # a person's word again, after that on which it ran is gone
+                call.decision, call.taken_back = made, False
             return
         if made.verdict == "did_not_run":  # what it was counted for is given back
             call.unasked = False
         if made.args is not None:
             call.args = made.args
         if made.verdict in ("approve", "edit"):
-            call.decision, call.retry = made, None
+            call.decision, call.retry, call.taken_back = made, None, False
             call.licence = made.by if made.by is not None and made.by.startswith("grant:") else "word"
 
     def _in_time(self, call: Seen, made: ev.Decision) -> None:
@@ -285,7 +287,7 @@ class Witness(Onlooker):
     def withdrew(self, seen: RunSeen, event: ev.ApprovalWithdrawn) -> None:
         """An approval is taken back: nothing permits the call any more."""
         call = seen.calls[event.call]
-        call.licence, call.decision, call.retry, call.legitimate = "", None, None, None
+        call.licence, call.decision, call.retry, call.legitimate, call.taken_back = "", None, None, None, True
         seen.withdrawn += 1
         self.counts["approvals taken back"] += 1
 

@@ -18,7 +18,7 @@ from ..agents.hooks import RunHooks
 from ..agents.settings import RunConfig
 from ..audit.service import Audit
 from ..channels.service import Channels, ChannelService
-from ..core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
+from ..core.errors import AgentMissing, NotPending, RunMissing, RunStopped
 from ..directory.people import People
 from ..engine.attended import Hosting
 from ..engine.execution import Execution
@@ -46,7 +46,6 @@ from ..journal.base import Claim, Store
 from ..journal.rows import ENDED, Query, RunRow
 from ..policies.base import PolicyLike
 from ..server.settings import ServerSettings
-from ..support.user_code import run_callback
 from .lifespan import AppResources, Lifespan
 from .run_handle import RunHandle
 from .settings import AppSettings, check_heard
@@ -60,7 +59,8 @@ class App(AppSettings):
 
     `journal` is a store or its URL. The first `start` begins a worker in this process, unless `worker=False`.
     `context_type` is the dataclass or pydantic model of the runs' contexts, where `Agent[Ctx]` does not say so; any
-    other that is no plain data needs `context_serializer` and `context_deserializer`. `sessions` makes one of an id.
+    other that is no plain data needs `context_serializer` and `context_deserializer`. `sessions` makes one of an id;
+    `session_store` names where they are kept, for apps that share a journal and have sessions of their own.
 
     `embedded`, which can be changed, says whether this process moves runs, as `worker=` did. `trusted_keys` are the ids
     of people's keys that this process trusts by itself; others count where a person with a trusted key confirmed them.
@@ -90,6 +90,7 @@ class App(AppSettings):
         run_config: RunConfig | dict[str, Any] | None = None,
         hooks: RunHooks[Any] | None = None,
         sessions: Callable[[str], Any] | None = None,
+        session_store: str | None = None,
         context_serializer: Callable[[Any], Any] | None = None,
         context_deserializer: Callable[[Any], Any] | None = None,
         context_type: type[Any] | None = None,
@@ -156,7 +157,7 @@ class App(AppSettings):
         }
         play = play_of(self._agent(agent), input, **self._options(), **start)
         first: Any = play.state.undelivered.start
-        first["about"] = about = {} if session_id is None else {"session": session_id}
+        first["about"] = about = self.about_session(session_id)
         play.live.serializer, play.live.witness = self.context_serializer, self.people
         if once is None:
             return RunHandle(self, await play.begin())
@@ -289,11 +290,11 @@ class App(AppSettings):
 
         `session_id` and `requester` are those of `start`.
         """
-        about = {} if session_id is None else {"session": session_id}
+        about = self.about_session(session_id)
         keeping = Keeping(self.journal, await self.journal.now(), about, requester)
         taken = await take_over(self._agent(agent), data, trust=trust, keeping=keeping, **options)
         state = await RunState.taken_over(taken)
-        await own_session(self.journal, session_id, requester)
+        await own_session(self.journal, about, requester)
         await write(state.live, state.undelivered, keeping)
         self._employ()
         return RunHandle(self, state.run_id)
@@ -361,7 +362,7 @@ class App(AppSettings):
     async def _taken(self, claim: Claim) -> Execution:
         """Make the execution of a run that this worker holds."""
         state = await self._state(claim.run, held=True)
-        session = self.session(state.live.run.about.get("session"))
+        session = self.session_of(state.live.run.about)
         play = play_of(state.live.graph.root, state, **self._options(), session=session)
         play.claim = claim
         await self._attached(play)
@@ -382,14 +383,6 @@ class App(AppSettings):
 
     def _policy_now(self) -> Any:
         return self.policy
-
-    def session(self, session_id: str | None) -> Any:
-        """Make the session of an id; None for None."""
-        if session_id is None:
-            return None
-        if self.sessions is None:
-            raise UserError("a session is named by its id; say App(sessions=...) what makes the session of an id")
-        return run_callback(self.sessions, session_id)
 
     def _agent(self, name: str) -> Agent[Any]:
         agent = self.agents.get(name)

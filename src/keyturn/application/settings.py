@@ -16,10 +16,12 @@ from ..channels.plan import ChannelPlan
 from ..channels.service import ChannelService
 from ..core.errors import UserError
 from ..core.settable import CALLBACK, ELSEWHERE, FLAG, WHOLE, Constructed, Rule, fixed, must, own_of
+from ..engine.run.about import STORE
 from ..engine.states.loading import ContextOptions
 from ..inbox.drills import DrillService
 from ..inbox.rule_lint import checked_policy
 from ..policies.base import PolicyLike
+from ..support.user_code import run_callback
 from .lifespan import AppResources
 
 _ONE = "an app has one journal as long as it lives: make another App"
@@ -124,12 +126,17 @@ def _is_time(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
 
+def _is_name(value: object) -> bool:
+    return value is None or (isinstance(value, str) and bool(value))
+
+
 _CONTEXT = ("context_serializer", "context_deserializer", "context_type")
 APP_RULES: dict[str, Rule] = {
     "agents": _agents,
     "run_config": _run_config,
     "hooks": _hooks,
     "sessions": CALLBACK,
+    "session_store": must(_is_name, "the name of where the app keeps its sessions"),
     **dict.fromkeys(_CONTEXT, _context),
     "embedded": FLAG,
     "slots": _slots,
@@ -152,6 +159,8 @@ class AppSettings(Constructed):
     hooks: RunHooks[Any] | None
     #: Makes the session of an id.
     sessions: Callable[[str], Any] | None
+    #: Names where they are kept.
+    session_store: str | None
     context_serializer: Callable[[Any], Any] | None
     context_deserializer: Callable[[Any], Any] | None
     context_type: type[Any] | None
@@ -195,6 +204,26 @@ class AppSettings(Constructed):
         """Return the drills that are mixed in with what waits."""
         return self._drilling.drills
 
+    def session(self, session_id: str | None) -> Any:
+        """Make the session of an id; None for None."""
+        if session_id is None:
+            return None
+        if self.sessions is None:
+            raise UserError("a session is named by its id; say App(sessions=...) what makes the session of an id")
+        return run_callback(self.sessions, session_id)
+
+    def session_of(self, about: Mapping[str, Any]) -> Any:
+        """Make the session of a run, or refuse one that another app keeps."""
+        kept = about.get(STORE)
+        if "session" in about and kept != self.session_store:
+            raise UserError(f"its session is kept in {kept!r}, and this app keeps sessions in {self.session_store!r}")
+        return self.session(about.get("session"))
+
+    def about_session(self, session_id: str | None) -> dict[str, Any]:
+        """Return what a run records of its session."""
+        kept = {} if self.session_store is None else {STORE: self.session_store}
+        return {} if session_id is None else {"session": session_id, **kept}
+
     def _lint_agents(self) -> None:
         """Refuse a policy that can match nothing of the agents, where their dict was changed in place."""
         now = list(self.agents.values())
@@ -218,6 +247,6 @@ class AppSettings(Constructed):
         """Take what the constructor was given of these."""
         self.agents = cast("Any", agents)
         self.run_config = with_arguments(RunConfig.of(options["run_config"]), options)
-        for name in ("hooks", "sessions", *_CONTEXT, "trusted_keys", "slots", "grace"):
+        for name in ("hooks", "sessions", "session_store", *_CONTEXT, "trusted_keys", "slots", "grace"):
             setattr(self, name, options[name])
         self.embedded = options["worker"]

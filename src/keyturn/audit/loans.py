@@ -63,7 +63,8 @@ class Loans:
         self._told += [_Part(run, _prefix(watch), call, line) for watch, call, line in audited.told_of]
         names = [(name, audited.about.get(name)) for name in ("session_id", "conversation_id")]
         session = next((named for named in names if isinstance(named[1], str)), None)
-        self._whose[run] = {"requester": audited.requester, "session": (session, audited.requester)}
+        kept = audited.about.get("session_store")
+        self._whose[run] = {"requester": audited.requester, "session": (session, kept, audited.requester)}
         copied: Any = audited.about.get("forked_from")
         if copied is not None:
             self._origins[run] = copied["run"], copied["at"]

@@ -21,7 +21,7 @@ from .gate.words import in_two_steps
 from .immutable import immutable
 from .items import Item, own_copy
 from .policy import Approval
-from .preview import Json, Preview, redact
+from .preview import REDACTED, Json, Preview, redact
 from .records import Decision, Word
 from .run import Call, Kind, Review, Run, call_digest, call_shape, confirmed, let_by, request_id
 from .strict import parse
@@ -36,6 +36,14 @@ _WHY: dict[ReviewWhy, str] = {
 }
 # How much of what an agent was asked stands in the path of a request.
 ASKED = 200
+
+
+def shown_params(call: Call) -> Any:
+    """Return what people are shown of a call's arguments: nothing of those that a tool with secrets refused."""
+    secrets = call.proposal.secrets
+    if call.proposal.refused is None:
+        return redact(call.params, secrets)
+    return REDACTED if secrets else call.text
 
 
 class Vote(Encodable, frozen=True, omit_defaults=True):

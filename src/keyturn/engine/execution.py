@@ -30,7 +30,7 @@ from ..core.states import READY, TO_SETTLE
 from ..journal.base import Claim, Journal
 from ..support.user_code import contained
 from .driving.drive import Drive
-from .driving.lease import TTL_MS, under_lease
+from .driving.lease import TTL_MS, to_the_end, under_lease
 from .driving.stop import NO_MORE_ROUNDS
 from .driving.taking import claimed
 from .effects.fused_steps import deliver
@@ -202,7 +202,7 @@ class Execution:
             with contained:
                 return await self._start_or_resume()
         except BaseException as error:
-            await asyncio.shield(self._stopped(error))
+            await to_the_end(self.drive, self._stopped(error))
             raise
 
     async def _start_or_resume(self) -> RunResult:

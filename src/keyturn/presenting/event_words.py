@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, cast
 from ..core import events as ev
 from ..core.call_ids import call_id
 from ..core.items import texts_of
-from ..core.preview import redact
 from ..core.records import Decision, GrantTerms
+from ..core.request import shown_params
 from ..core.run import Call, Run
 from ..render.escape import clip, escape, quote
 from ..render.one_row import first_arguments
@@ -54,7 +54,7 @@ def _of(seen: _Seen, call: str) -> str:
 
 
 def _given(call: Call) -> str:
-    given: Any = redact(call.params, call.proposal.secrets)
+    given: Any = shown_params(call)
     if not isinstance(given, dict):
         return clip(json.dumps(given, ensure_ascii=False), _ARGUMENTS, keep="")
     named = cast("dict[str, Any]", given)

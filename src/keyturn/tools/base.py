@@ -310,6 +310,11 @@ class Tool(Constructed, abc.ABC):
         """Return what will run after a person changed the arguments to `params`, or raise `InvalidArguments`."""
         return self.prepare({"arguments": canonical(params)})
 
+    @property
+    def always_asks(self) -> bool:
+        """Return whether every call asks, whatever it is given."""
+        return self.needs_approval is True
+
     def subject(self, params: Any) -> Any:
         """Return what a `needs_approval` callable is given; the default is the arguments themselves."""
         return params

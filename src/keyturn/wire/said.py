@@ -24,11 +24,72 @@ class Said(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """The base of all bodies."""
 
 
+class Part(Said, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+    """The base of the parts of a message."""
+
+
+class TextPart(Part, frozen=True, kw_only=True, tag="input_text"):
+    """A text."""
+
+    text: str
+
+
+class ImagePart(Part, frozen=True, kw_only=True, tag="input_image"):
+    """An image, by its URL or as a file at the provider."""
+
+    image_url: str | None = None
+    file_id: str | None = None
+    detail: Literal["low", "high", "auto"] | None = None
+
+
+class FilePart(Part, frozen=True, kw_only=True, tag="input_file"):
+    """A file: its data, its URL or its id at the provider."""
+
+    file_data: str | None = None
+    file_url: str | None = None
+    file_id: str | None = None
+    filename: str | None = None
+
+
+class Sound(Said, frozen=True, kw_only=True):
+    """A recording, in Base64."""
+
+    data: str
+    format: str
+
+
+class AudioPart(Part, frozen=True, kw_only=True, tag="input_audio"):
+    """A recording."""
+
+    input_audio: Sound
+
+
+class UserMessage(Said, frozen=True, kw_only=True, omit_defaults=True):
+    """A message of the requester; what a model, a tool, a developer or an approver writes is no input over HTTP."""
+
+    content: str | list[TextPart | ImagePart | FilePart | AudioPart]
+    role: Literal["user"]
+    type: Literal["message"] = "message"
+
+
+_Input = str | list[UserMessage]
+
+
+def items_of(given: _Input) -> str | list[Any]:
+    """Return an input as the items that a model reads.
+
+    >>> items_of([UserMessage(role="user", content="hi")])
+    [{'content': 'hi', 'role': 'user'}]
+    """
+    made: str | list[Any] = msgspec.to_builtins(given)
+    return made
+
+
 class Start(Said, frozen=True, kw_only=True):
     """Starts a run of an agent; `requester` is the person for whom it runs."""
 
     agent: Id
-    input: str | list[dict[str, Any]]
+    input: _Input
     context: Any = None
     session_id: Id | None = None
     max_turns: Count | msgspec.UnsetType | None = msgspec.UNSET
@@ -38,7 +99,7 @@ class Start(Said, frozen=True, kw_only=True):
 class Message(Said, frozen=True, kw_only=True):
     """Tells a run something, which its model reads at its next turn."""
 
-    message: str | list[dict[str, Any]]
+    message: _Input
 
 
 class Why(Said, frozen=True, kw_only=True):

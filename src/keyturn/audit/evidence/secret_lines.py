@@ -42,7 +42,7 @@ class SecretLines:
             return event.call in self._calls
         if isinstance(event, ev.VoteCast | ev.CallDecided | ev.DrillEnded):
             return event.decision.call in self._calls and event.decision.args is not None
-        if isinstance(event, ev.FrameOpened | ev.HandedOff):  # what an agent begins with may quote earlier arguments
+        if isinstance(event, ev.FrameOpened | ev.HandedOff | ev.HistoryCompacted):  # it may quote earlier arguments
             return bool(self._calls)
         if isinstance(event, ev.CallScreened | ev.CallLost):
             return event.call in self._calls and event.preview is not None

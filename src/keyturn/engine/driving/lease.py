@@ -66,6 +66,17 @@ async def under_lease(drive: Drive, journal: Journal, claim: Claim, ttl_ms: int 
         await asyncio.shield(_give_back(drive, journal, later))
 
 
+async def to_the_end(drive: Drive, work: Coroutine[Any, Any, None]) -> None:
+    """Do what a cancel must not cut off. If its caller leaves meanwhile, the lease is kept until it runs out."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:  # what is being written may still arrive
+        if not task.done() and drive.claim is not None:
+            drive.stops.add("unanswered")
+        raise
+
+
 async def _give_back(drive: Drive, journal: Journal, later: int) -> None:
     """Release the lease, with the time when the run is due."""
     assert drive.claim is not None

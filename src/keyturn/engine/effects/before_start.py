@@ -67,7 +67,9 @@ def outgrown(run: Run, call: Call, tool: Tool) -> bool:
     """
     own = tool.approval
     if call.decision is None and call.proposal.gate == "allow":  # nobody was asked
-        return own is not None or tool.needs_approval is True
+        return own is not None or tool.always_asks
+    if call.decision is None and not call.by and tool.always_asks:  # a callable of the tool let it run
+        return True
     if own is None or own in (call.proposal.terms, call.terms) or call.state == "supplied":
         return False
     if call.decision is None and not call.by.startswith(BY_GRANT):

@@ -17,9 +17,9 @@ from ...core.events import Proposal
 from ...core.items import Item, own_copy, wrong_in
 from ...core.run import Call, Frame
 from ...models.base import ModelResponse
-from ...tools.base import Tool, tool_digest, tool_spec
+from ...tools.base import Tool, tool_spec
 from ..driving.drive import Drive
-from ..facts.proposals import call_label, called_name, propose
+from ..facts.proposals import call_label, called_name, propose, refused_as
 from ..run.frame_settings import FrameSettings, Toolset
 
 # What may differ between two tellings of one call: its own ids, and what a provider keeps on the item for itself.
@@ -70,11 +70,10 @@ class ReplyReading:
         tool = self._toolset.find(raw)
         place = (called_name(tool, raw), label, len(self.output) - 1)
         if tool is None:
-            self.proposals.append(_unknown(self._scope, self.frame.agent, raw, place))
+            self.proposals.append(_unknown(self._scope, self._toolset, raw, place))
             return
         if tool.after_siblings and any(other.last for other in self.proposals):
-            refused = tool.output(raw, "Multiple handoffs detected, ignoring this one.")
-            proposal = Proposal(tool.kind, *place, tool_digest(tool, raw), refused=refused)
+            proposal = refused_as(tool, raw, place, "Multiple handoffs detected, ignoring this one.")
         else:
             proposal = propose(self._scope, tool, raw, place)
         if proposal.gate != "allow" and proposal.tool not in self._drive.run.tools and proposal.tool not in self.tools:
@@ -122,16 +121,18 @@ def _check_same(*told: Mapping[str, Any]) -> None:
         raise ModelBehaviorError("the model gave two different calls one call id; nothing of its reply was used")
 
 
-def _unknown(scope: FrameSettings, agent_name: str, raw: Mapping[str, Any], place: tuple[str, str, int]) -> Proposal:
+def _unknown(scope: FrameSettings, toolset: Toolset, raw: Mapping[str, Any], place: tuple[str, str, int]) -> Proposal:
+    """Refuse a call of no tool; it may hold what is a secret of the tool that was meant."""
     name, label, index = place
     if scope.config.tool_not_found_behavior == "raise_error" or raw.get("type") != "function_call":
         raise ModelBehaviorError(
-            f"the model called {name!r}, which agent {agent_name!r} does not have; nothing of its reply was used: "
+            f"the model called {name!r}, which agent {toolset.agent!r} does not have; nothing of its reply was used: "
             'resume to ask it again, or set RunConfig(tool_not_found_behavior="return_error_to_model")'
         )
     text = f"There is no tool named {json.dumps(name)}."
     refused = {"type": "function_call_output", "call_id": label, "output": text}
-    return Proposal("unknown", name, label, index, refused=refused)
+    secrets = {each for tool in toolset.by_key.values() for each in tool.secrets}
+    return Proposal("unknown", name, label, index, refused=refused, secrets=tuple(sorted(secrets)))
 
 
 def revised(scope: FrameSettings, tool: Tool, call: Call) -> Proposal:

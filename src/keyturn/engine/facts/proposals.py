@@ -65,10 +65,9 @@ def propose(
         _check_text(raw)
         prepared = tool.prepare(raw) if edited is None else tool.edit(parse(edited))
     except InvalidArguments as error:
-        return Proposal(tool.kind, *place, tool_digest(tool, raw), refused=tool.output(raw, str(error)))
+        return refused_as(tool, raw, place, str(error))
     except BadJson as error:
-        refused = tool.output(raw, f"The arguments of {tool.name} are invalid: they are {error}")
-        return Proposal(tool.kind, *place, tool_digest(tool, raw), refused=refused)
+        return refused_as(tool, raw, place, f"The arguments of {tool.name} are invalid: they are {error}")
     own = prepared.text == raw.get("arguments")
     made = Proposal(
         tool.kind,
@@ -87,6 +86,11 @@ def propose(
     if made.gate == "ask":
         made = msgspec.structs.replace(made, preview=_preview(tool, prepared.params))
     return made
+
+
+def refused_as(tool: Tool, raw: Mapping[str, Any], place: tuple[str, str, int], words: str) -> Proposal:
+    """Make the proposal of a call that is refused as it is made; what it was given may be secret all the same."""
+    return Proposal(tool.kind, *place, tool_digest(tool, raw), refused=tool.output(raw, words), secrets=tool.secrets)
 
 
 def facts_of(tool: Tool) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ...core.digest import digest
 from ...core.errors import UserError
 from ...core.run import Run
 from ...policies.grants import Grant, Scope
+from ..run.about import STORE
 
 
 def reaches_of(run: Run, journal: object) -> dict[Scope, str]:
@@ -38,8 +39,9 @@ def common_of(run: Run) -> dict[Scope, list[Any]]:
         common["requester"] = [run.requester]
     names = ([name, run.about.get(name)] for name in ("session_id", "conversation_id"))
     session = next((named for named in names if isinstance(named[1], str)), None)
-    if session is not None:  # a session may be named as somebody's conversation is
-        common["session"] = [session, run.requester]
+    if session is not None:  # a session may be named as somebody's conversation is, and as one of another app
+        kept = [run.about[STORE]] if STORE in run.about else []
+        common["session"] = [[*session, *kept], run.requester]
     return common
 
 

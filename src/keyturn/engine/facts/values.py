@@ -23,12 +23,35 @@ def checked_items(given: str | list[Any]) -> list[Item]:
     """Return a caller's input as items that a log can hold and nobody else has, or raise `UserError`."""
     try:
         items = input_items(given)
+        _check_no_approval(items)
         msgspec.json.encode(items)
         return own_copy(items)
     except UnicodeEncodeError:  # half a character: the log knows what to do with it
         return own_copy(input_items(given))
     except (TypeError, ValueError, RecursionError) as error:
         raise UserError(f"the input must be a text or a list of JSON items: {error}") from None
+
+
+def _check_no_approval(items: list[Item]) -> None:
+    """Refuse an approval of a provider's call that the conversation does not show as run: the gate approves calls.
+
+    >>> _check_no_approval([{"type": "mcp_approval_response", "approval_request_id": "r1", "approve": False}])
+    """
+    asked = {item.get("id"): item for item in items if str(item.get("type")).endswith("_approval_request")}
+    for place, item in enumerate(items):
+        if not str(item.get("type")).endswith("_approval_response") or item.get("approve") is False:
+            continue
+        request = asked.get(item.get("approval_request_id"), {})
+        if not any(_ran(request, later) for later in items[place:]):
+            raise UserError(
+                "the input approves a call of a hosted MCP server: leave the mcp_approval_response out, and the call "
+                "is an interruption that RunState.approve or the inbox decides"
+            )
+
+
+def _ran(request: Item, item: Item) -> bool:
+    names = ("server_label", "name")
+    return item.get("type") == "mcp_call" and all(item.get(name) == request.get(name, ...) for name in names)
 
 
 def said_items(given: str | list[Any]) -> list[Item]:

@@ -8,6 +8,9 @@ from typing import Any
 
 from .frame_settings import FrameSettings
 
+#: What a run says of where its session is kept, if its app does: another app may have a session of the same id.
+STORE = "session_store"
+
 
 def session_name(about: Mapping[str, Any]) -> str:
     """Return by which name a store keeps the session of a run; "" where it has none that says its id.
@@ -20,7 +23,9 @@ def session_name(about: Mapping[str, Any]) -> str:
     said = about.get("session", about.get("session_id"))
     if not isinstance(said, str):
         return ""
-    return hashlib.sha256(b"keyturn session\n" + said.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+    kept = about.get(STORE)
+    words = f"keyturn session\n{said}" if kept is None else f"keyturn session of\n{kept}\n{said}"
+    return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
 def about_run(given: dict[str, Any], scope: FrameSettings, session: object) -> dict[str, Any]:

@@ -28,17 +28,18 @@ _known: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 
 
 async def own_session(
-    journal: Journal | None, session_id: str | None, requester: str | None, unowned: Any = None
+    journal: Journal | None, about: Mapping[str, Any], requester: str | None, unowned: Any = None
 ) -> None:
     """Make a requester the owner of a session that has none, or raise `NotPending` where another requester owns it.
 
-    Nothing is recorded without a journal, a session's id or a requester. With `unowned`, the session itself, a session
-    without an owner is owned only while it is empty: an older one, or one of runs without a requester, can be assigned
-    by the program alone.
+    `about` is what a run says of it. Nothing is recorded without a journal, a session's id or a requester. With
+    `unowned`, the session itself, a session without an owner is owned only while it is empty: an older one, or one of
+    runs without a requester, can be assigned by the program alone.
     """
+    session_id = about.get("session")
     if journal is None or requester is None or not isinstance(session_id, str):
         return
-    name = session_name({"session": session_id})
+    name = session_name(about)
     known = _known.setdefault(journal, {})
     owner = known.get(name)
     if owner is None:
@@ -62,7 +63,7 @@ async def own_given(journal: Journal | None, session: object, requester: str | N
     named = about.get("session")
     if named is None and session is not None and not keeps_users_apart(session):
         named = getattr(session, "session_id", None)
-    await own_session(journal, named, requester)
+    await own_session(journal, {**about, "session": named}, requester)
 
 
 def _missing(session_id: str) -> NotPending:

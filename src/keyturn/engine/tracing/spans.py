@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 from ...agents.settings import RunConfig
 from ...core import events as ev
 from ...core.effects import Effect
-from ...core.preview import redact
+from ...core.request import shown_params
 from ...core.run import Call
 from ...models.base import Model, ModelRequest, ModelResponse, ModelTracing
 from ...support.user_code import class_name
@@ -126,7 +126,7 @@ class RunSpans:
         if call.decision is not None:
             told["keyturn.decision"] = call.decision.verdict
         if self._told:
-            told["gen_ai.tool.call.arguments"] = redact(call.params, call.proposal.secrets)
+            told["gen_ai.tool.call.arguments"] = shown_params(call)
         span = self._tracer.start(f"execute_tool {name}", told, parent=agent, links=self._asked.links(call.id))
         self._calls[call.id] = span
         return span

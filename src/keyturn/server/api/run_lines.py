@@ -17,6 +17,7 @@ from ...core.drill_words import word_of
 from ...core.encodable import moment
 from ...core.items import texts_of
 from ...core.preview import redact
+from ...core.request import shown_params
 from ...core.run import Call, Run, request_id
 from ...core.strict import parse
 from ...render.verdicts import verdict_of
@@ -71,7 +72,7 @@ def _proposed(run: Run, name: str, made: ev.Proposal) -> Shown:
     call = run.calls.get(name)
     told: Shown = {"call": name, "request": request_id(run, name), "tool": made.name, "kind": made.kind}
     if call is not None:
-        told["params"] = redact(call.params, made.secrets)
+        told["params"] = shown_params(call)
     return told | ({"risk": made.risk} if made.risk else {})
 
 

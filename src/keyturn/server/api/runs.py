@@ -58,10 +58,10 @@ async def start_run(here: Here, body: Annotated[said.Start, taken(said.Start)]) 
         raise NotAllowed("a person starts runs for themselves; a machine says for whom")
     if body.agent in here.app.agents:
         session = None if ADMIN in visitor.roles else here.app.session(body.session_id)
-        await own_session(here.app.journal, body.session_id, requester, session)
+        await own_session(here.app.journal, here.app.about_session(body.session_id), requester, session)
     run = await here.app.start(
         body.agent,
-        body.input,
+        said.items_of(body.input),
         context=body.context,
         session_id=body.session_id,
         requester=requester,
@@ -105,7 +105,7 @@ async def get_result(here: Here, run: IdPath) -> Any:
 async def send_to_run(here: Here, run: IdPath, body: Annotated[said.Message, taken(said.Message)]) -> Any:
     """Add a message that the model reads at its next turn."""
     await here.sight.steers(run)
-    await here.app.send(run, body.message, once=name_of_start(here.visitor.id, here.request.headers))
+    await here.app.send(run, said.items_of(body.message), once=name_of_start(here.visitor.id, here.request.headers))
     return answer(Done())
 
 
