@@ -96,9 +96,6 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
     min_look: str | float | None = None
 
     def __post_init__(self) -> None:
-        named: object = self.users
-        if named == []:  # one that a program computed, of nobody
-            raise UserError("users=[] names nobody: name at least one person, or leave users= out to allow anybody")
         force_setattr(self, "users", _names("users", self.users))
         force_setattr(self, "escalate_to", _names("escalate_to", self.escalate_to))
         _check_types(self)
@@ -216,6 +213,8 @@ def _names(field: str, names: object) -> tuple[str, ...]:
     # A text is a sequence of texts: as `users` it would let in whoever is called like one of its letters.
     if not isinstance(names, list | tuple):
         raise UserError(f"{field} is a list of names")
+    if names == [] and field == "users":  # a list that a program computed
+        raise UserError("users=[] names nobody: name at least one person, or leave users= out to allow anybody")
     listed = tuple(cast("list[object] | tuple[object, ...]", names))
     if not all(isinstance(name, str) and name for name in listed):
         raise UserError(f"{field} is a list of names, none of them empty")
@@ -223,9 +222,8 @@ def _names(field: str, names: object) -> tuple[str, ...]:
 
 
 def _check_types(approval: Approval) -> None:
-    role: object = approval.role
-    glass: object = approval.break_glass
-    for field, name in (("role", role), ("break_glass", glass)):
+    for field in ("role", "break_glass"):
+        name: object = getattr(approval, field)
         if name is not None and not (isinstance(name, str) and name):
             raise UserError(f"{field} is the name of a role, or None")
     for field in ("not_requester", "step_up", "signed", "confirm"):
