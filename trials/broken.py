@@ -121,7 +121,7 @@ BROKEN: list[Mutant] = [
         "two words in one delivery",
         "I3 one delivery decides a call once",
         Edit(
-            delivery.deliver,
+            delivery._delivered,
             "if not say_alike(first.setdefault(decision.call, decision), decision):",
             "if False:",
         ),

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from keyturn import Agent, App, MemoryJournal
+import pytest
+
+from keyturn import Agent, App, MemoryJournal, UserError, function_tool
+from keyturn.engine import worker
 from keyturn.testing import ScriptedModel
-from tests.playing import Clock, model
+from tests.playing import Clock, call, model
+from tests.table import each
 from tests.waiting import turns_of_the_loop, until, until_status
 
 MINUTE = 60_000
@@ -24,6 +28,40 @@ async def test_a_run_that_one_worker_cannot_take_up_is_taken_up_by_another_at_on
         async with App([Agent("desk", model=model("done"))], journal) as desk:
             await desk.at_work()
             await until_status(desk, run.id, "finished")
+
+
+@each("lacks", ["its tool", "its agent"])
+async def test_an_approved_call_is_taken_up_at_once_where_only_another_worker_can_run_it(
+    lacks: str, caplog: Any
+) -> None:
+    """An upgrade under way: the workers of before have an agent of that name, without what the call needs."""
+    journal, done = MemoryJournal(Clock()), list[str]()
+
+    @function_tool(needs_approval=True)
+    def pay() -> str:
+        done.append("paid")
+        return "paid"
+
+    desk = Agent("desk", model=model([call("pay", "c1")], "done", "done"), tools=[pay])
+    nested = Agent(
+        "boss", model=model([call("ask_desk", "c0", input="go")], "done"), tools=[desk.as_tool("ask_desk", "Asks.")]
+    )
+    new = desk if lacks == "its tool" else nested
+    async with App([new], journal) as app:
+        run = await app.start(new.name, "go")
+        await app.wait(run.id, 30)
+    async with App([Agent(new.name, model=model())], journal) as old:
+        await old.at_work()
+        [row] = await old.inbox.list()
+        await old.inbox.approve(row, by="ann")
+        await until(lambda: "cannot be taken up here" in caplog.text)
+        await until(lambda: not old.busy)
+        assert await journal.due() == [run.id]
+        async with App([new], journal) as app:
+            await app.at_work()
+            await until_status(app, run.id, "finished")
+    assert (done, caplog.text.count("cannot be taken up here")) == (["paid"], 1)
+    caplog.clear()
 
 
 async def test_a_worker_asks_for_no_run_of_an_agent_that_it_does_not_have() -> None:
@@ -115,3 +153,39 @@ async def test_a_journal_that_does_not_answer_is_not_healthy() -> None:
     app = App([], Silent(), worker=False)
     assert await app.check_health(0.01) == "the journal did not answer within 0.01 s"
     assert await App([], MemoryJournal(), worker=False).check_health() is None
+
+
+async def test_a_worker_outlives_any_error_of_its_journal_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key file that others could read for a moment ended it: its tools were cut off, and its health was good."""
+    monkeypatch.setattr(worker, "_BACKOFF", 0)
+
+    class Unreadable(MemoryJournal):
+        broken = False
+
+        async def due(self, limit: int = 100) -> list[str]:
+            if self.broken:
+                raise UserError("the key file is readable by others")
+            return await super().due(limit)
+
+    journal = Unreadable()
+    async with App([Agent("desk", model=model("done", "done"))], journal) as app:
+        await until_status(app, (await app.start("desk", "go")).id, "finished")
+        journal.broken = True
+        elsewhere = App([Agent("desk", model=model("done"))], journal, worker=False)
+        run = await elsewhere.start("desk", "go")
+        await until(lambda: app.trouble == "the key file is readable by others")
+        journal.broken = False
+        await until_status(app, run.id, "finished")
+        await until(lambda: app.trouble is None)
+
+
+async def test_a_worker_that_cannot_begin_ends_and_its_app_is_not_healthy() -> None:
+    class Unusable(MemoryJournal):
+        async def due(self, limit: int = 100) -> list[str]:
+            raise UserError("this journal is of a newer version")
+
+    app = App([Agent("desk", model=model("done"))], Unusable())
+    await app.at_work()
+    await until(lambda: app.trouble == "this journal is of a newer version")
+    with pytest.raises(UserError, match="newer version"):
+        await app.stop()

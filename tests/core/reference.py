@@ -366,7 +366,7 @@ class Reference(Time):
         call |= {"since": self.now, "marks": {}, "sure": None, "doubted": True}
 
     def start_call(self, c: cm.StartCall) -> None:
-        self.alive()
+        need(self.status == "running")
         call = self.call(c.call, *READY)
         need(not call["recheck"] and not self.stale(call) and c.tool == call["proposal"].tool)
         need(self.may_run(call))

@@ -1,7 +1,8 @@
-"""Runs of two other kinds, by the book: one that waits for its turn on a session, and one that is a drill."""
+"""Runs by the book that wait for their turn on a session, that failed, and that are drills."""
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 from keyturn.core import commands as cm
@@ -45,6 +46,28 @@ class AnyRun(Reference):
             limited = self.frames["r"] if self.turn is None else self.turn
             limited["limit"] = None if c.unlimited else c.max_turns
 
+    # One that failed -------------------------------------------------------------------------------------------------
+
+    def go_on(self) -> None:
+        if self.status == "failed" and self.ends is None:
+            self.status, self.told = "running", None
+
+    def add_input(self, c: cm.AddInput) -> None:
+        super().add_input(c)
+        if self.told is None:
+            self.go_on()
+
+    def withdraw(self, c: cm.Withdraw) -> None:
+        super().withdraw(c)
+        self.go_on()
+
+    def hear(self, c: cm.Deliver) -> None:
+        before = pickle.dumps((self.calls, self.decided, self.grants))
+        super().deliver(c)
+        people = any(made.via not in ("grant", "clock", "probe") for made in c.decisions)
+        if people and pickle.dumps((self.calls, self.decided, self.grants)) != before:
+            self.go_on()
+
     # A drill ---------------------------------------------------------------------------------------------------------
 
     def start(self, c: cm.Start) -> None:
@@ -65,7 +88,7 @@ class AnyRun(Reference):
 
     def deliver(self, c: cm.Deliver) -> None:
         if self.ends is None:
-            super().deliver(c)
+            self.hear(c)
             return
         fresh = [made for made in c.decisions if not self.heard(made)]
         need(not fresh or self.status != "finished")

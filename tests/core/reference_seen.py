@@ -52,7 +52,7 @@ class Seen:
 
     def pending(self) -> set[tuple[str, str]]:
         """What the world should do: everything that is neither done nor waits for people."""
-        if self.status not in ("running", "failed"):
+        if self.status != "running":
             return set()
         does: set[tuple[str, str]] = set()
         for name, frame in self.frames.items():

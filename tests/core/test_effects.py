@@ -71,7 +71,9 @@ PLACES: dict[str, tuple[Callable[[], Pen], list[str]]] = {
     "no turns": (lambda: begun(max_turns=0), ["exhausted r"]),
     "calls of the last turn": (lambda: after(begun(max_turns=1), reply(tool("c0"))), ["run r/1.0"]),
     "an answer in the last turn": (lambda: after(begun(max_turns=1), reply()), ["judge r"]),
-    "failed": (lambda: after(begun(), cm.Fail("Error")), ["model r"]),
+    "failed": (lambda: after(begun(), cm.Fail("Error")), []),
+    "failed with a call that may run": (lambda: after(asked(tool("c0")), cm.Fail("Error")), []),
+    "failed and resumed": (lambda: after(asked(tool("c0")), cm.Fail("Error"), cm.Resume()), ["run r/1.0"]),
     "cancelled": (lambda: after(asked(tool("c0")), cm.Cancel()), []),
     "finished": (lambda: after(begun(), reply(), cm.JudgeFrame("r", final=True, output="x")), []),
 }

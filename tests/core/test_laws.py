@@ -75,12 +75,16 @@ def over(run: Run) -> bool:
 
 
 def assert_goes_on(run: Run) -> None:
-    """Open but nothing pending is a failure: something is to be done, is being done, or a person is waited for."""
+    """Open but nothing pending is a failure: something is to be done, is being done, or a person is waited for.
+
+    A person resumes what failed.
+    """
     at_work = any(call_id not in run.frames for call_id in run.groups["started"])
     by_itself = any(not frame.barrier for frame in run.frames.values())
     has_not_begun = run.status == "new" or run.queued or run.drill is not None
-    assert pending(run) or waiting(run) or at_work or over(run) or has_not_begun or by_itself
-    assert not (over(run) and pending(run))
+    stopped = over(run) or run.status == "failed"
+    assert pending(run) or waiting(run) or at_work or stopped or has_not_begun or by_itself
+    assert not (stopped and pending(run))
 
 
 # What commands are made of. Small worlds: what matters is what meets what.

@@ -306,6 +306,8 @@ def restore(pen: Pen, why: str) -> None:
 def complete(pen: Pen, world: World, most: int = 600) -> Outcome:
     """Let the world do what is to be done, first things first, until the run is over."""
     for _ in range(most):
+        if pen.run.status == "failed":
+            pen(cm.Resume())
         acts = world.acts(pen.run)
         if not acts and pen.run.status in ("running", "failed") and not pen.root().barrier:
             pen(cm.CloseRun("bye", []))  # nothing is open, and its model says no more

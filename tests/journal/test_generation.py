@@ -291,6 +291,29 @@ async def test_a_store_settled_by_one_process_is_taken_up_by_another_that_had_it
     await other.close()
 
 
+async def test_a_store_that_was_settled_is_declared_no_copy_again_by_who_noticed_the_restore_before(
+    place: Place,
+) -> None:
+    """A server's first decision after a failover failed every run of the fleet once more."""
+    payer, journal = Payer(), place.opened()
+    run = await waits(journal, payer, approved=False)
+    await journal.close()
+    place.back_up()
+    server = place.opened()
+    await server.release(await server.claim(run, "w", 60_000))
+    place.bring_back()
+    with pytest.raises(StoreRestored):
+        await server.release(await server.claim(run, "w", 60_000))
+    worker = place.opened()
+    assert await settle(worker) is not None
+    [row] = await server.requests()
+    await Inbox(server).approve(row, by="ben")
+    await worker.release(await worker.claim(run, "w", 60_000))
+    assert await worker.faults() == []
+    await worker.close()
+    await server.close()
+
+
 BROKEN = {
     "a statement fails": "SELECT 1 / 0",
     "the connection is lost": "SELECT pg_terminate_backend(pg_backend_pid())",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, cast
 
 import pytest
@@ -177,39 +176,3 @@ async def test_update_agent_takes_an_agent_that_nobody_named_before_and_refuses_
         await until(model.outputs)
         assert session.current_agent is stranger
     assert model.outputs() == [("c1", "sunny")]
-
-
-async def test_a_call_that_is_read_while_another_agent_takes_over_is_a_call_of_the_other() -> None:
-    """It was read with the tools of the first agent, who is at work no more when it is recorded: it is read again."""
-    moved, looked = asyncio.Event(), asyncio.Event()
-    moved.set()
-
-    async def enabled(_context: Any, _agent: Any) -> bool:
-        looked.set()
-        await moved.wait()
-        return True
-
-    @function_tool(is_enabled=enabled)
-    def pay() -> str:
-        """Pay."""
-        ran.append("pay")
-        return "paid"
-
-    billing: RealtimeAgent[Any] = RealtimeAgent("Billing", instructions="Bill.", tools=[weather])
-    agent: RealtimeAgent[Any] = RealtimeAgent("Support", instructions="Help.", tools=[pay], handoffs=[billing])
-    model, journal = OwnModel(), MemoryJournal()
-    async with talking_to(model, agent, journal=journal) as (session, told):
-        moved.clear()
-        looked.clear()
-        await model.calls("pay", "{}", "p1")
-        await looked.wait()
-        await session.update_agent(billing)
-        await told.until("handoff")
-        moved.set()
-        await until(lambda: "p1" in dict(model.outputs()))
-        assert "pay" in dict(model.outputs())["p1"]
-        await model.calls("weather", "{}", "w1")
-        await until(lambda: ("w1", "sunny") in model.outputs())
-        assert session.current_agent is billing
-    assert ran == ["weather"]
-    assert (await check(journal)).ok

@@ -102,6 +102,7 @@ class Book(msgspec.Struct, frozen=True):
     grants: dict[str, Standing] = {}
     reviews: dict[str, Review] = {}
     over: bool = False
+    failed: bool = False  # and nobody has resumed it
     drill: bool = False
     queued: bool = False
     troubles: tuple[tuple[str, str, int], ...] | None = None  # what did not go well, and when; None where none counts

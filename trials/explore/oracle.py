@@ -253,6 +253,7 @@ def _started(book: Book, event: ev.CallStarted, done: Done) -> Book:
     told = book.calls[event.call]
     need(not book.drill, "I7", f"{event.call} of a drill ran")
     need(not book.over, "I7", f"{event.call} ran when its run was over")
+    need(not book.failed, "I7", f"{event.call} ran when its run had failed, and nobody had resumed it")
     if told.place != "ready":
         promise, how = _NO_START[told.place]
         need(False, promise, f"{event.call} {how}")
@@ -366,7 +367,7 @@ def _restored(book: Book, event: ev.RunRestored, done: Done) -> Book:
     for name, held in book.grants.items():
         if held.verdict == "approve":
             book = book.grant(name, None)
-    return book
+    return replace(book, failed=True)
 
 
 def _review_asked(book: Book, event: ev.ReviewAsked, done: Done) -> Book:
@@ -411,13 +412,22 @@ def _ended(book: Book, event: Any, done: Done) -> Book:
     return replace(book, over=True)
 
 
+def _failed(book: Book, event: ev.RunFailed, done: Done) -> Book:
+    return replace(book, failed=True)
+
+
+def _resumed(book: Book, event: ev.RunResumed, done: Done) -> Book:
+    return replace(book, failed=False)
+
+
 def _same(book: Book, event: Any, done: Done) -> Book:
     return book
 
 
 _HEARS: dict[type[Any], Callable[[Book, Any, Done], Book]] = {
-    **dict.fromkeys((ev.RunStarted, ev.RunResumed, ev.ExpiryNear, ev.ApprovalWithdrawn), _same),
-    **dict.fromkeys((ev.ToolsJudged, ev.InputAdded, ev.RunFailed, ev.GuardrailReported), _same),
+    **dict.fromkeys((ev.RunStarted, ev.ExpiryNear, ev.ApprovalWithdrawn), _same),
+    **dict.fromkeys((ev.ToolsJudged, ev.InputAdded, ev.GuardrailReported), _same),
+    ev.RunFailed: _failed, ev.RunResumed: _resumed,
     **dict.fromkeys((ev.RunCancelled, ev.DrillEnded), _ended),
     ev.ReplyRecorded: _replied, ev.CallScreened: _screened, ev.VoteCast: _voted, ev.CallDecided: _decided,
     ev.CallAskedAgain: _asked_again, ev.CallVoided: _voided, ev.CallStarted: _started, ev.CallNeeds: _needs,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from ..core.errors import KeyturnError
 from ..engine.worker import Worker
@@ -24,6 +25,7 @@ class AppWorkers:
         self._make = make
         self._at_work = set[Worker]()
         self._embedded: asyncio.Task[None] | None = None
+        self._error: BaseException | None = None
 
     def __len__(self) -> int:
         return len(self._at_work)
@@ -35,8 +37,9 @@ class AppWorkers:
 
     @property
     def trouble(self) -> str | None:
-        """Return why one of them cannot work on the journal now; None while all can."""
-        return next((str(worker.error) for worker in self._at_work if worker.error is not None), None)
+        """Return why one of them cannot work on the journal now, or ended; None while all can."""
+        errors = (error for error in (*(worker.error for worker in self._at_work), self._error) if error is not None)
+        return next(map(str, errors), None)
 
     @property
     def embedded(self) -> bool:
@@ -51,9 +54,13 @@ class AppWorkers:
     def embed(self) -> None:
         """Begin a worker beside the caller, unless one is at work."""
         if not self._at_work:
-            worker = self._hired()
+            worker, self._error = self._hired(), None
             self._embedded = asyncio.ensure_future(worker.run())
-            self._embedded.add_done_callback(lambda _task: self._at_work.discard(worker))
+            self._embedded.add_done_callback(partial(self._ended, worker))
+
+    def _ended(self, worker: Worker, task: asyncio.Task[None]) -> None:
+        self._at_work.discard(worker)
+        self._error = None if task.cancelled() else task.exception()
 
     async def work(self) -> None:
         """Work until `stop` is called."""

@@ -173,8 +173,8 @@ class _Read:
     def stuck(self) -> bool:
         """Return whether the run is open and nothing and nobody could move it."""
         run = self.run
-        if run.queued or run.status not in ("running", "failed"):
-            return False  # whose turn it is on a session is not in the log
+        if run.queued or run.status != "running":
+            return False  # whose turn it is on a session is not in the log, and one that failed is resumed
         if not all(frame.barrier for frame in run.frames.values()):
             return False  # a model that goes on talking moves its run by itself
         return not (pending(run) or run.groups["wait"] or run.groups["started"])

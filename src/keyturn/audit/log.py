@@ -93,6 +93,16 @@ def ended(audited: AuditedRun, _event: ev.RunCancelled) -> None:
     audited.over = True
 
 
+def stopped(audited: AuditedRun, _event: ev.RunFailed) -> None:
+    """Record that the run failed: nothing starts until it is resumed."""
+    audited.failed = True
+
+
+def resumed(audited: AuditedRun, _event: ev.RunResumed) -> None:
+    """Record that the run goes on."""
+    audited.failed = False
+
+
 def remade(audited: AuditedRun, event: ev.CallVoided) -> None:
     """Check a call that is proposed again because its tool changed."""
     audited.tools.update(event.tools)
@@ -111,6 +121,8 @@ _LAWS: dict[type[Any], Callable[[AuditedRun, Any], None]] = {
     ev.RunStarted: began,
     ev.RunQueued: queued,
     ev.RunCancelled: ended,
+    ev.RunFailed: stopped,
+    ev.RunResumed: resumed,
     ev.FrameOpened: frames.opened,
     ev.FrameClosed: frames.closed,
     ev.GuardrailReported: frames.reported,

@@ -62,6 +62,8 @@ class AuditedRun:
     root: str = ""
     tools: dict[str, Any] = field(default_factory=dict[str, Any])
     over: bool = False
+    #: That it failed, and was not resumed since.
+    failed: bool = False
     #: When a drill ends by itself; None for a run that is none.
     drill: int | None = None
 

@@ -27,7 +27,7 @@ from .gate.grants import by_grant, grant_for
 from .gate.lending import borrow, lend, revoke
 from .gate.looking import on_run_time
 from .gate.marks import look, mark, withdraw
-from .gate.opening import Events, call_in, open_run
+from .gate.opening import Events, call_in, go_on, open_run
 from .gate.reviews import give_review
 from .gate.verdicts import lost_before, screen, screened, unknown
 from .items import own_copy
@@ -36,6 +36,7 @@ from .policy import Verdict
 from .records import WANTS
 from .reply import check_proposal, check_usage, keyed, record_reply, refuse_reply
 from .run import Frame, Run, unknown_below
+from .standing import Still, check_still
 from .states import MOVES, OVER, READY
 
 
@@ -100,6 +101,8 @@ def _add_input(run: Run, c: cm.AddInput) -> Events:
         raise Conflict("this run waits for its turn on its session; start another run with the message, behind it")
     _frame(run, c.frame)
     yield ev.InputAdded(c.frame, own_copy(c.items), c.once)
+    if run.restored is None:  # what was restored goes on by a decision on what it did, or a resume
+        yield from go_on(run)
 
 
 def _frame(run: Run, frame_id: str) -> Frame:
@@ -116,6 +119,8 @@ def _no_frame(run: Run, call_id: str) -> None:
 
 def _start_call(run: Run, c: cm.StartCall) -> Events:
     open_run(run)
+    if run.status == "failed":
+        raise Conflict("this run failed; nothing of it starts until it is resumed")
     call = call_in(run, c.call, *READY)
     frame = run.frames[call.frame]
     if call.recheck:
@@ -323,6 +328,7 @@ _DECIDE: dict[type[cm.RunCommand], Callable[[Run, Any], Events]] = cast(
         cm.AddInput: _add_input,
         cm.RecordReply: record_reply,
         cm.RefuseReply: refuse_reply,
+        Still: check_still,
         cm.Screen: screen,
         cm.Deliver: deliver,
         cm.MarkCall: mark,

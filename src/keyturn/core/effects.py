@@ -26,11 +26,14 @@ class Effect(NamedTuple):
 
 
 def pending(run: Run) -> list[Effect]:
-    """Return everything the world should be doing for this run now; empty where only people can move it."""
+    """Return everything the world should be doing for this run now; empty where only people can move it.
+
+    A run that failed is moved by nothing but a resume, whatever else is recorded in it.
+    """
     if run.drill is not None:  # nothing is ever done for a drill
         return []
     effects: list[Effect] = [Effect("return", owed) for owed in run.owed] if run.owed else []
-    if run.status in ("new", "finished", "cancelled"):
+    if run.status != "running":
         return effects
     for frame in run.frames.values():
         for do in _of_frame(frame):

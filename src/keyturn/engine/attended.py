@@ -16,7 +16,7 @@ from ..core import commands as cm
 from ..core import events as ev
 from ..core.codec import Log
 from ..core.effects import pending, wakes_at
-from ..core.errors import Conflict, StorageError
+from ..core.errors import Conflict
 from ..core.gate.opening import open_run
 from .driving.stop import NO_MORE_ROUNDS
 from .execution import Execution
@@ -132,7 +132,7 @@ class AttendedExecution(Execution):
             except Conflict as error:  # somebody else holds the run: whoever acts next finds it out, too
                 logger.info("time passed for run %s and is not recorded: %s", self.run.id, error_words(error))
                 return
-            except StorageError as error:
+            except Exception as error:  # the store's, or that of a key which cannot be read for a moment
                 logger.warning(
                     "time passed for run %s and is not recorded, trying again: %s", self.run.id, error_words(error)
                 )

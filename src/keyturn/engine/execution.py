@@ -1,7 +1,4 @@
-"""Run one call of `Runner.run`: start or resume, advance, save the session, build the result.
-
-`Runner.run`, `run_sync` and `run_streamed` are thin over this; so will be every other driver.
-"""
+"""Run one call of `Runner.run`, streamed or not: start or resume, advance, save the session, build the result."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ from ..support.user_code import contained
 from .driving.drive import Drive
 from .driving.lease import TTL_MS, to_the_end, under_lease
 from .driving.stop import NO_MORE_ROUNDS
-from .driving.taking import claimed
+from .driving.taking import claimed, stays_failed
 from .effects.fused_steps import deliver
 from .effects.quotas import return_all
 from .effects.recover import recover
@@ -207,6 +204,8 @@ class Execution:
 
     async def _start_or_resume(self) -> RunResult:
         """Record the start or the resume, move the run until it is idle, and return the result so far."""
+        if self.drive.patient and await stays_failed(self.drive):
+            return self.result()
         self._check_terms(inbox=self.scope.inbox)
         if self.run.status == "new":
             await self._start()
@@ -258,6 +257,8 @@ class Execution:
         if self.drive.patient and isinstance(error, ToolSourceDown):  # nor a server: its calls wait for it
             self.drive.stops.add("source_down")
             left = True
+        elif self.drive.patient and not (self._at_work or isinstance(error, Conflict | StorageError)):
+            self.drive.stops.add("not_here")
         if "leaving" in self.drive.stops:  # nor does a worker that ends
             left = left or isinstance(error, asyncio.CancelledError)
         if self._at_work and self.run.status == "running" and not left:
@@ -304,26 +305,25 @@ class Execution:
         self.state.delivered(len(self.live.log), self.said)
 
     async def _take_up(self) -> None:
-        run = self.run
         said = self.said
         drive = self.drive
         check_resumable(self.live, self.scope, said)
-        for frame in run.frames.values():
+        for frame in self.run.frames.values():
             drive.agent(frame.agent)
         await self._let_time_pass()
         await self._check_reachable()
         resume: list[cm.RunCommand] = [self._resume()]
-        for frame in list(run.frames.values()):
+        for frame in list(self.run.frames.values()):
             resume += await reopen(drive, frame, await drive.enter(frame.id))
         await recover(drive, said.decisions)
-        if (said.empty and self.max_turns is None) or run.queued:
+        if (said.empty and self.max_turns is None) or self.run.queued:
             await drive.commit(*resume, cm.Tick())
             return
         self._check_limits()
         try:
             await deliver(drive, [*said.decisions.values()], *resume, *said.commands(), cm.Tick())
         except (Conflict, Expired, UserError):  # refused once: the next resume goes on with what still counts
-            late = refused(run, said, drive.clock())
+            late = refused(self.run, said, drive.clock())
             if not late.empty:
                 self.state.forget(late)
                 await drive.commit(cm.Tick())

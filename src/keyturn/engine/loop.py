@@ -16,6 +16,7 @@ from ..core.effects import Effect, pending
 from ..core.errors import Conflict, StorageError, ToolInputGuardrailTripwireTriggered, ToolSourceDown, UserError
 from ..core.policy import StoppedByPolicy
 from ..core.run import Run, unknown_below
+from ..core.standing import Outdated
 from ..core.states import READY
 from ..support.user_code import RaisedByUser, contained
 from .driving.drive import Drive
@@ -142,7 +143,7 @@ class Loop:
             raise
         except Exception as error:
             try:
-                passed = self.drive.refused is error and await self._passed(effect)
+                passed = isinstance(error, Outdated) or (self.drive.refused is error and await self._passed(effect))
             except (Conflict, StorageError) as refused:
                 passed, error = False, refused
             if not passed:

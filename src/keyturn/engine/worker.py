@@ -62,8 +62,8 @@ class Worker:
         # The runs of which it was said that they are frozen.
         self._told: set[str] = set()
         self._leaving = asyncio.Event()
-        #: The store's error that it waits for to pass; None while it works.
-        self.error: StorageError | None = None
+        #: The error that it waits for to pass; None while it works.
+        self.error: Exception | None = None
 
     @property
     def busy(self) -> int:
@@ -77,7 +77,11 @@ class Worker:
             play.drive.leave()
 
     async def run(self) -> None:
-        """Work until stopped; on cancellation stop at once, which leaves what was in flight in doubt."""
+        """Work until stopped; on cancellation stop at once, which leaves what was in flight in doubt.
+
+        An error before its first round is raised: it is set up wrongly. After that it waits until the error has passed.
+        """
+        begun = False
         leaving = asyncio.ensure_future(self._leaving.wait())
         try:
             while not leaving.done():
@@ -85,12 +89,16 @@ class Worker:
                     await self._settled()
                     self.error = None
                     await self._round(leaving)
+                    begun = True
                 except StoreRestored as error:  # it was promoted while we worked on it
                     log.warning("the journal was restored while we worked on it, it is settled first: %s", error)
                     self._unsettled = True
-                except StorageError as error:
+                except Exception as error:  # a key that cannot be read, a store of one's own: what is at work goes on
+                    if not begun and not isinstance(error, StorageError):
+                        raise
                     self.error = error
-                    log.warning("the journal cannot be worked on, trying again: %s", error)
+                    trace = None if isinstance(error, StorageError) else error
+                    log.warning("the journal cannot be worked on, trying again: %s", error, exc_info=trace)
                     await asyncio.wait({leaving}, timeout=_BACKOFF)
             if self._tasks:
                 await asyncio.wait(self._tasks, timeout=self._grace)
@@ -199,14 +207,8 @@ class Worker:
             await self._leave(claim, FROZEN_MS)
             return
         except Exception as error:
-            log.warning(
-                "run %s cannot be taken up here, it is left to other workers for a minute: %s", claim.run, error
-            )
-            self._left[claim.run] = asyncio.get_running_loop().time() + _LEFT
+            self._leave_to_others(claim.run, error)
             await self._leave(claim, 0)
-            return
-        if play.run.error == StoreRestored.__name__ and play.run.status == "failed":
-            await self._store.release(claim)  # it goes on when a person says so, and not because it was told
             return
         self._plays[claim.run] = play
         play.drive.patient = True
@@ -222,13 +224,22 @@ class Worker:
         except ToolSourceDown as error:
             log.warning("run %s of agent %r waits, and is tried again soon: %s", claim.run, play.run.root_agent, error)
         except Exception as error:
-            _log_failure(play, error)
+            if "not_here" in play.drive.stops or play.drive.claim is None:
+                self._leave_to_others(claim.run, error)
+            else:
+                _log_failure(play, error)
         finally:
             if self._plays.get(claim.run) is play:  # it may have been taken up anew, after a standstill
                 del self._plays[claim.run]
             if play.drive.claim is None:  # it was over before it was held, or what it takes to hold it failed
                 unfinished = play.run.status == "running" or play.run.owed
-                await (self._leave(claim, LATER_MS) if unfinished else self._store.release(claim))
+                later = 0 if claim.run in self._left else LATER_MS
+                await (self._leave(claim, later) if unfinished else self._store.release(claim))
+
+    def _leave_to_others(self, run: str, error: Exception) -> None:
+        """Leave a run that this process cannot take up to other workers, and look at it again in a minute."""
+        log.warning("run %s cannot be taken up here, it is left to other workers for a minute: %s", run, error)
+        self._left[run] = asyncio.get_running_loop().time() + _LEFT
 
     def _frozen(self, error: LogDamaged) -> None:
         """Log once that a run is left alone, since its log does not verify; all others go on."""

@@ -101,9 +101,7 @@ class Marking:
         terms = None if live is None else live.terms
         who = await self._requests.who(by, terms, log.run.requester)
         try:
-            await self._requests.commit(
-                log, cm.Withdraw(call, who, digest, words.get("note")), *self._requests.resumed(log)
-            )
+            await self._requests.commit(log, cm.Withdraw(call, who, digest, words.get("note")))
         except Conflict as error:
             start = None if error.decision == "start" else _last_start(log, call)
             raise error if start is None else start from None

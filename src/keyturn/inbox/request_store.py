@@ -130,8 +130,7 @@ class RequestStore:
     async def deliver(self, log: Log, shown: Named, said: decisions.MadeDecision) -> RequestRow:
         """Record a decision; a run that failed is taken up again by it."""
         await self._check_proof(log.run, said)
-        deliver = cm.Deliver([said.decision], [] if said.grant is None else [said.grant])
-        written = await self.commit(log, deliver, *self.resumed(log))
+        written = await self.commit(log, cm.Deliver([said.decision], [] if said.grant is None else [said.grant]))
         before = log.run.decided.get(said.decision.call)
         if not written.events and before is not None and before.by != said.decision.by:
             raise decided_before(before)  # they are of one mind, but it is not on their word that it runs
@@ -149,10 +148,6 @@ class RequestStore:
         if said.grant is not None:
             raise UserError("a signature is for one call: sign the decision without a grant")
         await self.people.check_proof((request_id(run, call.id), call.revision), decision)
-
-    def resumed(self, log: Log) -> list[cm.RunCommand]:
-        """Return the command that takes a run up again that failed."""
-        return [cm.Resume()] if _resumes(log.run) else []
 
     async def checked(
         self, log: Log, request: Request, edit: Mapping[str, Any] | str, seen: Preview | None
@@ -188,8 +183,3 @@ class RequestStore:
         review = run.reviews.get(reviewed_call(row.call) or "")
         open = review is not None and review.said is None and request_id(run, row.call) == row.id
         return review_of(run, review) if review is not None and open else None
-
-
-def _resumes(run: Run) -> bool:
-    """Return whether a decision resumes a run: one that failed, unless it is a drill or was set aside."""
-    return run.status == "failed" and run.drill is None and not run.lost

@@ -317,8 +317,12 @@ class SQLJournal:
 
     def _note(self, db: StoreConnection) -> None:
         """Write down what was noticed before anything else is written, since that may hide it."""
-        if self._origin.why is not None and not self._origin.noted and not self._origin.noted_in(read_meta(db)):
-            next_generation(db, self._origin, self._origin.why)
+        if self._origin.why is not None and not self._origin.noted:
+            if self._dialect.still:
+                db.execute(self._dialect.still)
+            self._origin.look(db)  # it may have been settled since, and a settled store is no copy any more
+            if self._origin.why is not None and not self._origin.noted and not self._origin.noted_in(read_meta(db)):
+                next_generation(db, self._origin, self._origin.why)
         self._origin.reseal(db)
 
     async def note_filling(self, *, begins: bool) -> None:

@@ -106,7 +106,7 @@ POSTGRES = SqlDialect(
     text="",
     today="floor(extract(epoch FROM clock_timestamp()) / 86400)::bigint",
     alone="SELECT pg_advisory_xact_lock(hashtextextended(?, 6))",
-    still="LOCK TABLE runs IN EXCLUSIVE MODE",
+    still="LOCK TABLE runs, meta IN EXCLUSIVE MODE",
     by="",
 )
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 
 from ..agents.context import RunContextWrapper
 from ..core.call_ids import ROOT
+from ..core.items import Item
 from ..engine.driving.drive import Drive
 from ..support.user_code import answer_of
 from .config import RealtimeRunConfig, RealtimeSessionModelSettings
@@ -44,6 +45,15 @@ async def settings_of(drive: Drive, context: RunContextWrapper[Any], path: str) 
     if agent.prompt is not None:
         settings["prompt"] = await agent.get_prompt(context)
     return cast("RealtimeSessionModelSettings", settings)
+
+
+async def same_server(drive: Drive, request: Item, before: str, now: str) -> bool:
+    """Return whether two agents have the same hosted MCP server for a request, with the same keys."""
+    if before == now:
+        return True
+    frame = drive.run.frames[ROOT]
+    servers: list[Any] = [(await drive.toolset(frame, of=path)).find(request) for path in (before, now)]
+    return None not in servers and servers[0].provider_tool() == servers[1].provider_tool()
 
 
 class Connections:

@@ -24,6 +24,10 @@ from .model_inputs import (
     RealtimeModelSendUserInput,
 )
 
+_ANOTHER_SERVER = (
+    "The request was approved, and another agent is at work now, which does not have that server: nothing came of it."
+)
+
 Send = Callable[[RealtimeModelSendEvent], Awaitable[None]]
 WaitingMessage = Callable[[str, str], str]
 
@@ -48,6 +52,8 @@ class Session(NamedTuple):
     send: Send
     # The settings of the model under an agent, by its path.
     settings: Callable[[str], Awaitable[Any]]
+    # Whether two agents, by their paths, have the same hosted MCP server for a request.
+    same_server: Callable[[Item, str, str], Awaitable[bool]]
     words: WaitingMessage | None
 
 
@@ -57,6 +63,14 @@ class Before(NamedTuple):
     name: str
     arguments: str
     output: str | None = None
+
+
+class Asked(NamedTuple):
+    """Holds a request of the provider's own, and from which place on an answer in the conversation is one to it."""
+
+    item: Item
+    agent: str
+    since: int
 
 
 class Delivery:
@@ -78,13 +92,18 @@ class Delivery:
         self._idle = asyncio.Event()
         #: Ids of items and calls that came from the connection itself.
         self.own: set[str] = set()
-        #: Ids of calls of the provider's own that were asked about on the connection.
-        self.asked: set[str] = set()
+        #: Calls of the provider's own that were asked about on the connection, by their ids; before their place in the
+        #: conversation an id may name a call of another connection.
+        self.asked: dict[str, Asked] = {}
 
     @property
     def agent(self) -> str:
         """Return the path of the agent whose settings the connection has."""
         return self._agent
+
+    def ask(self, request: str, item: Item, agent: str) -> None:
+        """Note a request of the provider's own, made for this agent, which is answered on this connection."""
+        self.asked[request] = Asked(item, agent, len(self._items()))
 
     def replayed(self, event: RealtimeModelToolCallEvent) -> Before | None:
         """Return the call that this is, where the connection was told of it and not the other way round."""
@@ -151,6 +170,9 @@ class Delivery:
             for event in self._events(item, self._sent):
                 await self._under_agent()
                 await self._session.send(event)
+            if item.get("type") == "mcp_approval_response":
+                await self._under_agent()
+                await self._session.send(await self._answered(item))
             self._sent += 1
         await self._under_agent()
 
@@ -175,8 +197,6 @@ class Delivery:
                 call.get("name") or "", label, call.get("arguments") or "", call.get("id"), None
             )
             yield RealtimeModelSendToolOutput(made, output_text(item.get("output")), start_response=True)
-        elif kind == "mcp_approval_response":
-            yield self._answered(item)
         elif item.get("role") == "user" and item.get("id") not in self.own:
             wire = on_the_wire(item)
             if wire is not None:
@@ -184,10 +204,13 @@ class Delivery:
                 alone = len(wire["content"]) == 1 and texts
                 yield RealtimeModelSendUserInput(texts[0] if alone else cast("Any", wire))
 
-    def _answered(self, item: Item) -> RealtimeModelSendEvent:
-        """Return the word on a call that the provider makes; on another connection its id may mean another call."""
+    async def _answered(self, item: Item) -> RealtimeModelSendEvent:
+        """Return the answer on a call that the provider makes; on another connection its id may mean another call."""
         request: Any = item.get("approval_request_id")
-        if request in self.asked:
+        asked = self.asked.get(request)
+        if asked is not None and asked.since <= self._sent:
+            if item.get("approve") and not await self._session.same_server(asked.item, asked.agent, self._agent):
+                return rejection(request, _ANOTHER_SERVER)
             return _created({"id": kept_id(self._sent), **item})
         word = "approved" if item.get("approve") else "rejected"
         return _created(
@@ -226,6 +249,13 @@ class Delivery:
     async def _raw(self, kind: str, **fields: Any) -> None:
         message: Any = {"type": kind, "other_data": fields} if fields else {"type": kind}
         await self._session.send(RealtimeModelSendRawMessage(message))
+
+
+def rejection(request: object, reason: str) -> RealtimeModelSendRawMessage:
+    """Return the rejection of a request of the provider's own, by its id, with the reason that the model reads."""
+    return _created(
+        {"type": "mcp_approval_response", "approval_request_id": request, "approve": False, "reason": reason}
+    )
 
 
 def _created(item: Item) -> RealtimeModelSendRawMessage:

@@ -17,7 +17,7 @@ from .conversation import KEPT, Conversation, assistant_item, text_of, user_item
 from .event_buffer import EventBuffer
 from .items import AssistantMessageItem, InputAudio, UserMessageItem
 from .model import RealtimeModelListener
-from .output_guards import OutputGuards
+from .output_guards import Judges, OutputGuards
 from .recording import Recorder
 from .session_events import (
     RealtimeAgentEndEvent,
@@ -32,6 +32,7 @@ from .session_events import (
     RealtimeInputAudioTimeoutTriggered,
     RealtimeRawModelEvent,
 )
+from .turns import Turn, Turns
 
 # How many messages that were sent may be on their way back at once.
 _ECHOES = 1_000
@@ -47,7 +48,7 @@ class Hearing(RealtimeModelListener):
         conversation: Conversation,
         recorder: Recorder,
         guards: OutputGuards,
-        agent: Callable[[], tuple[Any, list[Any]]],
+        agent: Callable[[str], tuple[Any, list[Any]]],
         connections: Connections,
         called: Callable[[me.RealtimeModelToolCallEvent, str], Awaitable[None]],
     ) -> None:
@@ -55,19 +56,16 @@ class Hearing(RealtimeModelListener):
         self.conversation = conversation
         self._recorder = recorder
         self._guards = guards
-        # The agent at work, and the output guardrails that look at what it says.
+        # The agent of a path, and the output guardrails that look at what it says.
         self._agent = agent
         self._connections = connections
         # Takes a call, with the path of the agent whose tools the connection has.
         self._take_call = called
         self._usage = Usage()
-        # Messages of the model in this turn; and those that are recorded.
-        self._turn: dict[str, None] = {}
+        self._turns = Turns()
+        # Messages of the model that are recorded.
         self._recorded: set[str] = set()
         self._echoes: deque[str] = deque(maxlen=_ECHOES)
-        self._response = ""
-        # The agent whose tools the model was given for this turn, while there is one.
-        self._turn_of: str | None = None
 
     def _own(self, name: str) -> None:
         """Note the id of an item or call that came from the connection itself."""
@@ -94,20 +92,32 @@ class Hearing(RealtimeModelListener):
 
     async def _called(self, event: me.RealtimeModelToolCallEvent) -> None:
         self._own(event.call_id)
-        await self._take_call(event, self._turn_of or self._connections.delivery.agent)
+        await self._take_call(event, self._maker(event.response_id))
 
     async def _asked(self, event: me.RealtimeModelApprovalRequestEvent) -> None:
-        self._connections.delivery.asked.add(str(event.item.get("id")))
-        await self._recorder.item({**event.item, "type": "mcp_approval_request"})
+        item = {**event.item, "type": "mcp_approval_request"}
+        await self._recorder.request(item, self._maker(event.response_id), self._connections.delivery)
+
+    def _maker(self, response: str | None) -> str:
+        """Return the path of the agent with whose tools the model made a call."""
+        delivery = self._connections.delivery
+        turn = self._turns.find(response, delivery)
+        return delivery.agent if turn is None else turn.agent
+
+    def _judges(self, turn: Turn) -> Judges:
+        """Return the guardrails that look at what is said in a turn, each once, with the agent that they look for."""
+        judges: list[tuple[Any, Any]] = []
+        for agent, guards in map(self._agent, turn.agents):
+            judges += [(agent, guard) for guard in guards if all(guard is not known for _agent, known in judges)]
+        return judges
 
     async def _turn_started(self, event: me.RealtimeModelTurnStartedEvent) -> None:
         self._connections.turns += 1
         delivery = self._connections.delivery
-        if not event.response_id or event.response_id != self._response:  # not the same one, told twice
+        turn, new = self._turns.begin(event.response_id, delivery)
+        if new:
             self._recorder.heard = delivery.told
-        self._turn_of = delivery.agent
-        self._response = event.response_id or ""
-        self._events.put(RealtimeAgentStartEvent(self._agent()[0], self._info))
+        self._events.put(RealtimeAgentStartEvent(self._agent(turn.agent)[0], self._info))
 
     async def _used(self, event: me.RealtimeModelUsageEvent) -> None:
         if not addable(event.usage.counts()):
@@ -117,23 +127,22 @@ class Hearing(RealtimeModelListener):
         await self._recorder.turn([], before)  # of a turn whose end was never told
 
     async def _turn_ended(self, event: me.RealtimeModelTurnEndedEvent | None) -> None:
-        agent, guards = self._agent()
+        ended = self._turns.end(None if event is None else event.response_id, self._connections.delivery)
         said: list[Any] = []
-        for item in self.conversation.items_of(self._turn):
-            text = text_of(item)
-            if isinstance(item, AssistantMessageItem) and text and item.item_id not in self._recorded:
-                self._recorded.add(item.item_id)
-                self._own(item.item_id)
-                said.append(assistant_item(item))
-                self._guards.whole(agent, guards, text, self._response)
-        self._turn.clear()
-        self._turn_of = None
+        for item_id, turn in self._turns.take_whole():
+            for item in self.conversation.items_of([item_id]):
+                text = text_of(item)
+                if isinstance(item, AssistantMessageItem) and text and item_id not in self._recorded:
+                    self._recorded.add(item_id)
+                    self._own(item_id)
+                    said.append(assistant_item(item))
+                    self._guards.whole(turn, self._judges(turn), text)
         self._guards.ended()
         usage, self._usage = self._usage, Usage()
         await self._recorder.turn(said, usage)
         self._recorder.heard = None
         if event is not None:
-            self._events.put(RealtimeAgentEndEvent(agent, self._info))
+            self._events.put(RealtimeAgentEndEvent(self._agent(ended.agent)[0], self._info))
 
     # What is said -------------------------------------------------------------------------------------------------
 
@@ -143,7 +152,7 @@ class Hearing(RealtimeModelListener):
             return
         added = self.conversation.update(item)
         if isinstance(item, AssistantMessageItem):
-            self._turn[item.item_id] = None
+            self._turns.of(item.item_id, "", self._connections.delivery)
         elif isinstance(item, UserMessageItem) and added:
             await self._written(item)
         self._tell_history(item.item_id if added else None)
@@ -173,9 +182,8 @@ class Hearing(RealtimeModelListener):
 
     async def _said(self, event: me.RealtimeModelTranscriptDeltaEvent | me.RealtimeModelOutputTextDeltaEvent) -> None:
         text = self.conversation.said(event.item_id, event.delta, written=event.type == "output_text_delta")
-        self._turn[event.item_id] = None
-        agent, guards = self._agent()
-        self._guards.said(agent, guards, event.item_id, text, event.response_id)
+        turn = self._turns.of(event.item_id, event.response_id, self._connections.delivery)
+        self._guards.said(turn, self._judges(turn), event.item_id, text)
         self._tell_history(None)
 
     def _tell_history(self, added: str | None) -> None:

@@ -40,6 +40,8 @@ class RealtimeModelToolCallEvent:
     id: str | None = None
     previous_item_id: str | None = None
     type: Literal["function_call"] = "function_call"
+    #: The response in which it was made; None means the one under way.
+    response_id: str | None = None
 
 
 @dataclass(slots=True)
@@ -52,6 +54,8 @@ class RealtimeModelApprovalRequestEvent:
 
     item: dict[str, Any]
     type: Literal["mcp_approval_request"] = "mcp_approval_request"
+    #: The response in which it was made; None means the one under way.
+    response_id: str | None = None
 
 
 @dataclass(slots=True)

@@ -157,7 +157,7 @@ class ServerReader:
             if of == name:
                 del self._written[item]
                 if whole and call["call_id"] not in self._calls:
-                    yield from self._call(call)
+                    yield from self._call(call, of)
         usage = usage_of(response.get("usage"))
         if usage is not None:
             yield usage
@@ -170,7 +170,7 @@ class ServerReader:
             if not isinstance(item, dict) or cast("Wire", item).get("type") != "function_call":
                 continue
             try:
-                yield from self._ended_call(cast("Wire", item))
+                yield from self._ended_call(cast("Wire", item), _name(response))
             except Malformed as error:
                 yield malformed(error, "response.done")
 
@@ -220,7 +220,7 @@ class ServerReader:
         if kind == "message":
             yield from self._message(event, item)
         elif kind == "mcp_approval_request":
-            yield from self._approval(item)
+            yield from self._approval(item, _response_of(event))
 
     def _message(self, event: Wire, item: Wire) -> Events:
         name = text(item, "id")
@@ -247,7 +247,7 @@ class ServerReader:
         if item.get("type") != "function_call":
             yield from self._item(event)
         else:
-            yield from self._ended_call(item)
+            yield from self._ended_call(item, _response_of(event))
 
     def _deleted(self, event: Wire) -> Events:
         yield ev.RealtimeModelItemDeletedEvent(text(event, "item_id"))
@@ -266,15 +266,15 @@ class ServerReader:
         }
         _told(call)
         # A response that is cut off tells this, too: it is a call once its item or its response is complete.
-        self._written[str(name)] = (event.get("response_id"), call)
+        self._written[str(name)] = (_response_of(event), call)
         return ()
 
-    def _ended_call(self, item: Wire) -> Events:
+    def _ended_call(self, item: Wire, response: str | None) -> Events:
         self._written.pop(str(item.get("id")), None)
         # What was cut off has half of its arguments, and they may even be whole JSON.
-        return self._call(item) if item.get("status", "completed") == "completed" else ()
+        return self._call(item, response) if item.get("status", "completed") == "completed" else ()
 
-    def _call(self, item: Wire) -> Iterator[ev.RealtimeModelEvent]:
+    def _call(self, item: Wire, response: str | None) -> Iterator[ev.RealtimeModelEvent]:
         call_id, tool, arguments = _told(item)
         first = self._calls.get(call_id)
         if first is not None:
@@ -285,11 +285,11 @@ class ServerReader:
         name = item.get("id")
         own = name if isinstance(name, str) else None
         previous = self._previous.get(own) if own is not None else None
-        call = ev.RealtimeModelToolCallEvent(tool, call_id, arguments, own, previous)
+        call = ev.RealtimeModelToolCallEvent(tool, call_id, arguments, own, previous, response_id=response)
         yield call_item(call)
         yield call
 
-    def _approval(self, item: Wire) -> Events:
+    def _approval(self, item: Wire, response: str | None) -> Events:
         name = text(item, "id")
         asked = hash(tuple(text(item, field) for field in ("server_label", "name", "arguments")))
         first = self._calls.get(name)
@@ -298,7 +298,7 @@ class ServerReader:
                 raise Malformed("an approval request was told a second time, and differently; the first one counts")
             return
         self._calls[name] = asked
-        yield ev.RealtimeModelApprovalRequestEvent(dict(item))
+        yield ev.RealtimeModelApprovalRequestEvent(dict(item), response_id=response)
 
     _READERS: ClassVar[dict[str, Callable[[ServerReader, Wire], Events]]] = {
         "error": _error,
@@ -329,6 +329,12 @@ def _told(call: Wire) -> tuple[str, str, str]:
     if not call_id or not tool:
         raise Malformed("a function call must have a call_id and a name")
     return call_id, tool, arguments
+
+
+def _response_of(event: Wire) -> str | None:
+    """Return the id of the response that an event is of."""
+    name = event.get("response_id")
+    return name if isinstance(name, str) else None
 
 
 def _name(response: Wire) -> str | None:

@@ -11,16 +11,19 @@ from ..agents.context import RunContextWrapper
 from ..agents.guardrail import OutputGuardrail, OutputGuardrailResult
 from ..engine.logger import error_words, logger
 from ..support.user_code import answer_of
+from .turns import Turn
 
 # So many looks at once; what is said meanwhile is looked at next, all of it.
 _AT_ONCE = 8
 
+# Each guardrail with the agent that it looks for.
+Judges = Sequence[tuple[Any, OutputGuardrail[Any]]]
 Look = Callable[[], Awaitable[None]]
 Tripped = Callable[[list[OutputGuardrailResult], str, str | None], Awaitable[None]]
 
 
 class OutputGuards:
-    """Looks at one response after the other; the first guardrail that trips stops a response, once."""
+    """Looks at one turn after the other; the first guardrail that trips stops a turn, once."""
 
     def __init__(
         self, context: RunContextWrapper[Any], every: int, tripped: Tripped, failed: Callable[[Exception], None]
@@ -31,28 +34,25 @@ class OutputGuards:
         self._failed = failed
         self._looked: dict[str, int] = {}
         self._count = 0
-        self._stopped: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         # What is to be looked at once others have been: the newest of each message, and all that are whole.
         self._next: dict[str, Look] = {}
         self._closed = False
 
-    def said(
-        self, agent: object, guards: Sequence[OutputGuardrail[Any]], item_id: str, text: str, response: str
-    ) -> None:
+    def said(self, turn: Turn, judges: Judges, item_id: str, text: str) -> None:
         """Look at what was said so far, where enough of it is new."""
-        if not guards or response in self._stopped:
+        if not judges or turn.stopped:
             return
-        turn = len(text) // self._every if self._every > 0 else len(text)
-        if turn > self._looked.get(item_id, 0):
-            self._looked[item_id] = turn
-            self._look(f"said {item_id}", partial(self._run, agent, guards, text, response))
+        count = len(text) // self._every if self._every > 0 else len(text)
+        if count > self._looked.get(item_id, 0):
+            self._looked[item_id] = count
+            self._look(f"said {item_id}", partial(self._run, turn, judges, text))
 
-    def whole(self, agent: object, guards: Sequence[OutputGuardrail[Any]], text: str, response: str) -> None:
+    def whole(self, turn: Turn, judges: Judges, text: str) -> None:
         """Look at what was said, now that it is whole."""
-        if guards and text and response not in self._stopped:
+        if judges and text and not turn.stopped:
             self._count += 1
-            self._look(f"whole {self._count}", partial(self._run, agent, guards, text, response))
+            self._look(f"whole {self._count}", partial(self._run, turn, judges, text))
 
     def ended(self) -> None:
         """Forget a turn that has ended."""
@@ -71,11 +71,11 @@ class OutputGuards:
         while self._next:
             await self._next.pop(next(iter(self._next)))()
 
-    async def _run(self, agent: object, guards: Sequence[OutputGuardrail[Any]], text: str, response: str) -> None:
-        if response in self._stopped:
+    async def _run(self, turn: Turn, judges: Judges, text: str) -> None:
+        if turn.stopped:
             return
         tripped: list[OutputGuardrailResult] = []
-        for guard in guards:
+        for agent, guard in judges:
             try:
                 result = await answer_of(guard.run, self._context, agent, text)
             except Exception as error:  # what cannot be judged does not stop a conversation, and is not silent
@@ -84,9 +84,9 @@ class OutputGuards:
                 continue
             if result.output.tripwire_triggered:
                 tripped.append(result)
-        if tripped and response not in self._stopped:
-            self._stopped.add(response)
-            await self._tripped(tripped, text, response or None)
+        if tripped and not turn.stopped:
+            turn.stopped = True
+            await self._tripped(tripped, text, turn.response or None)
 
     def close(self) -> None:
         """Stop looking."""

@@ -1,30 +1,37 @@
 """Record what the model of a session says, one thing after the other: its calls, its words, and what the user said.
 
 A call is recorded as it comes, so that it is asked about or runs while the model goes on talking; words are when they
-are whole. What cannot be recorded as a call is told to the model, and runs nothing.
+are whole. A call is recorded as one of the agent whose turn it was made in, or not at all. What cannot be recorded as a
+call is told to the model, and runs nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
 from ..core import commands as cm
 from ..core.call_ids import ROOT
-from ..core.errors import ModelBehaviorError, UserError
+from ..core.errors import Conflict, ModelBehaviorError, UserError
 from ..core.items import Item
 from ..core.run import Call
 from ..core.usage import Usage
 from ..engine.driving.drive import Drive
 from ..engine.effects.ask_model import hear
 from ..models.base import ModelResponse
+from .delivery import Delivery, Send, rejection
 from .model_events import RealtimeModelToolCallEvent
+from .model_inputs import RealtimeModelSendEvent, RealtimeModelSendToolOutput
 
 # So many things of a model that talks faster than a store writes; then its connection is read more slowly.
 _MOST = 256
 # So many calls of a model are open at most.
 MOST_OPEN = 1_000
+
+# Makes what the model is sent of words about a call that was not taken.
+_Answer = Callable[[str], RealtimeModelSendEvent]
 
 
 class NotTaken(ModelBehaviorError):
@@ -47,12 +54,11 @@ class NotTaken(ModelBehaviorError):
 class Recorder:
     """Records what is heard, in its order, from a task of its own."""
 
-    def __init__(
-        self, drive: Drive, model: str, refused: Callable[[RealtimeModelToolCallEvent, Exception], Any]
-    ) -> None:
+    def __init__(self, drive: Drive, model: str, send: Send, failed: Callable[[Exception], None]) -> None:
         self._drive = drive
         self._model = model
-        self._refused = refused
+        self._send = send
+        self._failed = failed
         self._ended = False
         #: How many items of the conversation the model had heard when its turn began; None outside of a turn.
         self.heard: int | None = None
@@ -91,52 +97,85 @@ class Recorder:
         async def record() -> list[str]:
             try:
                 self._check_new(event)
-                await self._check_tool(item, under)
-                return await self._hear([item], Usage(), heard)
+                return await self._take(item, under, heard)
             except (ModelBehaviorError, UserError) as error:
-                await self._refused(event, error)
+                await self._refuse(error, lambda words: RealtimeModelSendToolOutput(event, words, start_response=True))
                 return []
 
         return await self._put(record)
 
     def _check_new(self, event: RealtimeModelToolCallEvent) -> None:
         """Refuse a call that is open already."""
-        run = self._drive.run
-        calls: list[Call] = [run.calls[call] for call in run.frames[ROOT].calls] if ROOT in run.frames else []
-        if len(calls) >= MOST_OPEN:
-            raise NotTaken(
-                f"the model called {event.name!r} while {len(calls)} of its calls are open; it was not recorded",
-                "The call was not taken: too many calls are open. Wait for their results.",
-            )
-        for call in calls:
+        for call in self._room(event.name):
             proposal, told = call.proposal, call.raw.get("arguments")
             if (proposal.label, proposal.name, told) == (event.call_id, event.name, event.arguments):
                 raise NotTaken.twice(event)
 
-    async def _check_tool(self, item: Item, under: str) -> None:
-        """Refuse a call of a tool that the agent at work now does not have, or has another of that name."""
-        frame = self._drive.run.frames.get(ROOT)
-        if frame is None or frame.agent == under:
-            return
-        meant = (await self._drive.toolset(frame, of=under)).find(item)
-        if meant is not (await self._drive.toolset(frame)).find(item):
+    def _room(self, name: object) -> list[Call]:
+        """Return the open calls of the model; refuse one more where there are too many."""
+        run = self._drive.run
+        calls: list[Call] = [run.calls[call] for call in run.frames[ROOT].calls] if ROOT in run.frames else []
+        if len(calls) >= MOST_OPEN:
             raise NotTaken(
-                f"the model called {item['name']!r} of agent {self._drive.agent(under).name!r}, which has handed over",
-                "The call was not taken: another agent is at work now. Call again if it is still needed.",
+                f"the model called {name!r} while {len(calls)} of its calls are open; it was not recorded",
+                "The call was not taken: too many calls are open. Wait for their results.",
             )
+        return calls
 
-    async def item(self, item: Item) -> None:
-        """Record an item of the model that is a call in the provider's own shape."""
+    async def request(self, item: Item, under: str, connection: Delivery) -> None:
+        """Record a call that the provider makes itself once that is approved on its connection."""
         heard = self.heard
+        request = str(item.get("id"))
 
         async def record() -> None:
             try:
-                await self._hear([item], Usage(), heard)
+                self._check_new_request(item, request, connection)
+                connection.ask(request, item, under)
+                try:
+                    await self._take(item, under, heard)
+                except BaseException:
+                    del connection.asked[request]
+                    raise
             except (ModelBehaviorError, UserError) as error:
-                call = RealtimeModelToolCallEvent(str(item.get("name")), str(item.get("id")), "")
-                await self._refused(call, error)
+                await self._refuse(error, lambda words: rejection(item.get("id"), words))
 
         await self._put(record)
+
+    def _check_new_request(self, item: Item, request: str, connection: Delivery) -> None:
+        """Refuse a request whose id names another one: an answer names no more than the id."""
+        if request in connection.asked:
+            raise NotTaken(f"the model told the request {request!r} again; it is one request and is answered once")
+        if any(call.proposal.label == request for call in self._room(item.get("name"))):
+            raise NotTaken(
+                f"the model told the request {request!r} while another call with that id is open; it was not recorded",
+                "The request was not taken: another call with its id is open.",
+            )
+
+    async def _take(self, item: Item, under: str, heard: int | None) -> list[str]:
+        """Record a call of the agent `under`; refuse it where another agent has taken over, even while it is read."""
+        self._check_at_work(item, under)
+        try:
+            return await self._hear([item], Usage(), heard, under)
+        except Conflict:
+            self._check_at_work(item, under)
+            raise
+
+    def _check_at_work(self, item: Item, under: str) -> None:
+        frame = self._drive.run.frames.get(ROOT)
+        if frame is not None and frame.agent != under:
+            agent = self._drive.agent(under).name
+            raise NotTaken(
+                f"the model called {item.get('name')!r} of agent {agent!r}, which has handed over",
+                "The call was not taken: another agent is at work now. Call again if it is still needed.",
+            )
+
+    async def _refuse(self, error: Exception, answer: _Answer) -> None:
+        """Report to the model and the user that a call was not taken; nothing of it ran."""
+        self._failed(error)
+        words = error.words if isinstance(error, NotTaken) else "The call was not understood."
+        if words:
+            with contextlib.suppress(Exception):  # the next connection knows nothing of that call
+                await self._send(answer(words))
 
     async def turn(self, said: list[Item], usage: Usage) -> None:
         """Record what the model said in a turn, and what that used."""
@@ -156,8 +195,8 @@ class Recorder:
 
         return await self._put(record)
 
-    async def _hear(self, said: list[Item], usage: Usage, heard: int | None) -> list[str]:
-        return await hear(self._drive, ROOT, ModelResponse(said, usage, None, None, self._model), heard)
+    async def _hear(self, said: list[Item], usage: Usage, heard: int | None, by: str | None = None) -> list[str]:
+        return await hear(self._drive, ROOT, ModelResponse(said, usage, None, None, self._model), heard, by)
 
     async def idle(self) -> None:
         """Wait until everything that was heard is recorded."""

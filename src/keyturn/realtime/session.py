@@ -26,7 +26,7 @@ from ..support.user_code import answer_of
 from .agent import RealtimeAgent
 from .beginning import Beginning
 from .config import RealtimeUserInput
-from .connections import CLOSE, Connections, Line, settings_of
+from .connections import CLOSE, Connections, Line, same_server, settings_of
 from .conversation import Conversation, restored, said_content, text_of, user_item
 from .deciding import SessionDecisions
 from .delivery import Session, waiting_message
@@ -114,12 +114,13 @@ class RealtimeSession(SessionDecisions, Settable):
         every = self._config.get("guardrails_settings", {}).get("debounce_text_length", _DEBOUNCE)
         self._guards = OutputGuards(play.live.context, every, self._tripped, self._failed)
         play.model = self._model_name()
-        self._recorder = Recorder(play.drive, play.model, self._refused)
+        self._recorder = Recorder(play.drive, play.model, self._send, self._failed)
         words = self._config.get("waiting_message", waiting_message)
-        session = Session(lambda: self._run, self._send, partial(settings_of, play.drive, self._info.context), words)
+        settings = partial(settings_of, play.drive, self._info.context)
+        session = Session(lambda: self._run, self._send, settings, partial(same_server, play.drive), words)
         line = Line(session, lambda: self._run.frames[ROOT].agent, self._failed)
         made = self._connections = Connections(self._model, self._model_config, self._config, line)
-        heard = Conversation(), self._recorder, self._guards, self._at_work, made, self._called
+        heard = Conversation(), self._recorder, self._guards, self._judging, made, self._called
         self._hearing = Hearing(self._events, self._info, *heard)
         self._telling = Telling(play.drive, self._info)
 
@@ -166,7 +167,7 @@ class RealtimeSession(SessionDecisions, Settable):
     @property
     def current_agent(self) -> Any:
         """Return the agent at work."""
-        return self._at_work()[0]
+        return self._drive.agent(self._run.frames[ROOT].agent) if ROOT in self._run.frames else self._beginning.agent
 
     @property
     def pending_approvals(self) -> list[ToolApprovalItem]:
@@ -208,8 +209,8 @@ class RealtimeSession(SessionDecisions, Settable):
                 "its journal, or in a session that resumes it"
             )
 
-    def _at_work(self) -> tuple[Any, list[Any]]:
-        agent = self._drive.agent(self._run.frames[ROOT].agent) if ROOT in self._run.frames else self._beginning.agent
+    def _judging(self, path: str) -> tuple[Any, list[Any]]:
+        agent = self._drive.agent(path)
         return agent, [*agent.output_guardrails, *self._config.get("output_guardrails", [])]
 
     def _do(self, work: Any) -> asyncio.Task[Any]:
@@ -269,14 +270,6 @@ class RealtimeSession(SessionDecisions, Settable):
 
     def _failed(self, error: Exception) -> None:
         self._events.put(RealtimeError(error, self._info))
-
-    async def _refused(self, event: RealtimeModelToolCallEvent, error: Exception) -> None:
-        """Tell the model and the user that a call could not be taken; nothing of it ran."""
-        self._failed(error)
-        words = error.words if isinstance(error, NotTaken) else "The call was not understood."
-        if words:
-            with contextlib.suppress(Exception):  # the next connection knows nothing of that call
-                await self._send(RealtimeModelSendToolOutput(event, words, start_response=True))
 
     async def _tripped(self, results: list[Any], text: str, response: str | None) -> None:
         self._events.put(RealtimeGuardrailTripped(results, text, self._info))

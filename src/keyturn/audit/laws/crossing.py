@@ -18,6 +18,7 @@ from .grants import GRANT
 def restored(audited: AuditedRun, event: ev.RunRestored) -> None:
     """Check that after a restore nothing that may have run goes on without a new decision."""
     audited.restoring = False
+    audited.failed = True
     for call in audited.calls.values():
         left = call.place in ("ready", "running") and not audited.framed(call.id)
         need(not left, "I2", f"call {call.id} may have run before the store was restored, and was not put in doubt")

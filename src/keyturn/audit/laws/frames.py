@@ -131,6 +131,8 @@ def told_session(audited: AuditedRun, event: ev.SessionWritten) -> None:
 
 def may_run(audited: AuditedRun, call: AuditedCall) -> str:
     """Return why a call may not start now because of what is around it; "" where it may."""
+    if audited.failed:
+        return "though its run had failed and was not resumed"
     frame = audited.frame(call.frame)
     if frame.guarded or frame.tripped:
         return "before its agent's guardrails let it"

@@ -16,13 +16,22 @@ from ..people import voices
 from ..run import Call, Run, confirmed, edit_digest, terms_now
 from .deciding import NO_PERSON, agreeing, check_decision, repeated
 from .grants import as_given, cover_waiting
-from .opening import Events, open_run
+from .opening import Events, go_on, open_run
 from .reviews import glass_broken
 from .words import in_two_steps, needed, say_alike
 
 
 def deliver(run: Run, c: cm.Deliver) -> Events:
-    """Record decisions, from whatever door, all or none."""
+    """Record decisions, from whatever door, all or none; what a person decides resumes a run that failed."""
+    recorded = False
+    for event in _delivered(run, c):
+        recorded = True
+        yield event
+    if recorded and any(decision.via not in NO_PERSON for decision in c.decisions):
+        yield from go_on(run)
+
+
+def _delivered(run: Run, c: cm.Deliver) -> Events:
     fresh: list[ev.Decision] = []
     first: dict[str, ev.Decision] = {}
     for decision in [decision for decision in c.decisions if not repeated(run, decision)]:

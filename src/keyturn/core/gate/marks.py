@@ -14,7 +14,7 @@ from ..people import Decider, kept_out, plain_text
 from ..records import BY_GRANT
 from ..run import Call, Run, call_digest
 from ..states import READY, WAITING
-from .opening import Events, open_run
+from .opening import Events, go_on, open_run
 from .verdicts import void
 
 _LONGEST_MS = 31 * 24 * 3_600_000
@@ -83,6 +83,7 @@ def withdraw(run: Run, c: cm.Withdraw) -> Events:
     yield ev.ApprovalWithdrawn(c.call, c.decider, c.note)
     said = f"{c.decider.id} took the approval back"
     yield from void(run, call, f"{said}: {c.note}" if c.note else said, call.terms)
+    yield from go_on(run)
 
 
 def _let_it_run(run: Run, call: Call, who: Decider, granted: str | None) -> bool:

@@ -27,6 +27,12 @@ def open_run(run: Run) -> None:
         raise Conflict(f"this run is {run.status}{why}; nothing of it waits any more", winner=run.status)
 
 
+def go_on(run: Run) -> Events:
+    """Resume a run that failed, on the word of a person; one that was set aside requires a resume that names them."""
+    if run.status == "failed" and not run.lost and run.drill is None:
+        yield ev.RunResumed()
+
+
 def call_in(run: Run, call_id: str, *states: str) -> Call:
     """Return the call of that id in one of these states, or raise `Conflict`."""
     call = run.calls.get(call_id)

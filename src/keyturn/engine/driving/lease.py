@@ -93,7 +93,7 @@ async def _give_back(drive: Drive, journal: Journal, later: int) -> None:
 async def _due(drive: Drive, journal: Journal, claim: Claim, later: int) -> int | None:
     """When somebody should look at the run; None where only people can move it."""
     stops = drive.stops
-    left = stops & {"leaving", "cut_short"}
+    left = stops & {"leaving", "cut_short", "not_here"}
     due = wakes_at(drive.run)
     if drive.run.queued and drive.run.status == "running" and (left or later):
         due = await _now(drive, journal) + (0 if left else later)  # else it is due once its turn has come

@@ -16,6 +16,8 @@ that leaves may be cut short.
 - `failed`: an error that is the run's own stops it. Nothing begins, what is in flight ends, then the error is raised.
 - `source_down`: what brings the run its tools cannot be reached, and a worker moves the run: it is no failure. It is
   due some seconds from now, whoever takes it up tries again.
+- `not_here`: a worker could not take the run up, since its agents or tools are not those of the run, or something else
+  failed before anything was done. It is due at once, for other workers; this one leaves it alone for a minute.
 - `cut_short`: somebody stopped waiting for an append, which may be kept nevertheless. The run is due at once, whatever
   it waits for. An append that fails otherwise takes this back.
 - `unanswered`: a write to the session was cut off, and may arrive later. The lease runs out by itself.
@@ -28,8 +30,8 @@ from __future__ import annotations
 from typing import Literal
 
 StopReason = Literal[
-    "after_turn", "cancelled", "leaving", "limit", "failed", "source_down", "cut_short", "unanswered",
-    "store_failed", "damaged"
+    "after_turn", "cancelled", "leaving", "limit", "failed", "source_down", "not_here", "cut_short",
+    "unanswered", "store_failed", "damaged"
 ]  # fmt: skip
 
 #: The caller wanted it so: a stream that ends for one of these ends without an error.

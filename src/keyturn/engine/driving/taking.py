@@ -16,6 +16,7 @@ from ...journal.base import RESERVED, Claim, Journal
 from ..run.log_cache import log_in
 from ..run.open_run import TIMELY, TRIES, journal_clock, steady
 from ..views.rows import known_open
+from .drive import Drive
 from .writer import Writer
 
 log = logging.getLogger("keyturn.worker")
@@ -38,6 +39,16 @@ async def claimed(journal: Journal, run: str, worker: str, ttl_ms: int) -> Claim
         return claim
     await set_aside(journal, claim)
     raise SetAside(run)
+
+
+async def stays_failed(drive: Drive) -> bool:
+    """Return whether a run that a worker took up failed, and let time pass for it: a person's word resumes it.
+
+    Whatever else made it due, a request that ran out or a store that was copied, resumes nothing.
+    """
+    if drive.run.status == "failed":
+        await drive.commit(cm.Tick())
+    return drive.run.status == "failed"
 
 
 async def set_aside(journal: Journal, claim: Claim) -> None:

@@ -91,23 +91,26 @@ async def _ask(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[An
         raise
 
 
-async def hear(drive: Drive, frame_id: str, response: ModelResponse, heard: int | None = None) -> list[str]:
+async def hear(
+    drive: Drive, frame_id: str, response: ModelResponse, heard: int | None = None, by: str | None = None
+) -> list[str]:
     """Record what a model that talks by itself has said, and return the ids of its calls, which the loop goes on with.
 
-    Whoever hears it does so one reply after the other.
+    `by` is the path of the agent that made the calls: a `Conflict` is raised where another one has taken over. Words
+    alone are recorded whichever agent is at work. Replies are heard one after the other.
     """
     scope, counts = await drive.enter(frame_id), response.usage.counts()
     scope.context.usage.count(response.model, counts)
     while True:
         frame = drive.run.frames[frame_id]
-        agent, turn = frame.agent, frame.turn
-        reading = ReplyReading(drive, frame, await drive.toolset(frame, fresh=True)).read(response)
+        agent, turn = by or frame.agent, frame.turn
+        reading = ReplyReading(drive, frame, await drive.toolset(frame, fresh=True, of=agent)).read(response)
         try:
             await _record(drive, scope, reading, response, counts, heard, agent)
         except Conflict:
-            if drive.run.frames[frame_id].agent == agent:
+            if by is not None or drive.run.frames[frame_id].agent == agent:
                 raise
-            continue  # another agent took over meanwhile: it was read with tools that are not there any more
+            continue  # another agent took over while its words were read
         drive.rouse()
         return [call_id(frame_id, turn + 1, index) for index in range(len(reading.proposals))]
 

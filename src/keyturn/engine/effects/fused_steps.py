@@ -16,6 +16,7 @@ from ...core.errors import Conflict
 from ...core.items import Item
 from ...core.policy import ALLOW
 from ...core.run import Call, Frame
+from ...core.standing import still
 from ...core.states import WAITING
 from ...tools.base import Tool
 from ..driving.drive import Drive
@@ -41,14 +42,14 @@ async def deliver(drive: Drive, decisions: Sequence[ev.Decision], *commands: cm.
 
 async def pass_on(drive: Drive, call: Call, tool: Tool) -> None:
     """Record that no policy stands against a decision, and with it the start of the call where nothing comes first."""
-    passed = cm.Screen(call.id, ALLOW, on_decision=True)
+    stands, passed = still(call), cm.Screen(call.id, ALLOW, on_decision=True)
     if before_start(drive, drive.scope(call.frame), call, tool):
-        await drive.commit(passed)
+        await drive.commit(stands, passed)
         return
     try:
-        await drive.commit(passed, drive.start_of(call, call.proposal.tool))
+        await drive.commit(stands, passed, drive.start_of(call, call.proposal.tool))
     except Conflict:  # its siblings or guardrails come first, or its approval went stale
-        await drive.commit(passed)
+        await drive.commit(stands, passed)
         return
     drive.begin_call(call.id)
 

@@ -20,6 +20,7 @@ from ...core.items import Item, own_copy
 from ...core.moves import asked_on
 from ...core.preview import Json, Preview
 from ...core.run import Call
+from ...core.standing import Still, still
 from ...support.user_code import answer_of, as_user_error, class_name, contained, raised_by
 from ...tools.base import (
     TOOL_CHANGED,
@@ -79,9 +80,10 @@ async def run_tool(drive: Drive, call_id: str, objection: Objection) -> None:
         ):  # else somebody took the run over, who asks what became of it
             await _invoke(drive, scope, call, tool, drive.tool_context(call, tool))
         return
+    stands = still(call)
     first = before_start(drive, scope, call, tool)
     if why := await _why_anew(drive, scope, call, tool, first, objection):
-        await ask_anew(drive, scope, call, tool, why)
+        await ask_anew(drive, scope, call, tool, why, stands=stands)
         return
     context = drive.tool_context(call, tool)
     reports: list[Report] = []
@@ -89,14 +91,14 @@ async def run_tool(drive: Drive, call_id: str, objection: Objection) -> None:
         reports, message = await rejected_by_input(drive, call, tool, context)
         if message is not None:
             item = item_of(call, tool, Result(message), ran=False)
-            await drive.commit(cm.FinishCall(call_id, item, failed=True, reports=reports))
+            await drive.commit(stands, cm.FinishCall(call_id, item, failed=True, reports=reports))
             return
     if not first:
-        await drive.commit(drive.start_of(call, call.proposal.tool))
+        await drive.commit(stands, drive.start_of(call, call.proposal.tool))
         await _invoke(drive, scope, call, tool, context)
         return
     async with scope.slot():
-        await _start(drive, scope, call, tool, context, reports, objection)
+        await _start(drive, scope, call, tool, context, reports, objection, stands)
 
 
 async def _why_anew(
@@ -122,42 +124,51 @@ async def _start(
     context: ToolContext[Any],
     reports: list[Report],
     objection: Objection,
+    stands: Still,
 ) -> None:
     """Check the preview once more, now that others had their word, and record the start."""
     changed = await changed_since(tool, call)
     if changed is not None:
-        await ask_anew(drive, scope, call, tool, CHANGED, changed)
+        await ask_anew(drive, scope, call, tool, CHANGED, changed, stands)
         return
     await tool_hooks(scope, context, "on_tool_start", tool)
     now = tool_digest(tool, call.raw)
     if now != call.proposal.tool:  # it changed while others had their word
-        await ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
+        await ask_anew(drive, scope, call, tool, _TOOL_CHANGED, stands=stands)
         return
     if outgrown(drive.run, call, tool):
-        await ask_anew(drive, scope, call, tool, OUTGROWN)
+        await ask_anew(drive, scope, call, tool, OUTGROWN, stands=stands)
         return
     terms = terms_of(call, tool)  # the policy may have changed, a key may have been revoked, or a person may have left
     why = await objection(drive, scope, call, tool)
     if why := why or await unsigned(drive, call, terms) or await lapsed(drive, call, terms):
-        await ask_anew(drive, scope, call, tool, why)
+        await ask_anew(drive, scope, call, tool, why, stands=stands)
         return
     context.__dict__.update(let_run_as(call))  # they may have edited theirs
-    await drive.commit(drive.start_of(call, now, reports))
+    await drive.commit(stands, drive.start_of(call, now, reports))
     await _invoke(drive, scope, call, tool, context)
 
 
 async def ask_anew(
-    drive: Drive, scope: FrameSettings, call: Call, tool: Tool, why: str, changed: Preview | None = None
+    drive: Drive,
+    scope: FrameSettings,
+    call: Call,
+    tool: Tool,
+    why: str,
+    changed: Preview | None = None,
+    stands: Still | None = None,
 ) -> None:
     """Void the approval and propose the call anew, since what would run, or on what terms, is not what was shown.
 
-    `changed` is what it would do now. A call in doubt keeps its tool, so that no retry runs another one.
+    `changed` is what it would do now, `stands` what the reason was found of. A call in doubt keeps its tool, so that no
+    retry runs another one.
     """
+    stands = stands or still(call)
     if call.acted and why == _TOOL_CHANGED:
         why = _NO_RETRY
     terms = tool.approval if why == OUTGROWN else None
     spec = {tool_digest(tool, call.raw): tool_spec(tool, call.raw)}
-    await drive.commit(cm.VoidCall(call.id, revised(scope, tool, call), why, spec, terms, changed))
+    await drive.commit(stands, cm.VoidCall(call.id, revised(scope, tool, call), why, spec, terms, changed))
 
 
 async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: object) -> None:

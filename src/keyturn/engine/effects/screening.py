@@ -27,6 +27,7 @@ from ...core.policy import ALLOW, STRICTNESS, Approval, CallView, StoppedByPolic
 from ...core.preview import Preview
 from ...core.records import BY_GRANT
 from ...core.run import Call, call_digest
+from ...core.standing import Still, still
 from ...core.states import READY
 from ...support.user_code import answer_of, class_name
 from ...tools.base import Tool, plain_preview
@@ -77,15 +78,16 @@ def _counting(policy: object) -> bool:
 
 @dataclass
 class _Looked:
-    """Holds what comes with a verdict: what the call is counted against, and what a policy said that says nothing."""
+    """Holds what comes with a verdict: what it is about, what the call is counted against, and a shadow verdict."""
 
     quotas: Quotas
+    stands: Still
     shadow: Verdict | None = None
 
 
 async def _judged(judge: _Judge, drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
     """Judge a call and record the verdict; anew where others took what it would be counted for meanwhile."""
-    looked = _Looked(Quotas(drive, call))
+    looked = _Looked(Quotas(drive, call), still(call))
     judges = scope.judges
     while True:
         try:
@@ -101,7 +103,7 @@ async def _counted(drive: Drive, looked: _Looked, runs: bool, screen: cm.Screen,
     taken = await looked.quotas.take() if runs else ()
     screen = msgspec.structs.replace(screen, quotas=taken, shadow=looked.shadow, watched=looked.quotas.watched)
     try:
-        written = await drive.commit(*before, screen)
+        written = await drive.commit(looked.stands, *before, screen)
     except Conflict:
         await looked.quotas.back(taken)
         raise
@@ -117,7 +119,7 @@ async def _screen_again(drive: Drive, scope: FrameSettings, call: Call, tool: To
         asked = call.terms if call.terms is not None and escalated_from(verdict.terms, call.terms) else verdict.terms
         why = await unsigned(drive, call, [asked])
         if why:
-            await ask_anew(drive, scope, call, tool, why)
+            await ask_anew(drive, scope, call, tool, why, stands=looked.stands)
             return verdict
     await _counted(drive, looked, verdict.action != "deny", cm.Screen(call.id, verdict, on_decision=True))
     return verdict
@@ -140,7 +142,7 @@ async def stands(drive: Drive, call: Call, tool: Tool) -> bool:
     scope = drive.scope(call.frame)
     if not scope.policies:
         return True
-    verdict = await _recheck(drive, scope, call, tool, _Looked(Quotas(drive, call)))
+    verdict = await _recheck(drive, scope, call, tool, _Looked(Quotas(drive, call), still(call)))
     return verdict.action == "allow" or (verdict.action == "ask" and meets(drive.run, call, verdict.terms))
 
 
@@ -155,7 +157,7 @@ async def outvoted(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -
     async with drive.screening if _counts(scope) else nullcontext():
         decided = call.decision is not None
         ask = _recheck if decided else _verdict
-        verdict = await ask(drive, scope, call, tool, _Looked(Quotas(drive, call)))
+        verdict = await ask(drive, scope, call, tool, _Looked(Quotas(drive, call), still(call)))
     granted = call.by.startswith(BY_GRANT) and verdict.terms == call.terms
     met = meets(drive.run, call, verdict.terms) if decided else granted
     if verdict.action == "allow" or (verdict.action == "ask" and met):

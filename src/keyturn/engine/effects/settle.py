@@ -7,6 +7,7 @@ from typing import Any
 from ...core import commands as cm
 from ...core.errors import ToolSourceDown
 from ...core.run import Call
+from ...core.standing import still
 from ...tools.base import Tool
 from ..driving.drive import Drive
 from ..facts.values import jsonable
@@ -34,6 +35,7 @@ _SAID = ("answered", "ran", "did_not_run")
 async def settle(drive: Drive, call_id: str) -> None:
     """Give a call that will not run its result; one that was given in its tool's place is judged as the tool's own."""
     call = drive.run.calls[call_id]
+    stands = still(call)
     tool = await drive.shown_tool(call) or await _found(drive, call)
     unheard = await _unheard(drive, call, tool)
     if unheard:
@@ -44,7 +46,7 @@ async def settle(drive: Drive, call_id: str) -> None:
         result = Result(await _words(drive, call))
     item = item_of(call, tool, result, ran=call.state == "ran" or (call.state == "answered" and call.begun))
     own = None if isinstance(result.value, str) else jsonable(result.value)
-    await drive.commit(cm.FinishCall(call_id, item, own, bool(unheard), list(result.reports)))
+    await drive.commit(stands, cm.FinishCall(call_id, item, own, bool(unheard), list(result.reports)))
     if result.tripwire is not None:
         raise result.tripwire
 

@@ -58,6 +58,8 @@ class Keeping(NamedTuple):
 
 
 class _Adapter(Protocol):
+    """Describes the adapter that takes over states of openai-agents."""
+
     async def take_over(
         self,
         agent: Agent[Any],

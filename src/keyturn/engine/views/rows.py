@@ -30,8 +30,8 @@ from .tallies import Asked, tallies
 
 # After these a call may have begun to wait; after those it waits no longer, and it is named; after these any may not.
 _OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain, ev.CallMarked, ev.CallLooked)
-# Of these a run hears nothing: they are for people.
-_QUIET = (ev.CallMarked, ev.CallLooked, ev.ReviewGiven)
+# After these nothing is to be done for the run: they are for people, or for other runs.
+_QUIET = (ev.CallMarked, ev.CallLooked, ev.ReviewGiven, ev.GrantLent, ev.GrantRevoked)
 _SWEEPING = (ev.FrameClosed, ev.RunCancelled)
 
 

@@ -1,0 +1,40 @@
+"""What a command about a call rests on: the asking and the decision that stood as its author looked at the call.
+
+A policy, a guardrail or a hook takes its time, and meanwhile an approval may be taken back and given anew for other
+arguments. What was found out about the one is not true of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from . import events as ev
+from .commands import RunCommand
+from .errors import Conflict
+from .records import Decision
+from .run import Call, Run
+
+
+class Outdated(Conflict):
+    """Raised where a call was asked or decided anew since the author of a command looked at it."""
+
+
+class Still(RunCommand, frozen=True):
+    """Let the commands behind it be decided only if nothing was asked or decided anew of a call."""
+
+    call: str
+    asks: int
+    decision: Decision | None
+
+
+def still(call: Call) -> Still:
+    """Return what stands of a call now."""
+    return Still(call.id, call.asks, call.decision)
+
+
+def check_still(run: Run, c: Still) -> Iterable[ev.AnyEvent]:
+    """Refuse what rests on an asking or a decision that is not the one that stands."""
+    call = run.calls.get(c.call)
+    if call is None or (call.asks, call.decision) != (c.asks, c.decision):
+        raise Outdated("this call was asked or decided anew meanwhile; what stands now is looked at next")
+    return ()
