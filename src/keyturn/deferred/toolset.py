@@ -14,8 +14,9 @@ from ..core.errors import UserError
 from ..core.settable import Sealed
 from ..support.user_code import answer_of
 from ..tools.base import Tool as AnyTool
-from ..tools.base import ToolLike, gated
+from ..tools.base import ToolLike
 from ..tools.function_tool import FunctionTool
+from ..tools.gated import gated
 from .declaring import DeclaresTools
 from .requests import CallDeferred
 from .tool import Tool, as_tool
@@ -133,18 +134,17 @@ class ApprovalRequiredToolset(Sealed):
 
 
 def asking(tool: object, asks: Asks | None) -> Any:
-    """Return a copy of a tool that asks; one that the provider runs is refused, since no gate sees its calls."""
+    """Return a tool that asks in front of another; one that the provider runs is refused: no gate sees its calls."""
     if not isinstance(tool, AnyTool):
         raise UserError(f"{getattr(tool, 'name', tool)!r} runs at the provider, and cannot be made to ask here")
     return gated(tool, True if asks is None else _either(tool, asks))
 
 
 def _either(tool: AnyTool, asks: Asks) -> Any:
-    own = tool.needs_approval
-    if own is False and tool.approval is not None:  # terms without a question ask about every call
-        return True
-
     async def needs_approval(context: object, params: object, call_id: str) -> bool:
+        own = tool.needs_approval
+        if own is False and tool.approval is not None:  # terms without a question ask about every call
+            return True
         for question, given in ((own, (context, params, call_id)), (asks, (context, tool, params))):
             said = await answer_of(question, *given) if callable(question) else question
             if not isinstance(said, bool):

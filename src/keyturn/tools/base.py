@@ -9,7 +9,6 @@ from __future__ import annotations
 import abc
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -326,13 +325,6 @@ class Tool(Constructed, abc.ABC):
     def preview(self, params: Any) -> Preview | Awaitable[Preview]:
         """Return what the approver sees; the default is the arguments themselves."""
         return plain_preview(params, self.secrets)
-
-
-def gated(tool: Tool, needs_approval: NeedsApproval) -> Tool:
-    """Return a copy of a tool that asks as `needs_approval` says."""
-    made = copy(tool)
-    made.needs_approval = needs_approval
-    return made
 
 
 def as_typed(tool: Tool, wanted: Any) -> Prepared:

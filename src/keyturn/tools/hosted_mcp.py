@@ -16,7 +16,7 @@ from ..core.errors import BadJson, UserError
 from ..core.exact_text import is_exact
 from ..core.items import Item, RawItem, own_copy
 from ..core.preview import Json, Preview, Text
-from ..core.settable import CALLBACK, Rule, refused, then
+from ..core.settable import CALLBACK, Rule, own_of, refused, then
 from ..support.user_code import answer_of
 from .base import InvalidArguments, Prepared, Tool
 from .context import RunContextWrapper
@@ -125,12 +125,17 @@ class HostedMCPTool(Tool):
 
     def provider_tool(self) -> Item:
         """Return the server's definition for the Responses API."""
-        return cast("Item", own_copy(self.tool_config))
+        return cast("Item", own_copy(self._config()))
 
     def spec(self) -> dict[str, Any]:
         """Return the configuration, without the keys in it."""
-        config = {name: value for name, value in self.tool_config.items() if name not in _SECRET}
+        config = {name: value for name, value in self._config().items() if name not in _SECRET}
         return {"kind": self.kind, "config": config}
+
+    def _config(self) -> dict[str, Any]:
+        """Return the configuration; a gate that was set is shown every call, so that the provider requests approval."""
+        asks = own_of(self).get("needs_approval", False) is not False
+        return {**self.tool_config, "require_approval": "always"} if asks else self.tool_config
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
         """Return the arguments as the provider would send them."""
