@@ -13,6 +13,7 @@ from keyturn.deferred import Agent, DeferredToolRequests, FunctionToolset
 from keyturn.testing import ScriptedModel, function_call
 from keyturn.tools.gated import gated
 
+
 def no(*_given: Any) -> bool:
     return False
 
