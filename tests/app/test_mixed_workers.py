@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, App, MemoryJournal, UserError, function_tool
+from keyturn.channels import Channel
 from keyturn.engine import worker
 from keyturn.testing import ScriptedModel
 from tests.playing import Clock, call, model
@@ -153,6 +154,61 @@ async def test_a_journal_that_does_not_answer_is_not_healthy() -> None:
     app = App([], Silent(), worker=False)
     assert await app.check_health(0.01) == "the journal did not answer within 0.01 s"
     assert await App([], MemoryJournal(), worker=False).check_health() is None
+
+
+class _Kept(Channel):
+    """Holds something from its first delivery on, until it is closed."""
+
+    name = "kept"
+    closed = 0
+
+    async def send(self, message: Any) -> None:
+        pass
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+async def _answers(app: App) -> bool:
+    return (await (await app.start("desk", "go")).result(30)).final_output == "done"
+
+
+async def test_a_user_of_an_app_that_leaves_ends_nothing_that_the_others_use() -> None:
+    """A block that is left, or work that is cancelled, ends neither the workers nor the deliveries of an open block."""
+    channel = _Kept()
+    app = App([Agent("desk", model=ScriptedModel(lambda _items: "done"))], MemoryJournal(), channels=[channel])
+    working = asyncio.create_task(app.work())
+    await turns_of_the_loop(50)
+    async with app:
+        async with app:
+            pass
+        assert await _answers(app)
+        working.cancel()
+        await asyncio.wait({working})
+        assert await app.check_health() is None
+        assert await _answers(app)
+        assert not channel.closed
+    assert (app.busy, channel.closed) == (0, 1)
+
+
+async def test_a_block_that_is_left_ends_no_work_beside_it() -> None:
+    app = App([Agent("desk", model=ScriptedModel(lambda _items: "done"))], MemoryJournal(), worker=False)
+    working = asyncio.create_task(app.work())
+    await turns_of_the_loop(50)
+    async with app:
+        pass
+    assert await _answers(app)
+    await app.stop()
+    await asyncio.wait_for(working, 30)
+
+
+async def test_an_open_app_whose_worker_was_stopped_is_not_healthy() -> None:
+    async with App([Agent("desk", model=ScriptedModel(lambda _items: "done"))], MemoryJournal()) as app:
+        assert await app.check_health() is None
+        await app.stop()
+        assert "worker was stopped while the app is open" in str(await app.check_health())
+        assert await _answers(app)
+        assert await app.check_health() is None
 
 
 async def test_a_worker_outlives_any_error_of_its_journal_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -300,7 +300,7 @@ async def test_a_store_that_was_settled_is_declared_no_copy_again_by_who_noticed
     await journal.close()
     place.back_up()
     server = place.opened()
-    await server.release(await server.claim(run, "w", 60_000))
+    await waits(server, payer, approved=False)
     place.bring_back()
     with pytest.raises(StoreRestored):
         await server.release(await server.claim(run, "w", 60_000))

@@ -52,6 +52,7 @@ from .settings import AppSettings, check_heard
 from .workers import AppWorkers, why_down
 
 OVER = ENDED
+_STOPPED = "this process's worker was stopped while the app is open, so nothing moves its runs here; `start` begins one"
 
 
 class App(AppSettings):
@@ -122,7 +123,8 @@ class App(AppSettings):
 
     async def __aexit__(self, *_raised: object) -> None:
         self._users -= 1
-        await self.stop()
+        if not self._users:  # others of this process go on
+            await self.stop()
 
     async def start(
         self,
@@ -307,14 +309,18 @@ class App(AppSettings):
         self.slots = self.slots if slots is None else slots
         await self._resources.open()
         self._users += 1
+        stopped = False
         try:
             await self._workers.work()
+            stopped = True
         finally:
             self._users -= 1
+            if self._users and not stopped:
+                self._employ()
             await self._close_unused()
 
     async def stop(self) -> None:
-        """Stop this process's worker: what was begun ends, or is in doubt after the grace time.
+        """Stop this process's workers, though blocks are open: what was begun ends, or is in doubt after `grace`.
 
         Then what the app owns is closed: the MCP servers of its agents, and its lifespan.
         """
@@ -324,8 +330,9 @@ class App(AppSettings):
             await self._close_unused()
 
     async def _close_unused(self) -> None:
-        await self._telling.stop()
-        await self._drilling.stop()
+        if not self._workers:
+            await self._telling.stop()
+            await self._drilling.stop()
         if not self._users and not self._workers.embedded:
             await self._resources.close()
 
@@ -336,8 +343,8 @@ class App(AppSettings):
 
     @property
     def trouble(self) -> str | None:
-        """Return why this process's worker cannot work on the journal now; None while it can."""
-        return self._workers.trouble
+        """Return why no worker of this process can work on the journal now; None while one can, or none is wanted."""
+        return self._workers.trouble or (_STOPPED if self._users and self.embedded and not self._workers else None)
 
     async def check_health(self, seconds: float = 4.0) -> str | None:
         """Return why the journal, which is asked, or this process's worker cannot work; None while they can."""

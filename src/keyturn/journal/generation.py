@@ -96,6 +96,11 @@ class Origin:
     _read: list[Any] = field(default_factory=list[Any])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def unnoted(self) -> bool:
+        """Return whether the store is taken for a restored one, and that does not stand in it yet."""
+        return self.why is not None and not self.noted
+
     def check_keys(self) -> None:
         """Refuse any write to a store that is sealed with another key than those of this process."""
         if self.missing_key is not None:

@@ -317,11 +317,11 @@ class SQLJournal:
 
     def _note(self, db: StoreConnection) -> None:
         """Write down what was noticed before anything else is written, since that may hide it."""
-        if self._origin.why is not None and not self._origin.noted:
+        if self._origin.unnoted:
             if self._dialect.still:
                 db.execute(self._dialect.still)
             self._origin.look(db)  # it may have been settled since, and a settled store is no copy any more
-            if self._origin.why is not None and not self._origin.noted and not self._origin.noted_in(read_meta(db)):
+            if self._origin.unnoted and not self._origin.noted_in(read_meta(db)):
                 next_generation(db, self._origin, self._origin.why)
         self._origin.reseal(db)
 
