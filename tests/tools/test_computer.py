@@ -25,6 +25,7 @@ from keyturn import (
     UserError,
 )
 from keyturn.core.items import Item
+from keyturn.deferred import ApprovalRequired
 from keyturn.testing import ModelStep, ScriptedModel, ToolSuite
 from keyturn.testing.crash import Effects
 from keyturn.testing.loopback.chat import ChatServer
@@ -429,3 +430,14 @@ async def test_other_apis_have_no_such_tool() -> None:
     for model, whose in ((AnthropicModel("m", api_key="k"), "Claude"), (GoogleModel("m", api_key="k"), "Gemini")):
         with pytest.raises(UserError, match=f"'computer'.*cannot be offered to a {whose} model"):
             await Runner.run(Agent("a", model=model, tools=[tool]), "go")
+
+
+@pytest.mark.parametrize(("first", "kind"), [(True, "approval"), (False, "in_doubt")])
+async def test_a_computer_that_asks_is_heard_and_in_doubt_where_something_was_done(first: bool, kind: str) -> None:
+    class Asks(Screen):
+        def move(self, x: int, y: int) -> None:
+            raise ApprovalRequired
+
+    move = {"type": "move", "x": 1, "y": 1}
+    agent, _ = agent_of(Asks(), [computer_call("c1", *([move] if first else [CLICK, move]))])
+    assert [item.kind for item in (await Runner.run(agent, "go")).interruptions] == [kind]

@@ -11,6 +11,7 @@ from keyturn import App, Approval, Computer, ComputerTool, HostedMCPTool, NotAll
 from keyturn.core.items import Item
 from keyturn.deferred import Agent, DeferredToolRequests, FunctionToolset
 from keyturn.testing import ScriptedModel, function_call
+from keyturn.tools.base import always_asks
 from keyturn.tools.gated import gated
 
 
@@ -78,9 +79,9 @@ async def test_what_is_set_of_a_tool_behind_a_gate_holds_in_an_app(asks: Any, tw
 def test_a_gate_that_is_set_late_is_heard_in_front_of_a_gate_too() -> None:
     pay = paying()
     asking = gated(gated(pay, no), no)
-    assert not asking.always_asks
+    assert not always_asks(asking)
     pay.needs_approval = True
-    assert asking.always_asks
+    assert always_asks(asking)
 
 
 def test_a_gated_tool_is_of_the_kind_of_the_tool_behind_it_and_shares_none_of_its_own_settings() -> None:

@@ -24,7 +24,7 @@ from ..core.policy import Approval
 from ..core.preview import Json, Preview, Text, redact
 from ..core.records import WANTS, Wants
 from ..core.retyped import retyped
-from ..core.settable import CALLBACK, ENTRIES, FLAG, SWITCH, Constructed, Rule, is_ours, must
+from ..core.settable import CALLBACK, ENTRIES, FLAG, SWITCH, Constructed, Rule, is_ours, must, refused
 from ..core.strict import parse
 
 TOOL_FAILED = "An error occurred while running the tool. Please try again."
@@ -59,6 +59,10 @@ class InvalidArguments(ModelBehaviorError):
 
 class OutcomeUnknown(Exception):
     """Raised where a tool was started and its outcome is unknown: the call is in doubt."""
+
+
+#: What people are told of a call that asked them something when a part of it was done, so that it cannot begin anew.
+ASKED_LATE = "it asked for a person's word when {} of its parts were done, and the rest was not"
 
 
 class ToolProblem(Exception):
@@ -211,6 +215,8 @@ _AGENT_OPTIONS = (
     "agent", "run_config", "hooks", "session", "conversation_id", "previous_response_id", "on_stream",
     "custom_output_extractor",
 )  # fmt: skip
+#: The rule of `secrets` for a kind that shows all of what it would do.
+SHOWN_WHOLE = refused("people decide by all of what it would do, and no part of that can be withheld")
 TOOL_RULES: dict[str, Rule] = {
     "name": must(_is_name, "a non-empty string"),
     "needs_approval": SWITCH,
@@ -309,11 +315,6 @@ class Tool(Constructed, abc.ABC):
         """Return what will run after a person changed the arguments to `params`, or raise `InvalidArguments`."""
         return self.prepare({"arguments": canonical(params)})
 
-    @property
-    def always_asks(self) -> bool:
-        """Return whether every call asks, whatever it is given."""
-        return self.needs_approval is True
-
     def subject(self, params: Any) -> Any:
         """Return what a `needs_approval` callable is given; the default is the arguments themselves."""
         return params
@@ -325,6 +326,11 @@ class Tool(Constructed, abc.ABC):
     def preview(self, params: Any) -> Preview | Awaitable[Preview]:
         """Return what the approver sees; the default is the arguments themselves."""
         return plain_preview(params, self.secrets)
+
+
+def always_asks(tool: Tool) -> bool:
+    """Return whether every call of a tool asks; one that asks about more of them keeps its user's gate beside it."""
+    return getattr(tool, "_own", tool.needs_approval) is True
 
 
 def as_typed(tool: Tool, wanted: Any) -> Prepared:

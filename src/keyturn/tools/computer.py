@@ -21,7 +21,18 @@ from ..core.items import Item, RawItem
 from ..core.preview import Json, Preview, Text
 from ..core.settable import CALLBACK, Rule, one_of, own_of, refused
 from ..support.user_code import answer_of
-from .base import TOOL_RULES, InvalidArguments, NeedsApproval, OutcomeUnknown, Prepared, Tool, ToolProblem
+from .base import (
+    ASKED_LATE,
+    SHOWN_WHOLE,
+    TOOL_RULES,
+    Asking,
+    InvalidArguments,
+    NeedsApproval,
+    OutcomeUnknown,
+    Prepared,
+    Tool,
+    ToolProblem,
+)
 from .computer_actions import read_actions
 from .context import RunContextWrapper
 from .hosted import OPENAI
@@ -152,6 +163,7 @@ def _own_gate(tool: Any, name: str, given: object) -> Any:
 
 
 COMPUTER_RULES: dict[str, Rule] = {
+    "secrets": SHOWN_WHOLE,
     "computer": _computer,
     "wire_type": _wire_type,
     "on_safety_check": _safety_check,
@@ -239,6 +251,10 @@ class ComputerTool(Tool, Generic[TComputer]):
                     await self._do(action)
                 except OutcomeUnknown:
                     raise
+                except Asking as error:
+                    if place == 1:
+                        raise
+                    raise OutcomeUnknown(ASKED_LATE.format(place - 1)) from error
                 except Exception as error:
                     what = f"Action {place} of {len(actions)} ({action['type']}) failed"
                     raise ToolProblem(f"{what}; what came before it was done, what follows was not.") from error
@@ -267,11 +283,6 @@ class ComputerTool(Tool, Generic[TComputer]):
         ]
         where = Json(identity(self.computer), label="computer")
         return Preview((*checks, Json(params["actions"], label="actions"), where))
-
-    @property
-    def always_asks(self) -> bool:
-        """Return whether every call asks; `needs_approval` here asks about safety checks as well."""
-        return self._own is True
 
     async def _asks(self, context: object, params: dict[str, Any], label: str) -> Any:
         if params["pending_safety_checks"]:

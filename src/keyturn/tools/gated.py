@@ -11,7 +11,7 @@ from functools import cache
 from types import MethodType, new_class
 from typing import Any, cast
 
-from .base import NeedsApproval, Tool
+from .base import NeedsApproval, Tool, always_asks
 
 
 def gated(tool: Tool, needs_approval: NeedsApproval) -> Tool:
@@ -51,10 +51,10 @@ class _Gated:
             return getattr(tool, name)
 
     @property
-    def always_asks(self) -> bool:
-        """Return whether every call asks, by either gate."""
-        own = cast("Tool", super())
-        return own.always_asks or object.__getattribute__(self, "_behind").always_asks
+    def _own(self) -> NeedsApproval:  # see `always_asks`
+        """Return the gate as it was set; True where every call asks by the gate behind."""
+        own = object.__getattribute__(self, "__dict__")
+        return always_asks(object.__getattribute__(self, "_behind")) or own.get("_own", own["needs_approval"])
 
 
 @cache

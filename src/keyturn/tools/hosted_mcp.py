@@ -15,8 +15,9 @@ from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
 from ..core.exact_text import is_exact
 from ..core.items import Item, RawItem, own_copy
-from ..core.preview import Json, Preview, Text
+from ..core.preview import Json, Preview, Text, redact
 from ..core.settable import CALLBACK, Rule, own_of, refused, then
+from ..support.urls import private_digest, public_url
 from ..support.user_code import answer_of
 from .base import InvalidArguments, Prepared, Tool
 from .context import RunContextWrapper
@@ -128,9 +129,12 @@ class HostedMCPTool(Tool):
         return cast("Item", own_copy(self._config()))
 
     def spec(self) -> dict[str, Any]:
-        """Return the configuration, without the keys in it."""
+        """Return the configuration without the keys in it; a digest stands for those in its address."""
         config = {name: value for name, value in self._config().items() if name not in _SECRET}
-        return {"kind": self.kind, "config": config}
+        url: object = config.get("server_url")
+        if not isinstance(url, str) or not private_digest(url):
+            return {"kind": self.kind, "config": config}
+        return {"kind": self.kind, "config": config | {"server_url": public_url(url)}, "origin": private_digest(url)}
 
     def _config(self) -> dict[str, Any]:
         """Return the configuration; a gate that was set is shown every call, so that the provider requests approval."""
@@ -165,10 +169,11 @@ class HostedMCPTool(Tool):
             return {**made, "approve": True}
         return {**made, "approve": False, "reason": str(value)}
 
-    def preview(self, params: object) -> Preview:
+    def preview(self, params: Any) -> Preview:
         """Show whose tool it is, and its arguments."""
-        where = next(f"{self.tool_config[name]}" for name in _WHERE if self.tool_config.get(name))
-        return Preview((Text(f"{self.server_label} ({where}), called by the provider", label="server"), Json(params)))
+        where = next(public_url(f"{self.tool_config[name]}") for name in _WHERE if self.tool_config.get(name))
+        server = Text(f"{self.server_label} ({where}), called by the provider", label="server")
+        return Preview((server, Json(redact(params, self.secrets))))
 
     async def _ask(self, context: Any, item: Any) -> Any:
         assert self.on_approval_request is not None

@@ -15,7 +15,7 @@ from ...core.people import Decider
 from ...core.policy import Approval
 from ...core.records import BY_GRANT
 from ...core.run import Call, Run
-from ...tools.base import Tool, tool_digest
+from ...tools.base import Tool, always_asks, tool_digest
 from ..driving.drive import Drive
 from ..logger import logger
 from ..run.frame_settings import FrameSettings
@@ -67,8 +67,8 @@ def outgrown(run: Run, call: Call, tool: Tool) -> bool:
     """
     own = tool.approval
     if call.decision is None and call.proposal.gate == "allow":  # nobody was asked
-        return own is not None or tool.always_asks
-    if call.decision is None and not call.by and tool.always_asks:  # a callable of the tool let it run
+        return own is not None or always_asks(tool)
+    if call.decision is None and not call.by and always_asks(tool):  # a callable of the tool let it run
         return True
     if own is None or own in (call.proposal.terms, call.terms) or call.state == "supplied":
         return False
