@@ -101,8 +101,9 @@ def shown_input(given: Any) -> Any:
     >>> shown_input([{"type": "function_call", "name": "pay", "call_id": "c1", "arguments": "{}"}])
     [{'type': 'function_call', 'name': 'pay', 'call_id': 'c1', 'arguments': '[redacted]'}]
     """
-    items = cast("list[Any]", given) if isinstance(given, list) else None
-    return given if items is None else [_shown_item(item) if is_call(item) else item for item in items]
+    if not isinstance(given, list):
+        return given
+    return [_shown_item(item) if is_call(item) else item for item in cast("list[Any]", given)]
 
 
 def is_call(item: object) -> bool:

@@ -172,6 +172,7 @@ async def ask_anew(
 
 
 async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: object) -> None:
+    call = drive.run.calls.get(call.id, call)  # as it was started: the run may have been folded anew since
     fatal: Exception | None = None
     raised: Exception | None = None
     try:
