@@ -252,9 +252,7 @@ class ComputerTool(Tool, Generic[TComputer]):
                 except OutcomeUnknown:
                     raise
                 except Asking as error:
-                    if place == 1:
-                        raise
-                    raise OutcomeUnknown(ASKED_LATE.format(place - 1)) from error
+                    raise (error if place == 1 else OutcomeUnknown(ASKED_LATE.format(place - 1))) from None
                 except Exception as error:
                     what = f"Action {place} of {len(actions)} ({action['type']}) failed"
                     raise ToolProblem(f"{what}; what came before it was done, what follows was not.") from error
