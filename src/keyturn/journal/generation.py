@@ -296,14 +296,26 @@ def next_generation(db: StoreConnection, origin: Origin, why: str | None = None)
 
 
 def note_restore(db: StoreConnection, origin: Origin, still: str) -> None:
-    """Note what was noticed of a store, unless that was settled since: then it is no copy any more."""
-    if not origin.unnoted:
-        return
-    if still:
-        db.execute(still)
-    origin.look(db)
+    """Note what was noticed of a store, under its newest key, unless it was settled since: then it is no copy."""
+    if origin.unnoted:
+        if still:
+            db.execute(still)
+        origin.look(db)
     if origin.unnoted and not origin.noted_in(read_meta(db)):
         next_generation(db, origin, origin.why)
+    origin.reseal(db)
+
+
+def settle_restored(db: StoreConnection, origin: Origin, still: str) -> None:
+    """End a restore, and all claims of before it: their holders know other logs than the store has.
+
+    Where another process has ended it, the claims are those of the store as it is now.
+    """
+    if still:
+        db.execute(still)
+    if RESTORED in read_meta(db).notes:
+        next_generation(db, origin)
+        db.execute(say.END_CLAIMS, db.now())
 
 
 def set_note(db: StoreConnection, name: str, value: str | None) -> None:

@@ -19,7 +19,7 @@ from . import tally_sql
 from .base import Claim
 from .bell import ANY, AT_MOST, DUE, NOTICES, SAID, Bell, waited
 from .commit_effects import CommitEffects, of_append
-from .generation import FILLING, ID, MOVED, Origin, next_generation, note_restore, read_meta, set_note
+from .generation import FILLING, ID, MOVED, Origin, next_generation, note_restore, read_meta, set_note, settle_restored
 from .pages import rows_of
 from .rows import (
     ALL,
@@ -94,9 +94,7 @@ class SQLJournal:
             else:  # it may have been restored or moved since the claim was made
                 self._look_if_changed(db)
             self._note(db)
-            if changes is not None and any(
-                each.reach for each in changes.grants
-            ):  # which other runs, by the store's id
+            if changes is not None and any(each.reach for each in changes.grants):  # named by the store's id
                 self._origin.check_store(store)
             session = self._mine.append(db, run, expected, added, claim, changes)
             wrote[:] = added[-1:]
@@ -315,14 +313,13 @@ class SQLJournal:
         return nonce
 
     async def settled(self) -> None:
-        """Note that all runs of a restored store were put in doubt where needed: it may be worked on."""
-        await self._writer.ask(lambda db: next_generation(db, self._origin))
+        """Note that all runs of a restored store were put in doubt where needed: it may be worked on, by new claims."""
+        await self._writer.ask(lambda db: settle_restored(db, self._origin, self._dialect.still))
         await self._writer.ask(self._origin.look)
 
     def _note(self, db: StoreConnection) -> None:
         """Write down what was noticed before anything else is written, since that may hide it."""
         note_restore(db, self._origin, self._dialect.still)
-        self._origin.reseal(db)
 
     async def note_filling(self, *, begins: bool) -> None:
         """Note that the store is being filled, or is no more."""

@@ -134,8 +134,10 @@ class QuotaCount:
             begin = cm.Start(name, new_salt(name), "", {LIMIT: self._name, "per_ms": self._per}, AGENT, [], None)
             try:
                 await self._write(journal, log, clock, begin, cm.CloseRun(None, []))
-            except (Conflict, StorageError):  # another process was faster
+            except (Conflict, StorageError):  # another process was faster, or the store failed
                 log = await log_in(journal, name)
+                if not log.steps:
+                    raise
         if log.run.about.get(LIMIT) != self._name:
             raise LogDamaged(name, 0, "does not count what it is asked for")
         self._logs[place] = log

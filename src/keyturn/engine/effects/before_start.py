@@ -15,7 +15,8 @@ from ...core.people import Decider
 from ...core.policy import Approval
 from ...core.records import BY_GRANT
 from ...core.run import Call, Run
-from ...tools.base import Tool, always_asks, tool_digest
+from ...tools.base import Tool, always_asks
+from ...tools.known_digests import is_tool
 from ..driving.drive import Drive
 from ..logger import logger
 from ..run.frame_settings import FrameSettings
@@ -40,7 +41,7 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
         first.append("policy")
     elif not drive.judged_by(call, scope.judges):
         first.append("verdict")
-    if tool_digest(tool, call.raw) != call.proposal.tool:
+    if not is_tool(tool, call.raw, call.proposal.tool):
         first.append("tool")
     if outgrown(drive.run, call, tool):
         first.append("terms")

@@ -37,6 +37,7 @@ from ...tools.base import (
     tool_digest,
     tool_spec,
 )
+from ...tools.known_digests import is_tool
 from ..driving.drive import Drive, let_run_as
 from ..facts.live_preview import CHANGED, changed_since, look, recorded
 from ..facts.values import kept
@@ -132,8 +133,7 @@ async def _start(
         await ask_anew(drive, scope, call, tool, CHANGED, changed, stands)
         return
     await tool_hooks(scope, context, "on_tool_start", tool)
-    now = tool_digest(tool, call.raw)
-    if now != call.proposal.tool:  # it changed while others had their word
+    if not is_tool(tool, call.raw, call.proposal.tool):  # it changed while others had their word
         await ask_anew(drive, scope, call, tool, _TOOL_CHANGED, stands=stands)
         return
     if outgrown(drive.run, call, tool):
@@ -145,7 +145,7 @@ async def _start(
         await ask_anew(drive, scope, call, tool, why, stands=stands)
         return
     context.__dict__.update(let_run_as(call))  # they may have edited theirs
-    await drive.commit(stands, drive.start_of(call, now, reports))
+    await drive.commit(stands, drive.start_of(call, call.proposal.tool, reports))
     await _invoke(drive, scope, call, tool, context)
 
 
@@ -176,7 +176,7 @@ async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, co
     fatal: Exception | None = None
     raised: Exception | None = None
     try:
-        if tool_digest(tool, call.raw) != call.proposal.tool:  # it changed while the call stood in a hook, say
+        if not is_tool(tool, call.raw, call.proposal.tool):  # it changed while the call stood in a hook, say
             raise ToolProblem(TOOL_CHANGED)
         with contained:
             value = await tool.invoke(context, Prepared(call.text))
