@@ -31,6 +31,12 @@ class OpenCall:
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     question: ServerQuestion | None = None
 
+    @property
+    def answered(self) -> bool:
+        """Return whether it ended with a result or a refusal, or reached nobody."""
+        task = self.task
+        return task.done() and not task.cancelled() and isinstance(task.exception(), CallRefused | Unsent | None)
+
 
 @dataclass(frozen=True)
 class Parked:
@@ -116,18 +122,21 @@ class OpenCalls:
     async def _whose(self) -> OpenCall | None:
         """Find the one call that can be asking.
 
-        With several at work, wait for the others to end: guessing would mislead.
+        With several at work as it asks, wait for the others to be answered: guessing would mislead. Where one of them
+        ended without an answer, it may have been that one.
         """
         if self._unclear:
             return None
         self._unclear = True
         try:
-            while len(working := [call for call in self._open if call.question is None]) > 1:
+            asking = [call for call in self._open if call.question is None]
+            while len(working := [call for call in asking if call in self._open]) > 1:
                 self._changed.clear()
                 await self._changed.wait()
         finally:
             self._unclear = False
-        return working[0] if working else None
+        answered = all(call in working or call.answered for call in asking)
+        return working[0] if working and answered else None
 
     def _ended(self, call: OpenCall) -> None:
         self._open.discard(call)
