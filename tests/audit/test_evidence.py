@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keyturn import Agent, MemoryJournal, Runner, UserError
+from keyturn import MemoryJournal, UserError
 from keyturn.audit.evidence import records
 from keyturn.audit.evidence.chain import PublicChain
 from keyturn.audit.evidence.records import LogLine, RunHead, encode, read_row
@@ -28,7 +28,6 @@ from keyturn.core.codec import encode as encode_step
 from keyturn.core.errors import LogDamaged
 from keyturn.engine.run.open_run import chain_of
 from keyturn.journal.retention import erase_ended
-from keyturn.testing import ScriptedModel, function_call
 from tests.audit.records import Desk, a_call, desk, paid, replaced, rows_of
 from tests.effort import AT_LENGTH, some
 from tests.scenarios import CATALOGUE
@@ -376,14 +375,3 @@ class _Made(io.RawIOBase):
 def test_what_cannot_be_read_is_said(bad: str) -> None:
     with pytest.raises(UserError):
         Audit.verify_file(Path("/nonexistent") / bad, public=Path("/nonexistent/public"))
-
-
-async def test_a_run_whose_input_holds_calls_is_withheld_there_and_proven(tmp_path: Path) -> None:
-    """Which arguments of those calls were secret only the run knows that made them."""
-    here = Desk(MemoryJournal(), tmp_path)
-    agent = Agent("desk", model=ScriptedModel(["Done."]))
-    given: list[Any] = [function_call("log_in", {"password": "hush-hush"}), {"role": "user", "content": "and now?"}]
-    await Runner.run(agent, given, journal=here.store)
-    rows = await here.exported()
-    assert b"hush-hush" not in b"".join(rows)
-    assert here.verified(rows).complete

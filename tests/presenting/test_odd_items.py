@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keyturn import Agent, App, MemoryJournal, Runner, function_tool
+from keyturn import Agent, MemoryJournal, Runner, function_tool
 from keyturn.core import events as ev
 from keyturn.core.items import message_text, refusal_text
 from keyturn.engine.run.log_cache import log_in
@@ -59,33 +58,3 @@ async def test_a_models_words_are_shown_whether_they_come_as_a_text_or_in_parts(
     words = [list(teller.rows(log.run, event)) for event in step.events]
     assert 'the model says: "I pay now."' in [word for row in words for word in row]
     assert [event["text"] for event in shown_line(1, log.run, step).events if "text" in event] == ["I pay now."]
-
-
-async def test_the_arguments_of_calls_in_an_input_are_shown_to_no_reader_and_exported_by_no_export(
-    tmp_path: Path,
-) -> None:
-    secret = "hunter2-4242"
-    given: list[Any] = [
-        function_call("log_in", {"user": "ada", "password": secret}, call_id="c1"),
-        {"type": "shell_call", "call_id": "c2", "action": {"commands": [secret]}},
-        {"type": "mcp_approval_request", "id": "m1", "name": "log_in", "server_label": "docs", "arguments": secret},
-        {"type": "function_call_output", "call_id": "c1", "output": "in"},
-        {"role": "user", "content": "and now?"},
-    ]
-
-    @function_tool(needs_approval=True)
-    def pay() -> str:
-        return "paid"
-
-    agent = Agent("desk", model=ScriptedModel([[function_call("pay", {})], "Bye."]), tools=[pay])
-    async with App([agent], "memory://") as app:
-        run = await app.start("desk", given)
-        await run.wait()
-        await app.send(run.id, given)
-        log = await log_in(app.journal, run.id)
-        await app.audit.export(tmp_path / "record.jsonl")
-    teller = Teller()
-    lines = [shown_line(1, log.run, step, [list(teller.rows(log.run, e)) for e in step.events]) for step in log.steps]
-    shown = str(lines) + (tmp_path / "record.jsonl").read_text(encoding="utf-8")
-    assert "and now?" in shown
-    assert secret not in shown

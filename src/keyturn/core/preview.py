@@ -93,33 +93,6 @@ class Preview(Encodable, frozen=True, forbid_unknown_fields=True):
 REDACTED = "[redacted]"
 
 
-def shown_input(given: Any) -> Any:
-    """Return an input as people are shown it: of the calls in it nothing that their models wrote as arguments.
-
-    Which of those were secret is known to the run that made the calls, and to no reader of another one.
-
-    >>> shown_input([{"type": "function_call", "name": "pay", "call_id": "c1", "arguments": "{}"}])
-    [{'type': 'function_call', 'name': 'pay', 'call_id': 'c1', 'arguments': '[redacted]'}]
-    """
-    if not isinstance(given, list):
-        return given
-    return [_shown_item(item) if is_call(item) else item for item in cast("list[Any]", given)]
-
-
-def is_call(item: object) -> bool:
-    """Return whether an item of a conversation is a call: neither a message, nor a result, nor a thought."""
-    kind: Any = cast("dict[str, Any]", item).get("type", "message") if isinstance(item, dict) else "message"
-    return isinstance(kind, str) and kind not in _NO_CALLS and not kind.endswith(("_output", "_response"))
-
-
-def _shown_item(item: dict[str, Any]) -> dict[str, Any]:
-    return {name: value if name in _NAMES_A_CALL else REDACTED for name, value in item.items()}
-
-
-_NO_CALLS = ("message", "reasoning", "compaction", "item_reference")
-_NAMES_A_CALL = ("type", "id", "call_id", "name", "server_label", "status")
-
-
 def redact(value: JsonValue, secrets: Collection[str], mark: Any = REDACTED) -> JsonValue:
     """Return a copy of `value` in which every parameter named in `secrets` holds the mark instead.
 

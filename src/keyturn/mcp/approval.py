@@ -22,8 +22,8 @@ _FORMS = (
 class Approvals:
     """Decides, by a server's `require_approval`, whether a tool asks.
 
-    A mapping that only says what always asks gates just that. Once it says what never asks, be it nothing, all else
-    asks.
+    A mapping that only says what always asks gates just that. Once it has a list of what is exempt, even an empty one,
+    what it does not list asks.
 
     >>> mapped = Approvals("files", {"read": "never", "write": "always"})
     >>> mapped.of("read"), mapped.of("write"), mapped.of("delete")
@@ -41,9 +41,10 @@ class Approvals:
             self._else = self._word(given)
         elif isinstance(given, Mapping):
             words = cast("Mapping[str, Any]", given)
-            grouped = _is_grouped(words)
-            self.listed = self._grouped(words) if grouped else self._by_tool(words)
-            self._else = "never" in words if grouped else False in self.listed.values()
+            if not words:
+                raise self._wrong('it is empty, which is either "always" or "never"')
+            self.listed = self._grouped(words) if _is_grouped(words) else self._by_tool(words)
+            self._else = "never" in words if _is_grouped(words) else False in self.listed.values()
         elif callable(given):
             self.policy = given
         else:

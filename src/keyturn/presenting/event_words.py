@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, cast
 from ..core import events as ev
 from ..core.call_ids import call_id
 from ..core.items import texts_of
-from ..core.preview import shown_input
 from ..core.records import Decision, GrantTerms
 from ..core.request import shown_params
 from ..core.run import Call, Run
@@ -72,7 +71,7 @@ def _because(why: str) -> str:
 
 def _started(_seen: _Seen, event: ev.RunStarted) -> Iterator[str]:
     whose = f" for {quote(event.requester)}" if event.requester else ""
-    yield f"the run begins{whose}{_said(shown_input(event.input))}"
+    yield f"the run begins{whose}{_said(event.input)}"
 
 
 def _said(given: Any) -> str:
@@ -202,7 +201,7 @@ _WORDS: dict[type[Any], Callable[[_Seen, Any], Iterator[str]]] = {
     ev.RunQueued: lambda seen, event: iter(["it waits for its turn on its session"]),
     ev.RunResumed: _resumed,
     ev.FrameOpened: _opened,
-    ev.InputAdded: lambda seen, event: iter([f"a message is added{_said(shown_input(event.items))}"]),
+    ev.InputAdded: lambda seen, event: iter([f"a message is added{_said(event.items)}"]),
     ev.ReplyRecorded: _replied,
     ev.ReplyRefused: lambda seen, event: iter(["the model's reply was refused"]),
     ev.CallScreened: _screened,

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NoReturn, TypedDict, Unpack, cast
 from ..core.errors import UserError
 from ..core.items import own_copy
 from ..core.nested_agent import NestedAgent
-from ..core.preview import REDACTED, Preview, Text
+from ..core.preview import Preview, Text
 from ..core.settable import unexpected
 from ..support.user_code import answer_of
 from .agent_tool_rules import AGENT_TOOL_RULES, InputBuilder, described_input
@@ -153,7 +153,7 @@ class AgentTool(FunctionTool):
     def preview(self, params: Any) -> Preview:
         """Show the text that the nested agent would get, or its structured input."""
         if self.structured is None and self._preview is None:
-            return Preview((Text(REDACTED if "input" in self.secrets else params["input"], label="input"),))
+            return Preview((Text(params["input"], label="input"),))
         return super().preview(params)
 
 

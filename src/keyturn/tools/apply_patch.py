@@ -22,7 +22,6 @@ from ..core.strict import parse
 from ..support.user_code import answer_of, awaited, run_callback
 from .base import (
     ASKED_LATE,
-    SHOWN_WHOLE,
     TOOL_RULES,
     Asking,
     InvalidArguments,
@@ -75,7 +74,6 @@ def _of_each(tool: object, name: str, given: object) -> Any:
 
 
 PATCH_RULES: dict[str, Rule] = {
-    "secrets": SHOWN_WHOLE,
     "description": TEXT,
     "params_json_schema": made_by(own_copy),
     "editor": must(_is_editor, f"an object with one of the methods {', '.join(_TYPES)}"),

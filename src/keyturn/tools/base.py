@@ -24,7 +24,7 @@ from ..core.policy import Approval
 from ..core.preview import Json, Preview, Text, redact
 from ..core.records import WANTS, Wants
 from ..core.retyped import retyped
-from ..core.settable import CALLBACK, ENTRIES, FLAG, SWITCH, Constructed, Rule, is_ours, must, refused
+from ..core.settable import CALLBACK, ENTRIES, FLAG, SWITCH, Constructed, Rule, is_ours, must
 from ..core.strict import parse
 
 TOOL_FAILED = "An error occurred while running the tool. Please try again."
@@ -215,8 +215,6 @@ _AGENT_OPTIONS = (
     "agent", "run_config", "hooks", "session", "conversation_id", "previous_response_id", "on_stream",
     "custom_output_extractor",
 )  # fmt: skip
-#: The rule of `secrets` for a kind that shows all of what it would do.
-SHOWN_WHOLE = refused("people decide by all of what it would do, and no part of that can be withheld")
 TOOL_RULES: dict[str, Rule] = {
     "name": must(_is_name, "a non-empty string"),
     "needs_approval": SWITCH,
@@ -259,6 +257,7 @@ class Tool(Constructed, abc.ABC):
     notice: Callable[[Item, str], Item] = staticmethod(text_noticed)  # puts words for the model in front of a result
     name: str  # the name under which the model calls it
 
+    own_questions_only: ClassVar[bool] = False  # in line it approves no call about which a policy asks
     needs_approval: NeedsApproval = False  # whether its calls ask, or a callable that says so
     on_approval: Callable[[Any, Any], Any] | None = None  # True or False decides a waiting call in line
     approval: Approval | None = None  # the terms on which its calls may be approved
@@ -328,9 +327,14 @@ class Tool(Constructed, abc.ABC):
         return plain_preview(params, self.secrets)
 
 
+def gate_of(tool: Tool) -> NeedsApproval:
+    """Return the gate that was set of a tool, without what its kind asks about in any case."""
+    return getattr(tool, "_own_gate", tool.needs_approval)
+
+
 def always_asks(tool: Tool) -> bool:
-    """Return whether every call of a tool asks; one that asks about more of them keeps its user's gate beside it."""
-    return getattr(tool, "_own", tool.needs_approval) is True
+    """Return whether every call of a tool asks."""
+    return gate_of(tool) is True
 
 
 def as_typed(tool: Tool, wanted: Any) -> Prepared:

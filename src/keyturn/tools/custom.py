@@ -16,7 +16,7 @@ from ..core.policy import Approval
 from ..core.preview import Command, Preview, Text
 from ..core.settable import TEXT, Rules, must
 from ..support.user_code import answer_of
-from .base import SHOWN_WHOLE, InvalidArguments, NeedsApproval, Prepared, Tool
+from .base import InvalidArguments, NeedsApproval, Prepared, Tool
 from .context import ToolContext
 from .functions.options import INVOKER, IsEnabled
 from .functions.structured import any_object
@@ -61,7 +61,6 @@ class CustomTool(Tool):
     format: Item | None
     language: str | None
     _rules: ClassVar[Rules] = {
-        "secrets": SHOWN_WHOLE,
         "description": TEXT,
         "on_invoke_tool": INVOKER,
         "format": _checked_format,

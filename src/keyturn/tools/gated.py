@@ -1,66 +1,84 @@
-"""Let a tool ask for more than it asks by itself: another gate in front of the same tool.
+"""Make a tool ask for more, as a toolset wants it: the same tool, behind a gate that adds to its own.
 
-A gated tool has a gate of its own and nothing else: every other setting is read from the tool behind it when it is
-needed, so that what is set there later holds here. A method that a setting of that tool is bound to is called on the
-gated one, whose gate it sees.
+It shares all attributes with the tool of which it is made, so that each setting is what that tool's is when it is asked
+for, and its methods are its own. Nothing here knows toolsets, and no call is judged here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from functools import cache
-from types import MethodType, new_class
-from typing import Any, cast
+from typing import Any
 
-from .base import NeedsApproval, Tool, always_asks
+from ..support.user_code import answer_of
+from .base import NeedsApproval, Tool, gate_of
+
+#: Says of a call whether it asks: `(ctx, tool, args)`, sync or async.
+Asks = Callable[[Any, Any, Any], Any]
 
 
-def gated(tool: Tool, needs_approval: NeedsApproval) -> Tool:
-    """Return a tool that asks as `needs_approval` says, and is another one in all else.
-
-    >>> from keyturn import function_tool
-    >>> pay = function_tool(lambda: "paid", name_override="pay")
-    >>> asking = gated(pay, True)
-    >>> pay.risk = "high"
-    >>> asking.needs_approval, asking.risk, pay.needs_approval
-    (True, 'high', False)
-    """
-    made = object.__new__(_kind_of(type(tool)))
-    object.__setattr__(made, "_behind", tool)
-    made.needs_approval = needs_approval
+def gated(tool: Tool, asks: Asks | None = None) -> Tool:
+    """Return a tool that asks about all calls, or about those that `asks` names and those that it asks about itself."""
+    by, plain = True if asks is None else _either(tool, asks), _innermost(tool)
+    checked = copy(plain)  # the rules of its kind say whether it can ask, and how it asks a function
+    checked.needs_approval = by
+    made: Any = object.__new__(_gated_kind(type(plain)))
+    made.__dict__ = vars(plain)
+    made._gated_tool = tool
+    made._gated_by = by if asks is None else gate_of(checked)
     return made
 
 
 class _Gated:
-    """Looks each attribute up in the object itself, then in the tool behind it, then in their class."""
+    """Has another gate than the tool with which it shares all else."""
 
     __slots__ = ()
+    _gated_tool: Tool
+    _gated_by: NeedsApproval
 
-    def __getattribute__(self, name: str) -> Any:
-        if name[:2] == "__" or name in object.__getattribute__(self, "__dict__"):
-            return super().__getattribute__(name)
-        tool: Any = self
-        while isinstance(tool, _Gated):
-            tool = object.__getattribute__(tool, "_behind")
-            held = object.__getattribute__(tool, "__dict__")
-            if name in held:
-                value = held[name]
-                return MethodType(value.__func__, self) if getattr(value, "__self__", None) is tool else value
-        try:
-            return super().__getattribute__(name)
-        except AttributeError:  # a class with `__slots__` keeps it elsewhere
-            return getattr(tool, name)
+    def __init_subclass__(cls) -> None:
+        """Tell no class of a user that there is a kind more, since there is none."""
 
     @property
-    def _own(self) -> NeedsApproval:  # see `always_asks`
-        """Return the gate as it was set; True where every call asks by the gate behind."""
-        own = object.__getattribute__(self, "__dict__")
-        return always_asks(object.__getattribute__(self, "_behind")) or own.get("_own", own["needs_approval"])
+    def _own_gate(self) -> NeedsApproval:
+        """Return the gate: what the tool asks about by itself, whatever it is now, it asks about still."""
+        own = gate_of(self._gated_tool)
+        always = own is True or (own is False and self._gated_tool.approval is not None)  # terms hold for every call
+        return True if always else self._gated_by
+
+    @property
+    def needs_approval(self) -> NeedsApproval:
+        """Return whether its calls ask."""
+        return self._own_gate
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_gated_"):
+            raise AttributeError(name)
+        return getattr(self._gated_tool, name)  # what a class of a user keeps in slots is not shared
 
 
 @cache
-def _kind_of(kind: type[Tool]) -> type[Tool]:
-    """Return the class of a gated tool of a kind."""
-    body = {"__slots__": ("_behind",), "__module__": kind.__module__, "__qualname__": kind.__qualname__}
-    if issubclass(kind, _Gated):  # a gate in front of a gate
-        return kind
-    return cast("type[Tool]", new_class(kind.__name__, (_Gated, kind), exec_body=lambda space: space.update(body)))
+def _gated_kind(kind: type[Tool]) -> type[Tool]:
+    """Return the class of a kind's gated tools."""
+    own = {"__slots__": ("_gated_tool", "_gated_by"), "__module__": kind.__module__, "__doc__": kind.__doc__}
+    return type(kind)(kind.__name__, (_Gated, kind), own)
+
+
+def _innermost(tool: Tool) -> Tool:
+    while isinstance(tool, _Gated):
+        tool = tool._gated_tool  # pyright: ignore[reportPrivateUsage]  # of the class above
+    return tool
+
+
+def _either(tool: Tool, asks: Asks) -> Any:
+    async def needs_approval(context: object, params: object, call_id: str) -> bool:
+        for question, given in ((tool.needs_approval, (context, params, call_id)), (asks, (context, tool, params))):
+            said = await answer_of(question, *given) if callable(question) else question
+            if not isinstance(said, bool):
+                raise TypeError(f"whether {tool.name!r} needs approval is True or False, not {said!r}")
+            if said:
+                return True
+        return False
+
+    return needs_approval

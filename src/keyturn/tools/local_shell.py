@@ -12,7 +12,7 @@ from ..core.digest import canonical
 from ..core.items import Item
 from ..core.preview import Preview
 from ..core.settable import TEXT, Rules, must
-from .base import SHOWN_WHOLE, InvalidArguments, NeedsApproval, Prepared, Tool
+from .base import InvalidArguments, NeedsApproval, Prepared, Tool
 from .functions.options import IsEnabled
 from .functions.path_arguments import plain_path
 from .processes.bubblewrap import SandboxUnavailable
@@ -51,7 +51,6 @@ class LocalShellTool(Tool):
     description = "Runs one program with its arguments on the user's machine."
     executor: LocalShellExecutor
     _rules: ClassVar[Rules] = {
-        "secrets": SHOWN_WHOLE,
         "executor": must(callable, "a function of a LocalShellCommandRequest, sync or async"),
         "description": TEXT,
     }

@@ -15,7 +15,7 @@ from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Preview
 from ..core.settable import TEXT, Rule, fixed, made_by, own_of
-from .base import SHOWN_WHOLE, TOOL_RULES, InvalidArguments, NeedsApproval, Prepared, Tool
+from .base import TOOL_RULES, InvalidArguments, NeedsApproval, Prepared, Tool
 from .functions.options import IsEnabled
 from .functions.structured import any_object
 from .processes.bubblewrap import BubblewrapExecutor, SandboxUnavailable
@@ -93,7 +93,6 @@ def _executor(tool: Any, name: str, given: object) -> Any:
 
 
 SHELL_RULES: dict[str, Rule] = {
-    "secrets": SHOWN_WHOLE,
     "description": TEXT,
     "params_json_schema": made_by(own_copy),
     "environment": _own_environment,

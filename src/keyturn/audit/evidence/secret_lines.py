@@ -6,12 +6,9 @@ cannot read is withheld as well, since nobody can say what it holds.
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from ...core import events as ev
 from ...core.codec import decode
 from ...core.errors import KeyturnError
-from ...core.preview import is_call
 from ...directory.events import PasswordSet, read_entry
 
 
@@ -38,8 +35,6 @@ class SecretLines:
         return any(found)
 
     def _holds(self, event: ev.AnyEvent) -> bool:
-        if isinstance(event, ev.RunStarted | ev.InputAdded):
-            return self._given(event.input if isinstance(event, ev.RunStarted) else event.items)
         if isinstance(event, ev.ReplyRecorded):
             return self._replied(event)
         if isinstance(event, ev.CallVoided):
@@ -52,12 +47,6 @@ class SecretLines:
         if isinstance(event, ev.CallScreened | ev.CallLost):
             return event.call in self._calls and event.preview is not None
         return isinstance(event, ev.CallNeeds | ev.GrantGiven | ev.GrantBorrowed) and self._of_call(event)
-
-    def _given(self, items: object) -> bool:
-        """Return whether an input holds calls: only the run that made them knows what of them was secret."""
-        calls = any(map(is_call, cast("list[Any]", items))) if isinstance(items, list) else False
-        self._calls |= {"input"} if calls else set()
-        return calls
 
     def _of_call(self, event: ev.CallNeeds | ev.GrantGiven | ev.GrantBorrowed) -> bool:
         """Return whether what a tool asks, or what a grant covers, may name a secret."""

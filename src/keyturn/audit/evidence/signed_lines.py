@@ -100,7 +100,7 @@ class SignedLines:
             return
         began = self._start()
         if began is None:
-            yield "a decision is signed, and the line that began its run is not there: verify it at the journal"
+            yield "a decision is signed, and the line that began its run is not there"
             return
         said = made if made.verdict == "edit" else replace(made, args=None, basis=None)
         yield SignedWord(

@@ -29,7 +29,7 @@ def open_run(run: Run) -> None:
 
 def go_on(run: Run) -> Events:
     """Resume a run that failed, on the word of a person; one that was set aside requires a resume that names them."""
-    if run.status == "failed" and not run.lost and run.drill is None:
+    if run.status == "failed" and not run.lost:
         yield ev.RunResumed()
 
 

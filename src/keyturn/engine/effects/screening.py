@@ -381,7 +381,7 @@ async def _said_in_line(drive: Drive, scope: FrameSettings, call: Call, tool: To
     answer = await answer_of(tool.on_approval, scope.context, item)
     said = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
     approve = said.get("approve")
-    if approve is True:
+    if approve is True and (call.by == "tool" or not tool.own_questions_only):
         return decisions.approve(item.request, drive.live.clock(), via="on_approval")
     if approve is False:
         reason = said.get("reason") or None

@@ -6,7 +6,7 @@ an error, and nothing of it is told as complete. The package `openai` is importe
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cache, partial
@@ -109,19 +109,8 @@ class OpenAIResponsesModel(Model, Sealed):
             responses_body(name, request),
             settings,
             retries(settings.retry, 2 if ours else 0),
-            kept=request.conversation_id is not None or approves(request.input),
+            kept=request.conversation_id is not None,
         )
-
-
-def approves(items: Sequence[Any]) -> bool:
-    """Return whether the provider runs an approved call as it answers: what it ran it is not asked to run again."""
-    for item in reversed(items):
-        kind: str = item.get("type", "message")
-        if kind == "mcp_approval_response" and item.get("approve") is True:
-            return True
-        if item.get("role") == "assistant" or not (kind == "message" or kind.endswith(("_output", "_response"))):
-            return False  # it was answered before
-    return False
 
 
 def _check_last(event: object, kind: str, items: list[Any]) -> None:

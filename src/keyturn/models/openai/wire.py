@@ -39,8 +39,8 @@ _NOT_BODY = ("extra_headers", "extra_query", "timeout")
 class OpenAIQuestion(NamedTuple):
     """Holds one call of a method of the SDK, and how often it may be retried.
 
-    `kept` says that the provider may have acted on the question, though no answer came: a conversation took it in, or
-    an approved call was run. It is asked again only where that cannot be.
+    `kept` says that a conversation at the provider may have taken the question in, though no answer came: it is asked
+    again only where that cannot be.
     """
 
     resource: Any

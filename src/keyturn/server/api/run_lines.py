@@ -16,7 +16,7 @@ from ...core.call_ids import call_id
 from ...core.drill_words import word_of
 from ...core.encodable import moment
 from ...core.items import texts_of
-from ...core.preview import redact, shown_input
+from ...core.preview import redact
 from ...core.request import shown_params
 from ...core.run import Call, Run, request_id
 from ...core.strict import parse
@@ -53,11 +53,7 @@ Pairs = Iterator[tuple[str, Any]]
 
 def _started(_run: Run, e: ev.RunStarted) -> Pairs:
     yield "requester", e.requester
-    yield "input", shown_input(e.input)
-
-
-def _added(_run: Run, e: ev.InputAdded) -> Pairs:
-    yield "items", shown_input(e.items)
+    yield "input", e.input
 
 
 def _replied(run: Run, e: ev.ReplyRecorded) -> Pairs:
@@ -148,7 +144,7 @@ _MORE: dict[type[Any], Callable[[Run, Any], Pairs]] = {
     ev.RunStarted: _started,
     ev.FrameOpened: _named("agent"),
     ev.HandedOff: _named("agent"),
-    ev.InputAdded: _added,
+    ev.InputAdded: _named("items"),
     ev.ReplyRecorded: _replied,
     ev.CallScreened: _screened,
     ev.CallDecided: _decision,
