@@ -46,8 +46,11 @@ async def test_a_question_of_two_calls_is_of_the_second_only_if_the_first_was_an
 
 
 async def test_a_call_that_began_after_a_question_is_not_asked_it() -> None:
+    async def work() -> str:
+        return "done"
+
     calls = OpenCalls()
     asked = asyncio.ensure_future(calls.ask("really?"))
-    late = asyncio.ensure_future(calls.run(asyncio.sleep(0, "done"), None))
+    late = asyncio.ensure_future(calls.run(work(), None))
     assert await asked is None
     assert await late == "done"
