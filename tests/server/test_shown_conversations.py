@@ -106,7 +106,7 @@ WRITTEN: dict[str, dict[str, Any]] = {
     "a text": {"type": "message", "role": "assistant", "content": "I pay now."},
     "no type": {"role": "assistant", "content": "I pay now."},
     "parts": {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I pay now."}]},
-    "a refusal": {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "I pay now."}]},
+    "a refusal": {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]},
     "odd parts": {"type": "message", "content": [{}, {"text": None}, {"text": "I pay now."}]},
     "thoughts in a text": {"type": "reasoning", "summary": "why", "content": 5},
     "what nobody knows": {"type": "news", "content": 5, "summary": [3], "text": "why"},

@@ -10,7 +10,7 @@ from typing import Any, LiteralString, NamedTuple, cast
 from ..core import events as ev
 from ..core.codec import Log
 from ..core.gate.reviews import reviewed_call
-from ..core.items import Item, said_texts
+from ..core.items import texts_of
 from ..render.escape import Escaped, clip
 from .pressure import Sign, pressure_in
 
@@ -42,7 +42,7 @@ def context_of(log: Log, call: str) -> Context:
         if isinstance(event, ev.RunStarted):
             task = _task(event.input)
         elif isinstance(event, ev.ReplyRecorded) and event.frame == frame and not proposed:
-            words = [text for item in event.output for text in said_texts(item) if text.strip()]
+            words = [text for item in event.output for text in texts_of(item) if text.strip()]
     asked = Escaped(clip(task, _TEXT)) if task else None
     return Context(asked, tuple(Escaped(clip(text, _TEXT)) for text in words), pressure_in(words, task))
 
@@ -50,6 +50,5 @@ def context_of(log: Log, call: str) -> Context:
 def _task(given: Any) -> str:
     if isinstance(given, str):
         return given
-    items = [cast("Item", item) for item in cast("list[Any]", given or []) if isinstance(item, dict)]
-    texts = [text for item in items for text in said_texts(item) if text.strip()]
+    texts = [text for item in cast("list[Any]", given or []) for text in texts_of(item)]
     return texts[-1] if texts else ""

@@ -15,7 +15,7 @@ from ...core import events as ev
 from ...core.call_ids import call_id
 from ...core.drill_words import word_of
 from ...core.encodable import moment
-from ...core.items import said_texts
+from ...core.items import texts_of
 from ...core.preview import redact
 from ...core.request import shown_params
 from ...core.run import Call, Run, request_id
@@ -63,9 +63,14 @@ def _added(run: Run, e: ev.InputAdded) -> Pairs:
 
 def _replied(run: Run, e: ev.ReplyRecorded) -> Pairs:
     yield "model", e.model
-    yield "text", "\n".join(text for item in e.output for text in said_texts(item))
+    yield "text", _text_of(e.output)
     turn = run.frames[e.frame].turn if e.frame in run.frames else 0
     yield "calls", [_proposed(run, call_id(e.frame, turn, at), made) for at, made in enumerate(e.proposals)]
+
+
+def _text_of(output: list[Any]) -> str:
+    """Return what the model said to people; its calls, whose arguments may be secret, are told beside it."""
+    return "\n".join(text for item in output if item.get("type", "message") == "message" for text in texts_of(item))
 
 
 def _proposed(run: Run, name: str, made: ev.Proposal) -> Shown:
