@@ -79,6 +79,7 @@ class Reference(Time):
     def open_agent(self, name: str, c: Any) -> None:
         self.frames[name] = {
             "agent": c.agent, "items": list(c.items), "limit": c.max_turns, "guard": c.guarded, "tripped": False,
+            "guards": c.guarded, "unseen": 0,
             "turn": 0, "then": "model", "calls": [], "queued": [], "called": False, "unread": False,
             "barrier": True,
         }  # fmt: skip
@@ -151,6 +152,9 @@ class Reference(Time):
         self.alive()
         need(c.frame in self.frames)
         frame = self.frames[c.frame]
+        if frame["guards"] and frame["barrier"]:
+            frame["unseen"] += len(c.items)
+            frame["guard"] = frame["guard"] or {"before": "ahead", "beside": "along"}[frame["guards"]]
         frame["queued" if self.held(c.frame) else "items"] += c.items
         frame["unread"] = True
         if not self.held(c.frame) and not frame["called"]:
@@ -190,7 +194,8 @@ class Reference(Time):
 
     def guard_frame(self, c: cm.GuardFrame) -> None:
         if self.status in ("running", "failed") and c.frame in self.frames and self.frames[c.frame]["guard"]:
-            self.frames[c.frame] |= {"guard": "", "tripped": any(report.tripped for report in c.reports)}
+            need(c.seen == self.frames[c.frame]["unseen"])
+            self.frames[c.frame] |= {"guard": "", "unseen": 0, "tripped": any(report.tripped for report in c.reports)}
 
     def judge_frame(self, c: cm.JudgeFrame) -> None:
         self.alive()

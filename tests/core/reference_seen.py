@@ -64,7 +64,11 @@ class Seen:
                 does.add(("guard", name))
             if not frame["barrier"]:
                 continue
-            if self.asks(name, "model") and frame["guard"] != "before" and not (spent and frame["guard"]):
+            if (
+                self.asks(name, "model")
+                and frame["guard"] not in ("before", "ahead")
+                and not (spent and frame["guard"])
+            ):
                 does.add(("exhausted" if spent else "model", name))
             if self.asks(name, "judge") and not frame["guard"]:
                 does.add(("judge", name))

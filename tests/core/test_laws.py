@@ -447,7 +447,8 @@ class Commands(RuleBasedStateMachine):
         return cm.VoidCall(name, made, "the tool changed")
 
     def guard_frame(self, draw: Draw, name: str) -> cm.RunCommand:
-        return cm.GuardFrame(name, draw(REPORTS))
+        frame = self.run.frames.get(name)
+        return cm.GuardFrame(name, draw(REPORTS), len(frame.unseen) if frame is not None and draw(SURE) else 0)
 
     def judge_frame(self, draw: Draw, name: str) -> cm.RunCommand:
         item = result(self.label(name), "answer") if (name != "r") == draw(SURE) else None

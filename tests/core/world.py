@@ -95,7 +95,7 @@ class World:
         frame = run.frames[frame_id]
         # Beside the model it would be a race whether the model was asked at all.
         trips = frame_id != ev.ROOT and frame.guarding == "before" and self.dice("guard", frame.items[0]).random() < 0.2
-        return [cm.GuardFrame(frame_id, [ev.Report("g", "input", trips)])]
+        return [cm.GuardFrame(frame_id, [ev.Report("g", "input", trips)], len(frame.unseen))]
 
     def tripped(self, run: Run, frame_id: str) -> list[cm.RunCommand]:
         if frame_id == ev.ROOT:

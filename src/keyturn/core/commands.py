@@ -316,10 +316,11 @@ class CompactHistory(RunCommand, frozen=True):
 
 
 class GuardFrame(RunCommand, frozen=True):
-    """Record what the input guardrails of a frame said."""
+    """Record what the input guardrails of a frame said; they looked at `seen` items that were added to its input."""
 
     frame: str
     reports: list[Report]
+    seen: int = 0
 
 
 class JudgeFrame(RunCommand, frozen=True):

@@ -244,6 +244,8 @@ def _compact_history(run: Run, c: cm.CompactHistory) -> Events:
 def _guard_frame(run: Run, c: cm.GuardFrame) -> Events:
     frame = run.frames.get(c.frame)
     if frame is not None and frame.guarding and run.status not in OVER:
+        if c.seen != len(frame.unseen):
+            raise Conflict("a message was added meanwhile; the input guardrails look at it as well")
         yield ev.GuardrailReported(c.frame, c.reports)
 
 

@@ -82,7 +82,7 @@ def _of_frame(frame: Frame) -> list[str]:
     if frame.tripped is not None:
         return ["tripped"]
     does: list[str] = ["guard"] if frame.guarding else []
-    if frame.guarding == "before":
+    if frame.guarding in ("before", "ahead"):
         return does
     if not frame.barrier:  # its model speaks by itself; what there is to do is what it calls
         return does

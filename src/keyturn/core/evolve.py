@@ -76,6 +76,7 @@ def _frame_opened(run: Run, event: ev.FrameOpened) -> None:
         items=list(event.items),
         max_turns=event.max_turns,
         guarding=event.guarded,
+        guards=event.guarded if event.barrier else "",
         prefix=event.prefix,
         written=event.written,
         response_id=event.response_id,
@@ -94,6 +95,9 @@ def _input_added(run: Run, event: ev.InputAdded) -> None:
     frame = run.frames[event.frame]
     if event.once:
         run.named[event.once] = digest(event.items)
+    if frame.guards:
+        frame.unseen = (*frame.unseen, *event.items)
+        frame.guarding = frame.guarding or ("ahead" if frame.guards == "before" else "along")
     if frame.phase == "calls":
         frame.queued.extend(event.items)
         return
@@ -280,7 +284,7 @@ def _tools_judged(run: Run, event: ev.ToolsJudged) -> None:
 def _guardrail_reported(run: Run, event: ev.GuardrailReported) -> None:
     frame = run.frames.get(event.on)
     if frame is not None:
-        frame.guarding = ""
+        frame.guarding, frame.unseen = "", ()
         frame.tripped = next((report for report in event.reports if report.tripped), None)
 
 

@@ -167,7 +167,7 @@ class Frame(msgspec.Struct):
     agent: str  # the path of the agent at work
     items: list[Item | int]  # the conversation; an integer is a place in the session's history
     max_turns: int | None  # the limit of its turns, None for none
-    guarding: str  # when its input guardrails report, "" once they have
+    guarding: str  # when its input guardrails report, "" once they have; "ahead" or "along" of messages that came later
     prefix: str | None  # the content address of the session's history
     written: int  # how many items of the tape its session holds
     response_id: str | None  # the provider's id of the last reply
@@ -188,6 +188,8 @@ class Frame(msgspec.Struct):
     unread: bool = False  # a message came with the results: they are no answer before the model has read it
     tape: list[Item] = []  # what its session holds or would hold
     tripped: ev.Report | None = None  # the guardrail report that stopped it
+    guards: str = ""  # when they reported on what it began with, "" where it began without any
+    unseen: tuple[Item, ...] = ()  # the messages that they have not looked at
     barrier: bool = True  # the model waits for all results; without it, it goes on talking
     before: tuple[str, ...] = ()  # the paths of the agents that were at work in it before, in their order
 

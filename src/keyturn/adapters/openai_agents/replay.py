@@ -129,6 +129,8 @@ class FrameReplay:
         if items:
             self.made += items
             self.over.do(cm.AddInput(self.frame_id, own_copy(items)))
+            if self.frame.guarding:  # the run went on with them there
+                self.over.do(cm.GuardFrame(self.frame_id, [], len(self.frame.unseen)))
 
     def _check_agent(self) -> None:
         name = self.live.graph.agent(self.frame.agent).name

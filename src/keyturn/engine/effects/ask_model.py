@@ -67,6 +67,8 @@ async def _ask(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[An
         await _agent_starts(drive, frame, scope, agent)
     toolset = await drive.toolset(frame, fresh=True)
     request, heard = await _request(drive, frame, scope, toolset)
+    if drive.run.frames[frame.id].guarding == "ahead":  # a message came that may not reach the model unseen
+        return
     listeners = [hooks for hooks in (scope.hooks, agent.hooks) if hooks is not None]
     if listeners:
         await _llm_starts(drive, frame, scope, request, listeners)
