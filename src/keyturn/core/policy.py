@@ -373,7 +373,8 @@ class Past(Protocol):
 class CallView(msgspec.Struct, frozen=True):
     """Holds what a policy may look at: the call that will run, never a live object of the run.
 
-    `agent` is the agent's name and `path` its path from the root agent; `params` are the validated arguments that
+    `agent` is the agent's name and `path` its path from the root agent; `server` is the label of the MCP server at the
+    provider whose tool it is, "" of every other; `params` are the validated arguments that
     will run; `at` is the time in milliseconds; `read_only` says
     that the tool states that it changes nothing, `secrets` which arguments are shown to nobody;
     `approved` says that a person decided for the call already, so that
@@ -398,3 +399,4 @@ class CallView(msgspec.Struct, frozen=True):
     past: Past | None = None
     read_only: bool = False
     secrets: tuple[str, ...] = ()
+    server: str = ""

@@ -323,6 +323,11 @@ class Tool(Constructed, abc.ABC):
         return plain_preview(params, self.secrets)
 
 
+def stands_for_several(tool: Tool) -> bool:
+    """Return whether calls name the tool that they mean, and this one is what brings those, as a server does."""
+    return "name" in tool.identity
+
+
 def gate_of(tool: Tool) -> NeedsApproval:
     """Return the gate that was set of a tool, without what its kind asks about in any case."""
     return getattr(tool, "_own_gate", tool.needs_approval)
