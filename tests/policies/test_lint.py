@@ -6,6 +6,7 @@ import logging
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,6 +15,9 @@ from keyturn import (
     App,
     Budget,
     CodeInterpreterTool,
+    Computer,
+    ComputerTool,
+    HostedMCPTool,
     Policy,
     PolicyFile,
     Reviewer,
@@ -132,6 +136,22 @@ def test_what_the_provider_runs_asks_no_rule_and_the_rule_is_refused() -> None:
     code = CodeInterpreterTool({"type": "code_interpreter", "container": {"type": "auto"}})
     with pytest.raises(UserError, match="'code_interpreter' is run by the provider, which asks no rule"):
         app(deny(tool="code_interpreter"), at=agent(pay, code))
+    with pytest.raises(UserError, match="'shell' is run by the provider, which asks no rule"):
+        app(deny(tool="shell"), at=agent(pay, ShellTool(environment={"type": "container_auto"})))
+
+
+def test_a_rule_that_names_a_server_at_the_provider_is_refused_as_its_tools_have_other_names() -> None:
+    docs = HostedMCPTool({"type": "mcp", "server_label": "docs", "server_url": "https://docs.example.com/mcp"})
+    with pytest.raises(UserError, match="'docs' is an MCP server at the provider: name its tools, or kind="):
+        app(deny(tool="docs"), at=agent(pay, docs))
+
+
+def test_a_computer_is_one_tool_so_that_a_typo_beside_it_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    desk = ComputerTool(Mock(spec=Computer))
+    app(deny(tool="computer"), at=agent(pay, desk))
+    assert caplog.records == []
+    with pytest.raises(UserError, match="no tool is named 'compter'; did you mean 'computer'"):
+        app(deny(tool="compter"), at=agent(pay, desk))
 
 
 def test_the_agents_below_and_what_they_have_are_known() -> None:

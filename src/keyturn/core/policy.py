@@ -374,12 +374,10 @@ class CallView(msgspec.Struct, frozen=True):
     """Holds what a policy may look at: the call that will run, never a live object of the run.
 
     `agent` is the agent's name and `path` its path from the root agent; `server` is the label of the MCP server at the
-    provider whose tool it is, "" of every other; `params` are the validated arguments that
-    will run; `at` is the time in milliseconds; `read_only` says
-    that the tool states that it changes nothing, `secrets` which arguments are shown to nobody;
-    `approved` says that a person decided for the call already, so that
-    only a denial, or terms that the decision does not meet, change anything. `past` is there for a policy whose
-    attribute `counts` is True: its calls are then screened one by one, so that no two see the same room left.
+    provider that has the tool, "" for others; `params` are the validated arguments that will run; `at` is the time in
+    milliseconds; `read_only` says that the tool states that it changes nothing, `secrets` which arguments are shown to
+    nobody; `approved` says that a person decided for the call already, so that only a denial, or terms that the
+    decision does not meet, change anything. `past` is there for a policy whose attribute `counts` is True.
 
     >>> CallView("pay", "function", "desk/billing", {"amount": 5}, digest="5e1f", call_id="call_1").risk is None
     True

@@ -72,7 +72,6 @@ class Interrupts:
             raise UserError(f"interrupt_on[{name!r}] must answer True or False, not {type(answer).__name__}")
         return Verdict("ask", by="interrupt_on") if answer else None
 
-
     def _rule_of(self, call: CallView) -> tuple[str, InterruptRule]:
         """Return the rule of a call, and its name; of a tool of a server at the provider, else that of the server."""
         names = (f"{call.server}/{call.tool}", call.server) if call.server else (call.tool,)

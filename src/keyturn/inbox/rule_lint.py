@@ -82,6 +82,7 @@ def known_of(agents: Agents) -> Known:
     named: list[tuple[str, str]] = []
     unknown: set[str] = set()
     provided: set[str] = set()
+    servers: set[str] = set()
     more = False
     for root in agents.values():
         for path, agent in AgentGraph(root).agent_at.items():
@@ -91,8 +92,9 @@ def known_of(agents: Agents) -> Known:
             if offered.more:
                 unknown.add(path)
             provided |= {tool.name for tool in offered.tools if not isinstance(tool, Tool) or tool.hosted}
+            servers |= {tool.name for tool in offered.tools if isinstance(tool, Tool) and stands_for_several(tool)}
             tools += [_known(tool, agent.name, path) for tool in offered.tools if _is_one(tool)]
-    return Known(tools, named, unknown, provided, more)
+    return Known(tools, named, unknown, provided, more, servers)
 
 
 class _Offered(NamedTuple):

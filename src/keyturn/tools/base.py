@@ -328,16 +328,6 @@ def stands_for_several(tool: Tool) -> bool:
     return "name" in tool.identity
 
 
-def gate_of(tool: Tool) -> NeedsApproval:
-    """Return the gate that was set of a tool, without what its kind asks about in any case."""
-    return getattr(tool, "_own_gate", tool.needs_approval)
-
-
-def always_asks(tool: Tool) -> bool:
-    """Return whether every call of a tool asks."""
-    return gate_of(tool) is True
-
-
 def as_typed(tool: Tool, wanted: Any) -> Prepared:
     """Return what will run after a person changed the arguments, each of the JSON type in which they wrote it.
 
