@@ -87,6 +87,28 @@ async def test_who_stood_still_before_it_wrote_to_the_session_leaves_that_to_its
     assert [item["role"] for item in await session.get_items()] == ["user", "assistant"]
 
 
+async def test_a_tool_is_not_called_under_a_lease_that_another_has(clock: Clock, streamed: bool) -> None:
+    """Its start was on record as the process stood still; another one put it in doubt, and people say what it did."""
+    ran: list[str] = []
+
+    @function_tool
+    def act() -> str:
+        ran.append("acted")
+        return "acted"
+
+    class Slow(MemoryJournal):
+        async def append(self, run: str, expected: int, lines: Any, *more: Any) -> None:
+            await super().append(run, expected, lines, *more)
+            if b"CallStarted" in lines[-1]:
+                clock.now += MINUTES
+                await self.release(await self.claim(run, "another worker", MINUTES))
+
+    agent = Agent("a", model=ScriptedModel([[function_call("act", {}, call_id="c1")], "done"]), tools=[act])
+    with pytest.raises(Conflict):
+        await play(agent, "go", streamed, journal=Slow(clock=clock))
+    assert ran == []
+
+
 async def test_a_lease_that_was_long_on_its_way_is_renewed_before_it_is_worked_under(clock: Clock) -> None:
     """Found by the simulator: by a clock that was a minute behind, a request that had expired was approved."""
 

@@ -292,7 +292,7 @@ class ProtocolServer(MCPServer):
                 "it is not connected: use `async with server:`, or call connect(), or run the agent in an App",
             )
         line = self._connection
-        if line is not None and line.alive:
+        if line is not None and line.alive and not self._calls.ambiguous:
             return line
         opening = self._opening = self._opening or asyncio.ensure_future(self._open())
         await asyncio.wait({opening})  # who is cancelled stops waiting, and the others still get it
@@ -310,6 +310,7 @@ class ProtocolServer(MCPServer):
             line = _connection(self)
             await line.open(self.settings.connect_timeout_seconds)
             self._connection, self._cache = line, None
+            self._calls.reconnected()
             return line
         finally:
             self._opening = None

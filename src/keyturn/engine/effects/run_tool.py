@@ -39,6 +39,7 @@ from ...tools.base import (
 )
 from ...tools.known_digests import is_tool
 from ..driving.drive import Drive, let_run_as
+from ..driving.lease import still_held
 from ..facts.live_preview import CHANGED, changed_since, look, recorded
 from ..facts.values import kept
 from ..logger import error_words, logger
@@ -184,6 +185,7 @@ async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, co
     call = drive.run.calls.get(call.id, call)  # as it was started: the run may have been folded anew since
     fatal: Exception | None = None
     raised: Exception | None = None
+    await still_held(drive)  # a process that stood still may have lost the run, and others say what becomes of the call
     try:
         if not is_tool(tool, call.raw, call.proposal.tool):  # it changed while the call stood in a hook, say
             raise ToolProblem(TOOL_CHANGED)
