@@ -24,6 +24,7 @@ from keyturn.deep import DeepAgentDeps, FilesystemBackend, StateBackend, create_
 from keyturn.testing import function_call
 from tests.deep.playing_deep import Play, answered, asked, delegates, edits, listening, model, runs, told, writes
 
+FINANCE = Approval(role="finance", quorum=2)
 GATED = {"write_file": True, "edit_file": True, "execute": True}
 
 
@@ -399,3 +400,17 @@ def test_a_rule_that_no_call_would_be_asked_by_is_refused() -> None:
     for rule, tools in [("delete", [hosted()]), ("wiki/delete", [hosted()]), ("docs/", [hosted()]), ("shell", [shell])]:
         with pytest.raises(UserError, match=f"interrupt_on names '{rule}', and there is no such tool; there are "):
             create_deep_agent(model(), tools=tools, interrupt_on={rule: True})
+
+
+@pytest.mark.parametrize("rules", [{"docs": FINANCE}, {"docs": FINANCE, "ls": False}], ids=["alone", "beside another"])
+@pytest.mark.parametrize("name", ["delete_page", "ls"])
+async def test_a_rule_for_a_hosted_server_holds_for_each_of_its_tools(rules: Any, name: str) -> None:
+    """A server chooses the names of its tools: that of a local one lifts no rule."""
+    docs = HostedMCPTool({"type": "mcp", "server_label": "docs", "server_url": "https://docs.example/mcp"})
+    call = {"type": "mcp_approval_request", "id": "m1", "server_label": "docs", "name": name, "arguments": "{}"}
+    app = App([create_deep_agent(model([call], "Done."), name="a", tools=[docs], interrupt_on=rules)], "memory://")
+    async with app:
+        run = await app.start("a", "go")
+        await run.wait()
+        [row] = await app.inbox.list()
+        assert (row.tool, row.request.terms) == (name, FINANCE)

@@ -146,12 +146,10 @@ def test_a_rule_that_names_a_server_at_the_provider_is_refused_as_its_tools_have
         app(deny(tool="docs"), at=agent(pay, docs))
 
 
-def test_a_computer_is_one_tool_so_that_a_typo_beside_it_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_computer_is_one_tool_and_hides_no_typo() -> None:
     desk = ComputerTool(Mock(spec=Computer))
-    app(deny(tool="computer"), at=agent(pay, desk))
-    assert caplog.records == []
-    with pytest.raises(UserError, match="no tool is named 'compter'; did you mean 'computer'"):
-        app(deny(tool="compter"), at=agent(pay, desk))
+    with pytest.raises(UserError, match="pay"):
+        App([Agent("desk", tools=[pay, desk])], "memory://", policy=Policy(Rule("deny", tool="pya")))
 
 
 def test_the_agents_below_and_what_they_have_are_known() -> None:

@@ -74,7 +74,7 @@ class Interrupts:
 
     def _rule_of(self, call: CallView) -> tuple[str, InterruptRule]:
         """Return the rule of a call, and its name; of a tool of a server at the provider, else that of the server."""
-        names = (f"{call.server}/{call.tool}", call.server) if call.server else (call.tool,)
+        names = (f"{call.offered}/{call.tool}", call.offered) if call.offered else (call.tool,)
         rules = self.rules
         return next(((name, rules[name]) for name in names if name in rules), (names[0], False))
 

@@ -302,7 +302,7 @@ def _view(drive: Drive, call: Call, tool: Tool) -> CallView:
         call.decision is not None,
         read_only=call.proposal.reads,
         secrets=call.proposal.secrets,
-        server=tool.name if stands_for_several(tool) else "",
+        offered=tool.name if stands_for_several(tool) else "",
     )
 
 
