@@ -88,7 +88,8 @@ async def _give_back(drive: Drive, journal: Journal, later: int) -> None:
         return
     try:
         async with drive.at_rest():  # a step that came between the two would leave the run undue
-            await journal.release(drive.claim, await _due(drive, journal, drive.claim, later))
+            claim = structs.replace(drive.claim, untried="not_here" in drive.stops)
+            await journal.release(claim, await _due(drive, journal, claim, later))
     except Exception as error:  # the lease runs out by itself, and then the run is due
         logger.warning("run %s is held until its lease runs out: %s", drive.run.id, error_words(error))
 
