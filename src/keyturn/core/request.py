@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 
 from .beside_events import CallMarked, ReviewWhy
 from .call_ids import ROOT, place_of
+from .declared import as_list, as_object, properties_of
 from .digest import canonical
 from .encodable import Encodable, in_milliseconds, moment
 from .gate.opening import OPENING
@@ -319,19 +320,13 @@ def _former(call: Call) -> Vote | None:
 def _in_order(params: object, tool: dict[str, Any]) -> Any:
     """Return arguments in the order in which the tool declares them, and then the others as they stand."""
     given = cast("dict[str, Any]", params)
-    schema: Any = tool.get("schema")
-    if not isinstance(params, dict) or len(given) < _MANY or not isinstance(schema, dict):
+    schema = as_object(tool.get("schema"))
+    if not isinstance(params, dict) or len(given) < _MANY:
         return given
-    told = cast("dict[str, Any]", schema)
-    properties = told.get("properties")
-    required = told.get("required")
-    if not isinstance(properties, dict):
-        return given
-    declared = list(cast("dict[str, Any]", properties))
-    if isinstance(required, list):
-        # A log that was written before specs were kept in their order has sorted properties; a list keeps its order.
-        names = [name for name in cast("list[Any]", required) if isinstance(name, str)]  # it may list anything
-        declared = names if len(names) == len(declared) else declared
+    declared = list(properties_of(schema))
+    # A log that was written before specs were kept in their order has sorted properties; a list keeps its order.
+    names = [name for name in as_list(schema.get("required")) if isinstance(name, str)]  # it may list anything
+    declared = names if len(names) == len(declared) else declared
     return {name: given[name] for name in (*declared, *given) if name in given}
 
 

@@ -73,7 +73,10 @@ async def all_prompts(server: str, line: Any, pages: int | None) -> Any:
 
 
 def _tool(server: str, raw: Any, origin: str, line: Pages) -> RemoteTool:
-    fields: dict[str, Any] = raw.model_dump(by_alias=True, mode="json", exclude_none=True)
+    try:
+        fields: dict[str, Any] = raw.model_dump(by_alias=True, mode="json", exclude_none=True)
+    except ValueError:  # pydantic writes no value that is nested too deep
+        raise MCPServerError(server, "its description of a tool is nothing that can be recorded") from None
     about = {name: fields[wire] for name, wire in _ABOUT.items() if wire in fields}
     if origin:
         about["origin"] = origin

@@ -15,6 +15,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, ClassVar, Protocol, cast
 
+from ..core.declared import properties_of
 from ..core.digest import canonical, digest
 from ..core.errors import BadJson, ToolMissing, UserError
 from ..core.exact_text import is_exact
@@ -345,10 +346,10 @@ def _listed(remote: RemoteTool) -> str:
 
 def _offered(schema: dict[str, Any], strict: bool) -> tuple[dict[str, Any], bool]:
     """Return the schema as models are given it, and whether they are held to it."""
-    full = {**schema, "type": "object", "properties": schema.get("properties", {})}
+    full = {**schema, "type": "object", "properties": properties_of(schema)}
     if not strict:
         return full, False
     try:
         return ensure_strict_json_schema(full), True
-    except (UserError, TypeError, ValueError, KeyError):  # it says what cannot be said strictly
+    except (UserError, AttributeError, TypeError, ValueError, KeyError):  # it says what cannot be said strictly
         return full, False

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from ..core import events as ev
 from ..core.call_ids import call_id
+from ..core.items import texts_of
 from ..core.records import Decision, GrantTerms
 from ..core.request import shown_params
 from ..core.run import Call, Run
@@ -84,8 +85,8 @@ def _opened(_seen: _Seen, event: ev.FrameOpened) -> Iterator[str]:
 
 def _replied(seen: _Seen, event: ev.ReplyRecorded) -> Iterator[str]:
     for item in event.output:
-        parts = cast("list[dict[str, Any]]", item.get("content") or []) if item.get("type") == "message" else []
-        yield from (f"the model says{_said(part['text'])}" for part in parts if isinstance(part.get("text"), str))
+        texts = texts_of(item) if item.get("type") == "message" else []
+        yield from (f"the model says{_said(text)}" for text in texts)
     turn = seen.run.frames[event.frame].turn if event.frame in seen.run.frames else 0
     for place in range(len(event.proposals)):
         call = seen.run.calls.get(call_id(event.frame, turn, place))

@@ -17,6 +17,7 @@ from typing import Any, LiteralString, cast
 
 import msgspec
 
+from ..core.declared import properties_of, property_of, takes_text
 from ..core.errors import BadJson
 from ..core.preview import REDACTED, Block, Diff, Preview, Text, redact, unredacted
 from ..core.strict import parse
@@ -132,7 +133,7 @@ class ShownRequest:
         if tool is None or not isinstance(given, dict):
             return False
         named = cast("dict[str, Any]", given)
-        if not set(schema.get("properties") or {}) <= set(named):
+        if not set(properties_of(schema)) <= set(named):
             return False
         try:
             taken: Any = run_callback(tool.edit, {**named, _UNKNOWN: None}).params
@@ -214,9 +215,7 @@ class ShownRequest:
         except BadJson:
             tool = self.item.tool
             told: Any = None if tool is None else tool.spec().get("schema")
-            schema: Any = cast("dict[str, Any]", told or {}).get("properties", {}).get(name) or {}
-            kinds = [schema, *schema.get("anyOf", ())]
-            if any("string" in (each.get("type"), *(each.get("type") or ())) for each in kinds):
+            if takes_text(property_of(told, name)):
                 return typed
             raise
 

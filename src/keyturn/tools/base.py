@@ -61,6 +61,10 @@ class OutcomeUnknown(Exception):
     """Raised where a tool was started and its outcome is unknown: the call is in doubt."""
 
 
+#: What people are told of a call that asked them something when a part of it was done, so that it cannot begin anew.
+ASKED_LATE = "it asked for a person's word when {} of its parts were done, and the rest was not"
+
+
 class ToolProblem(Exception):
     """Raised for a failure in a tool, in words for the model: `failure` passes them on as they are.
 

@@ -21,10 +21,21 @@ from ..core.items import Item, RawItem
 from ..core.preview import Json, Preview, Text
 from ..core.settable import CALLBACK, Rule, one_of, own_of, refused
 from ..support.user_code import answer_of
-from .base import TOOL_RULES, InvalidArguments, NeedsApproval, OutcomeUnknown, Prepared, Tool, ToolProblem
+from .base import (
+    ASKED_LATE,
+    TOOL_RULES,
+    Asking,
+    InvalidArguments,
+    NeedsApproval,
+    OutcomeUnknown,
+    Prepared,
+    Tool,
+    ToolProblem,
+)
 from .computer_actions import read_actions
 from .context import RunContextWrapper
 from .hosted import OPENAI
+from .shell_calls import identity
 from .word_picture import PNG, drawn
 
 Button = Literal["left", "right", "wheel", "back", "forward"]
@@ -37,7 +48,8 @@ class Computer(abc.ABC):
     Every method may be sync or async; keys that are held come as `keys=`.
 
     `screenshot` returns a PNG as base64 text or as bytes, or a data URL. A computer may also say its `environment` and
-    the `dimensions` of its screen.
+    the `dimensions` of its screen. A method `about()` returns a dict of JSON that says which computer it is, the same
+    in every process: approvals are bound to it, and to the name of the class where there is none.
 
     >>> sorted(Computer.__abstractmethods__)[:3]
     ['click', 'double_click', 'drag']
@@ -199,8 +211,9 @@ class ComputerTool(Tool, Generic[TComputer]):
         return {"type": self.wire_type, **(_screen(self.computer) if self.wire_type != "computer" else {})}
 
     def spec(self) -> dict[str, Any]:
-        """Return the environment and the screen size: coordinates on another screen mean something else."""
-        return {"kind": self.kind, "type": self.wire_type, "screen": _screen(self.computer)}
+        """Return which computer it is and the size of its screen: an approval is for this computer and no other."""
+        where = {"screen": _screen(self.computer), "computer": identity(self.computer)}
+        return {"kind": self.kind, "type": self.wire_type, **where}
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
         """Parse the actions, one or several, and the safety checks that came with them."""
@@ -225,6 +238,8 @@ class ComputerTool(Tool, Generic[TComputer]):
                     await self._do(action)
                 except OutcomeUnknown:
                     raise
+                except Asking as error:
+                    raise (error if place == 1 else OutcomeUnknown(ASKED_LATE.format(place - 1))) from None
                 except Exception as error:
                     what = f"Action {place} of {len(actions)} ({action['type']}) failed"
                     raise ToolProblem(f"{what}; what came before it was done, what follows was not.") from error
@@ -243,7 +258,7 @@ class ComputerTool(Tool, Generic[TComputer]):
         return {**made, "acknowledged_safety_checks": acknowledged} if acknowledged else made
 
     def preview(self, params: Any) -> Preview:
-        """Show the provider's words on each safety check, and the actions."""
+        """Show the provider's words on each safety check, the actions, and which computer they are for."""
         checks = [
             Text(
                 f"{check.get('code') or 'no code'}: {check.get('message') or 'no message'}",
@@ -251,7 +266,8 @@ class ComputerTool(Tool, Generic[TComputer]):
             )
             for check in params["pending_safety_checks"]
         ]
-        return Preview((*checks, Json(params["actions"], label="actions")))
+        where = Json(identity(self.computer), label="computer")
+        return Preview((*checks, Json(params["actions"], label="actions"), where))
 
     @property
     def needs_approval(self) -> NeedsApproval:

@@ -17,6 +17,7 @@ from ..core.exact_text import is_exact
 from ..core.items import Item, RawItem, own_copy
 from ..core.preview import Json, Preview, Text
 from ..core.settable import CALLBACK, Rule, refused
+from ..support.urls import private_digest, public_url
 from ..support.user_code import answer_of
 from .base import InvalidArguments, Prepared, Tool
 from .context import RunContextWrapper
@@ -129,9 +130,12 @@ class HostedMCPTool(Tool):
         return cast("Item", own_copy(self.tool_config))
 
     def spec(self) -> dict[str, Any]:
-        """Return the configuration, without the keys in it."""
+        """Return the configuration without the keys in it; a digest stands for those in its address."""
         config = {name: value for name, value in self.tool_config.items() if name not in _SECRET}
-        return {"kind": self.kind, "config": config}
+        url: object = config.get("server_url")
+        if not isinstance(url, str) or not private_digest(url):
+            return {"kind": self.kind, "config": config}
+        return {"kind": self.kind, "config": config | {"server_url": public_url(url)}, "origin": private_digest(url)}
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
         """Return the arguments as the provider would send them."""
@@ -163,7 +167,7 @@ class HostedMCPTool(Tool):
 
     def preview(self, params: object) -> Preview:
         """Show whose tool it is, and its arguments."""
-        where = next(f"{self.tool_config[name]}" for name in _WHERE if self.tool_config.get(name))
+        where = next(public_url(f"{self.tool_config[name]}") for name in _WHERE if self.tool_config.get(name))
         return Preview((Text(f"{self.server_label} ({where}), called by the provider", label="server"), Json(params)))
 
     async def _ask(self, context: Any, item: Any) -> Any:

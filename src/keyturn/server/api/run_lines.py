@@ -15,6 +15,7 @@ from ...core import events as ev
 from ...core.call_ids import call_id
 from ...core.drill_words import word_of
 from ...core.encodable import moment
+from ...core.items import texts_of
 from ...core.preview import redact
 from ...core.request import shown_params
 from ...core.run import Call, Run, request_id
@@ -64,13 +65,7 @@ def _replied(run: Run, e: ev.ReplyRecorded) -> Pairs:
 
 def _text_of(output: list[Any]) -> str:
     """Return what the model said to people; its calls, whose arguments may be secret, are told beside it."""
-    said: list[str] = []
-    for item in output:
-        parts = item.get("content") if item.get("type") == "message" else None
-        for part in cast("list[Any]", parts) if isinstance(parts, list) else ():
-            text: Any = cast("dict[str, Any]", part).get("text") if isinstance(part, dict) else None
-            said += [text] if isinstance(text, str) else []
-    return "\n".join(said)
+    return "\n".join(text for item in output if item.get("type") == "message" for text in texts_of(item))
 
 
 def _proposed(run: Run, name: str, made: ev.Proposal) -> Shown:
