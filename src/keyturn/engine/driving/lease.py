@@ -67,16 +67,13 @@ async def under_lease(drive: Drive, journal: Journal, claim: Claim, ttl_ms: int 
 
 
 async def to_the_end(drive: Drive, work: Coroutine[Any, Any, None]) -> None:
-    """Do what a cancel must not cut off.
-
-    If its caller leaves meanwhile, the lease is kept until it runs out.
-    """
+    """Do what a cancel must not cut off; of that a caller who leaves meanwhile waits for what is being recorded."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)
-    except asyncio.CancelledError:  # what is being written may still arrive
-        if not task.done() and drive.claim is not None:
-            drive.stops.add("unanswered")
+    except asyncio.CancelledError:
+        if not task.done():
+            drive.stops.add("left")
         raise
 
 
