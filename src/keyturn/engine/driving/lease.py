@@ -67,16 +67,13 @@ async def under_lease(drive: Drive, journal: Journal, claim: Claim, ttl_ms: int 
 
 
 async def to_the_end(drive: Drive, work: Coroutine[Any, Any, None]) -> None:
-    """Do what a cancel must not cut off.
-
-    If its caller leaves meanwhile, the lease is kept until it runs out.
-    """
+    """Do what a cancel must not cut off; of that a caller who leaves meanwhile waits for what is being recorded."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)
-    except asyncio.CancelledError:  # what is being written may still arrive
-        if not task.done() and drive.claim is not None:
-            drive.stops.add("unanswered")
+    except asyncio.CancelledError:
+        if not task.done():
+            drive.stops.add("left")
         raise
 
 
@@ -193,8 +190,10 @@ async def _renew(drive: Drive, ttl_ms: int) -> None:
     while drive.claim is not None:
         try:
             await renewed(drive)
-        except Conflict as error:  # the next append says so, where it can be handled
+        except Conflict as error:  # a tool that waits for a thread would begin, against what others say of its call
             logger.info("run %s was taken over: %s", drive.run.id, error_words(error))
+            drive.stops.add("taken_over")
+            drive.rouse()
             return
         except Exception as error:  # there is time to try again before the lease runs out
             logger.warning("the lease of run %s is not renewed, trying again: %s", drive.run.id, error_words(error))
