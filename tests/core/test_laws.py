@@ -448,7 +448,7 @@ class Commands(RuleBasedStateMachine):
 
     def guard_frame(self, draw: Draw, name: str) -> cm.RunCommand:
         frame = self.run.frames.get(name)
-        return cm.GuardFrame(name, draw(REPORTS), len(frame.unseen) if frame is not None and draw(SURE) else 0)
+        return cm.GuardFrame(name, draw(REPORTS), 0 if frame is None else len(frame.unseen))
 
     def judge_frame(self, draw: Draw, name: str) -> cm.RunCommand:
         item = result(self.label(name), "answer") if (name != "r") == draw(SURE) else None
