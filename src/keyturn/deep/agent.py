@@ -25,7 +25,7 @@ from .interrupts import InterruptRule
 
 def _interrupts(agent: Any, _name: str, rules: Any) -> Any:
     """Give the agent other rules, which hold for the next call, also of runs that go on and of subagents."""
-    agent._plan.interrupts.change(rules, agent.core_agent().family.check)
+    agent._plan.interrupts.change(rules, agent.core_now().family.check)
     return ELSEWHERE
 
 
@@ -67,8 +67,8 @@ class DeepAgent(Agent[DeepAgentDeps]):
             run_config=None if limits is None else RunConfig(usage_limits=limits),
         )
 
-    def core_agent(self, output_type: object = None) -> CoreAgent[DeepAgentDeps]:
-        """Return the `keyturn.Agent` that this one is, with the tools declared so far."""
+    def core_now(self, output_type: object = None) -> CoreAgent[DeepAgentDeps]:
+        """Return the `keyturn.Agent` that its own runs run."""
         answer = answer_type(self.output_type if output_type is None else output_type)
         declared = (answer, self.model, self.name, tuple(map(id, self._tools)), tuple(self._instructions.known_by()))
         if self._core is None or self._core[0] != declared:
@@ -81,7 +81,7 @@ class DeepAgent(Agent[DeepAgentDeps]):
         return self._core[1]
 
     def _renew(self) -> None:
-        self.core_agent()
+        self.core_now()
 
 
 def create_deep_agent(
