@@ -19,7 +19,7 @@ from .gate.opening import OPENING
 from .gate.reviews import review_digest, review_name
 from .gate.words import in_two_steps
 from .immutable import immutable
-from .items import Item, own_copy
+from .items import own_copy
 from .policy import Approval
 from .preview import REDACTED, Json, Preview, redact
 from .records import Decision, Word
@@ -257,13 +257,6 @@ def review_of(run: Run, review: Review) -> Request:
 def waiting_calls(run: Run) -> list[Call]:
     """Return every waiting call, in the order in which the model made them."""
     return sorted(run.groups["wait"].values(), key=lambda call: place_of(call.id))
-
-
-def shown_item(call: Call) -> Item:
-    """Return the model's own item of a call, without what the tool marked as secret."""
-    if not call.proposal.secrets:
-        return call.raw
-    return {**call.raw, "arguments": canonical(redact(call.params, call.proposal.secrets))}
 
 
 def _waits_for(run: Run, call: Call) -> Literal["", "requester", "others"]:

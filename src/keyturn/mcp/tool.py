@@ -34,6 +34,7 @@ from ..tools.base import (
     Prepared,
     Tool,
     ToolProblem,
+    redacts,
     tool_digest,
 )
 from ..tools.outputs import rendered
@@ -249,6 +250,7 @@ class MCPTool(Tool):
             return await super().failure(context, error)
         return await answer_of(told, context, error)
 
+    @redacts
     async def preview(self, params: Any) -> Preview:
         """Show which tool of which server is called with what, beside the server's own description as listed now."""
         before = self.remote

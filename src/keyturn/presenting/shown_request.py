@@ -27,7 +27,7 @@ from ..render.arguments import is_text, shown_name
 from ..render.layout import LayoutLine
 from ..render.one_row import fits_a_line, is_plain
 from ..support.user_code import class_name, run_callback
-from ..tools.base import InvalidArguments, as_typed, not_blank, plain_preview
+from ..tools.base import InvalidArguments, as_typed, plain_preview, shown_preview
 from .edit_preview import EditPreview, lines_of
 
 _UNKNOWN = "an argument that no tool knows"
@@ -175,7 +175,7 @@ class ShownRequest:
         except Exception as error:
             made, why = None, f"this tool's own preview failed ({class_name(error)})"
         if isinstance(made, Preview):
-            return not_blank(made, edit, self.item.request.secrets)
+            return shown_preview(tool, made, edit, self.item.request.secrets)
         return plain_preview(edit, self.item.request.secrets, f"As you changed it; {why}.")
 
     def change(self, *texts: str) -> None:

@@ -21,7 +21,10 @@ from ..core.immutable import immutable
 from ..core.items import Item, own_copy
 from ..core.nested_agent import NestedAgent
 from ..core.policy import Approval
-from ..core.preview import Json, Preview, Text, redact
+from ..core.preview import Preview, plain_preview
+from ..core.preview import not_blank as not_blank
+from ..core.preview import redacts as redacts
+from ..core.preview import shown_preview as shown_preview
 from ..core.records import WANTS, Wants
 from ..core.retyped import retyped
 from ..core.settable import CALLBACK, ENTRIES, FLAG, SWITCH, Constructed, Rule, is_ours, must
@@ -322,6 +325,7 @@ class Tool(Constructed, abc.ABC):
         """Return what the model is told when `invoke` raised; raise to let the run fail instead."""
         return str(error) if isinstance(error, ToolProblem) else TOOL_FAILED
 
+    @redacts
     def preview(self, params: Any) -> Preview | Awaitable[Preview]:
         """Return what the approver sees; the default is the arguments themselves."""
         return plain_preview(params, self.secrets)
@@ -379,20 +383,3 @@ def tool_spec(tool: Tool, call: Mapping[str, Any]) -> dict[str, Any]:
 def _spec_of(text: bytes) -> dict[str, Any]:
     """Parse a spec from its text, cached for all runs that record it: none of them changes it or hands it out."""
     return json.loads(text)
-
-
-def plain_preview(params: Any, secrets: tuple[str, ...] = (), note: str = "") -> Preview:
-    """Make a preview of the arguments themselves, with a word in front where there is one."""
-    shown = Json(redact(params, secrets))
-    return Preview((Text(note), shown) if note else (shown,))
-
-
-def not_blank(preview: Preview, params: Any, secrets: tuple[str, ...] = ()) -> Preview:
-    """Return a preview, with the arguments themselves if it has no block: what nobody sees, nobody approves.
-
-    >>> not_blank(Preview((), summary="pay"), {"to": "ada"}).blocks
-    (Json(value={'to': 'ada'}, label=''),)
-    """
-    if preview.blocks:
-        return preview
-    return msgspec.structs.replace(preview, blocks=plain_preview(params, secrets).blocks)

@@ -15,11 +15,11 @@ from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
 from ..core.exact_text import is_exact
 from ..core.items import Item, RawItem, own_copy
-from ..core.preview import Json, Preview, Text
+from ..core.preview import Json, Preview, Text, redact
 from ..core.settable import CALLBACK, Rule, refused
 from ..support.urls import private_digest, public_url
 from ..support.user_code import answer_of
-from .base import InvalidArguments, Prepared, Tool
+from .base import InvalidArguments, Prepared, Tool, redacts
 from .context import RunContextWrapper
 from .functions.structured import any_object
 from .hosted import OPENAI
@@ -165,10 +165,12 @@ class HostedMCPTool(Tool):
             return {**made, "approve": True}
         return {**made, "approve": False, "reason": str(value)}
 
-    def preview(self, params: object) -> Preview:
+    @redacts
+    def preview(self, params: Any) -> Preview:
         """Show whose tool it is, and its arguments."""
         where = next(public_url(f"{self.tool_config[name]}") for name in _WHERE if self.tool_config.get(name))
-        return Preview((Text(f"{self.server_label} ({where}), called by the provider", label="server"), Json(params)))
+        server = Text(f"{self.server_label} ({where}), called by the provider", label="server")
+        return Preview((server, Json(redact(params, self.secrets))))
 
     async def _ask(self, context: Any, item: Any) -> Any:
         assert self.on_approval_request is not None
