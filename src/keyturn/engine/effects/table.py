@@ -17,7 +17,7 @@ from .settle import settle
 PERFORM: dict[str, Callable[[Any, str], Awaitable[None]]] = {
     "guard": guard,
     "tripped": tripped,
-    "model": ask_model,
+    "model": partial(ask_model, objection=outvoted),
     "exhausted": exhausted,
     "limited": limited,
     "screen": screen,
