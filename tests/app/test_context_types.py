@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -22,7 +23,8 @@ from keyturn import (
 )
 from keyturn.engine.run.log_cache import forget
 from keyturn.models.scripted.model import ScriptedModel, tool_outputs
-from tests.playing import Run, approved, call, through_text
+from tests.playing import Clock, Run, approved, call, through_text
+from tests.waiting import until
 
 
 @dataclass
@@ -268,3 +270,45 @@ async def test_a_type_is_never_taken_from_a_text() -> None:
     assert state.context.context["user"] == "ada"
     with pytest.raises(StateRejected):
         await RunState.from_string(desk(Account), text.replace("ada", "eve"))
+
+
+@pytest.mark.filterwarnings("ignore:the state's context comes back")
+async def test_a_worker_that_cannot_make_the_context_of_a_run_leaves_it_to_those_that_can(caplog: Any) -> None:
+    """What its tools left of the data was saved in the context's place, and no worker got the type back."""
+    seen: list[Any] = []
+    journal = MemoryJournal(Clock())  # what was left for a minute would not be due
+    right = App([desk(seen=seen)], journal, context_type=Account, worker=False)
+    run = await right.start("desk", "x", context=Account(user="ada"))
+    older = App([desk(seen=seen)], journal)
+    async with older:
+        await until(lambda: "the state's context needs more than its data to come back" in caplog.text)
+    working = asyncio.create_task(right.work())
+    await run.wait(30)
+    await right.inbox.approve((await right.inbox.list())[0], by="ann")
+    await run.result(30)
+    await right.stop()
+    await working
+    assert seen == [Account(user="ada")]
+
+
+async def test_a_run_of_a_journal_is_resumed_with_its_whole_context_or_not_at_all(run: Run) -> None:
+    journal, seen = MemoryJournal(), list[Any]()
+    paused = await run(desk(Account), "x", context=Account(user="ada"), journal=journal)
+    text = paused.to_state().to_string()
+    forget()
+    untyped = desk(seen=seen)
+    with pytest.warns(UserWarning, match="comes back as plain data"):
+        states = [await RunState.load(journal, paused.run_id, untyped), await RunState.from_string(untyped, text)]
+    for state in states:
+        state.approve(state.get_interruptions()[0])
+        with pytest.raises(UserError, match=r"context needs more than its data to come back; .*context_type="):
+            await run(untyped, state, journal=journal)
+    assert seen == []
+    await run(untyped, states[0], journal=journal, context={"user": "bob"})
+    assert seen == [{"user": "bob"}]
+
+
+async def test_a_context_that_is_serialized_and_never_made_again_does_not_start() -> None:
+    app = App([desk()], MemoryJournal(), worker=False, context_serializer=lambda one: one.name)
+    with pytest.raises(UserError, match="a serialized context would come back after a pause as plain data"):
+        await app.start("desk", "x", context=Incomparable("ada"))

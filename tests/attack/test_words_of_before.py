@@ -14,7 +14,12 @@ import pytest
 from keyturn import (
     Agent,
     App,
+    Calls,
+    Grant,
+    Inbox,
     MemoryJournal,
+    Policy,
+    Rule,
     RunHooks,
     ToolGuardrailFunctionOutput,
     function_tool,
@@ -95,4 +100,33 @@ async def test_what_was_found_of_one_approval_is_not_said_of_the_next(by: Any) -
         slow.goes.set()
         await until_status(app, run.id, "finished", "failed")
     assert (slow.seen[-1], paid) == (1000, [])
+    assert (await check(journal)).ok
+
+
+async def test_a_grant_that_a_worker_has_not_heard_of_passes_no_limit_of_several_runs() -> None:
+    """The call was let run by a grant, and counted as one that asks."""
+    paid, journal = list[str](), MemoryJournal()
+    rules = Policy(Rule("deny", tool="pay", over=Calls(1, of="tenant", name="x")), Rule("ask", tool="pay"))
+
+    class GrantedMeanwhile:
+        counts = counts_for_several_runs = True
+        shares = rules.shares
+
+        async def __call__(self, call: Any, context: object = None) -> Any:
+            if call.params["to"] == "b" and not call.approved and (rows := await Inbox(journal).list()):
+                await Inbox(journal).approve(rows[0], by="ada", grant=Grant())
+            return rules(call, context)
+
+    @function_tool
+    def pay(to: str) -> str:
+        """Pay."""
+        paid.append(to)
+        return "paid"
+
+    calls = [function_call("pay", {"to": "a"}), function_call("pay", {"to": "b"})]
+    agent = Agent("desk", model=ScriptedModel([calls, "Done."]), tools=[pay])
+    async with App([agent], journal, policy=GrantedMeanwhile()) as app:
+        run = await app.start("desk", "go")
+        await until_status(app, run.id, "finished", "waiting")
+    assert len(paid) == 1
     assert (await check(journal)).ok

@@ -22,6 +22,7 @@ from keyturn.agents.guardrail import GuardrailFunctionOutput
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.inbox.desk import Inbox
+from keyturn.testing import ScriptedModel
 from tests.core.samples import Pen, reply, start, tool
 from tests.playing import Run, World, approved, asked, asking, call, shape
 
@@ -119,3 +120,28 @@ def test_the_core_takes_no_result_for_an_answer_over_an_unread_message() -> None
     assert pen.root().unread
     assert pen(cm.JudgeFrame("r", final=True, output="ok")) == [ev.ToolsJudged("r")]
     assert (pen.root().phase, pen.root().unread) == ("model", False)
+
+
+@pytest.mark.parametrize("calls", [False, True], ids=["the reply is an answer", "the reply has calls"])
+@pytest.mark.parametrize("chained", [False, True], ids=["sent whole", "kept by the provider"])
+async def test_a_message_that_comes_while_the_model_is_asked_is_read_at_its_next_turn(
+    world: World, calls: bool, chained: bool
+) -> None:
+    """It stood before the reply that had passed over it, as if it had been read; the run ended, or went on without."""
+    journal, session, read = MemoryJournal(), MemorySession("s"), list[Any]()
+
+    async def says(request: Any) -> Any:
+        read.append(shape(request.input))
+        if len(read) == 1:
+            [row] = await journal.runs()
+            await Inbox(journal).send(row.run, "stop")
+        return [call("do", "c1")] if calls and len(read) == 1 else f"answer {len(read)}"
+
+    agent = Agent("a", model=ScriptedModel(says), tools=[world.tool("do")])
+    given: dict[str, Any] = {"auto_previous_response_id": True} if chained else {"session": session}
+    result = await Runner.run(agent, "go", journal=journal, **given)
+    assert result.final_output == "answer 2"
+    before = ["call c1", "output c1"] if calls else ["assistant"]
+    sent = before[-1:] if calls else []
+    assert read == [["user"], [*sent, "user"] if chained else ["user", *before, "user"]]
+    assert chained or shape(await session.get_items()) == ["user", *before, "user", "assistant"]

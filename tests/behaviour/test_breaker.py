@@ -24,7 +24,7 @@ from keyturn import (
 from keyturn.audit.checker import check
 from keyturn.core.errors import StorageError
 from keyturn.core.policy import BY_BREAKER
-from keyturn.engine.driving.quota_logs import QuotaCount
+from keyturn.engine.driving.quota_logs import QuotaCount, Taker, quota_count
 from keyturn.engine.run.log_cache import forget
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.models.scripted.model import ScriptedModel, function_call
@@ -174,6 +174,18 @@ async def test_a_run_whose_breaker_could_not_be_told_as_it_ended_is_due(monkeypa
     other = Desk(5)
     await other.run(store, breaking(1, of="tenant"))
     assert other.paid == []
+
+
+async def test_a_store_that_fails_as_the_log_of_a_limit_is_begun_is_no_damaged_log() -> None:
+    """Found by the simulator: what damage forbids is passed over, so that the breaker was never told."""
+
+    class Down(MemoryJournal):
+        async def append(self, *given: Any, **more: Any) -> None:
+            raise StorageError("the connection broke")
+
+    store = Down()
+    with pytest.raises(StorageError, match="the connection broke"):
+        await quota_count(store, "failures", 600_000).tell(store, Taker("run", "r/1.0", "of", 1), lambda: 1)
 
 
 async def test_the_checker_sees_a_breaker_that_was_not_told(monkeypatch: pytest.MonkeyPatch) -> None:

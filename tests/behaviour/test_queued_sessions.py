@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -237,6 +238,23 @@ async def test_what_holds_a_run_that_is_over_has_the_last_word_first(shop: Shop,
     await store.release(claim)
     assert await store.ahead(second.id) == []
     assert second.id in await store.due()
+
+
+async def test_who_takes_up_a_run_that_failed_under_a_lease_that_ran_out_comes_last(shop: Shop, store: Any) -> None:
+    """Found by the simulator: the next one had begun, and the run that was resumed kept its place before it."""
+    app = shop.app(store, worker=False)
+    first = await app.start("shop", "m1", session_id="ann")
+    second = await app.start("shop", "m2", session_id="ann")
+    await store.claim(first.id, "dies", 1)
+    await app.inbox.tell(first.id, cm.Fail("its process was cut off"))
+
+    async def taken() -> bool:
+        with contextlib.suppress(Conflict):
+            return bool(await store.claim(first.id, "next", 60_000))
+        return False
+
+    await until(taken)
+    assert await store.ahead(second.id) == []
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["as it ends", "as it fails"])

@@ -33,7 +33,7 @@ class Loans(Seen):
 
     def borrow_grant(self, c: cm.BorrowGrant) -> None:
         need(self.status not in ("finished", "cancelled"))
-        if c.grant.id in self.grants:
+        if c.grant.id in self.grants or self.status == "failed":
             return
         need(c.grant.call and c.grant.reach and c.grant.uses == 1 and c.grant.verdict == "approve")
         need(c.home not in ("", "run"))

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, App, Conflict, MemoryJournal, MemorySession, RunState, ToolContext, function_tool
+from keyturn import Agent, App, Conflict, Inbox, MemoryJournal, MemorySession, RunState, ToolContext, function_tool
+from keyturn.core import commands as cm
 from keyturn.core.codec import decode
 from keyturn.engine.driving.taking import claimed
 from keyturn.engine.run import open_run
@@ -168,3 +169,28 @@ async def test_a_worker_goes_on_with_its_own_run_after_a_standstill() -> None:
     gc.collect()
     assert (row.status, troubles) == ("finished", [])
     assert await journal.requests(Query(state="open")) == []
+
+
+async def test_a_drive_whose_run_was_stopped_by_another_process_ends_with_a_conflict(streamed: bool) -> None:
+    journal, did = MemoryJournal(), list[str]()
+    asked, go_on_now = asyncio.Event(), asyncio.Event()
+
+    @function_tool
+    def mail() -> str:
+        did.append("mail")
+        return "sent"
+
+    async def reply(_items: Any) -> Any:
+        asked.set()
+        await go_on_now.wait()
+        return [function_call("mail", {}, call_id="c1")]
+
+    agent = Agent("desk", model=ScriptedModel(reply), tools=[mail])
+    driving = asyncio.ensure_future(play(agent, "go", streamed, journal=journal))
+    await asked.wait()
+    [row] = await journal.runs()
+    await Inbox(journal).tell(row.run, cm.Restored("its store was restored", "nonce"))
+    go_on_now.set()
+    with pytest.raises(Conflict, match=r"was stopped \(StoreRestored\) while it was moved: resume it to go on"):
+        await driving
+    assert did == []

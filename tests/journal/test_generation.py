@@ -13,10 +13,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from keyturn import App, Inbox, Runner
+from keyturn import App, Grant, Inbox, Runner
 from keyturn.audit.checker import check
 from keyturn.cli.main import main
 from keyturn.core.errors import Conflict, StorageError, StoreRestored
+from keyturn.directory.people import People
+from keyturn.engine.facts.reaches import reaches_of
+from keyturn.engine.run.log_cache import log_in
 from keyturn.inbox.restored import settle
 from keyturn.journal import open_journal, postgres
 from keyturn.journal.postgres import PostgresConnection
@@ -408,3 +411,56 @@ async def test_a_database_that_was_restored_elsewhere_is_noticed(
     promoted: Any = open_journal(f"{base}/gen_one")
     assert "promoted" in str(await promoted.restored())
     await promoted.close()
+
+
+async def test_a_process_that_was_up_goes_on_by_the_id_under_which_a_store_was_settled(place: Place) -> None:
+    """What a person revoked after the copy was made is granted in it again, under the id of before alone."""
+    up, other = place.opened(), place.opened()
+    await up.release(await up.claim("a run", "w", 60_000))
+    before = up.identity
+    await settled_by(other)
+    await up.release(await up.claim("a run", "w", 60_000))
+    assert up.identity == other.identity != before
+    await up.close()
+    await other.close()
+
+
+async def test_a_grant_for_other_runs_is_not_recorded_under_the_id_of_before(place: Place) -> None:
+    """It would be shown as open, and no run would be of those that it names."""
+    payer, up = Payer(), place.opened()
+    run = await waits(up, payer)
+    other = place.opened()
+    await settled_by(other)
+    [row] = await up.requests()
+    with pytest.raises(StoreRestored, match="settled since this process looked at it: try again"):
+        await Inbox(up).approve(row, by="ann", grant=Grant(scope="agent"))
+    await Inbox(up).approve(row, by="ann", grant=Grant(scope="agent"))
+    [grant] = await other.grants()
+    assert grant.reach in reaches_of((await log_in(other, run)).run, other).values()
+    await up.close()
+    await other.close()
+
+
+async def test_a_directory_is_read_anew_where_its_store_was_brought_back(place: Place) -> None:
+    """Its last entries are not in the copy: who was up would refuse each login until it is restarted."""
+    up = place.opened()
+    people = People(up)
+    await people.start("ada")
+    await up.close()
+    place.back_up()
+    up = place.opened()
+    people = People(up)
+    await people.add("ben", by="ada")
+    await people.add("cyd", by="ada")
+    place.bring_back()
+    other = place.opened()
+    assert await settle(other) is not None
+    assert [person.id for person in await people.list()] == ["ada"]
+    await up.close()
+    await other.close()
+
+
+async def settled_by(journal: Any) -> None:
+    """Say that a store was restored, and settle it, as `keyturn restored --anyway` does."""
+    await journal.taken_for_restored("was restored, an administrator says")
+    await settle(journal)

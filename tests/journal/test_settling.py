@@ -330,3 +330,21 @@ async def test_a_revision_alone_says_nothing_after_a_restore(place: Place) -> No
         await inbox.approve(row.id, by="ann", revision=row.request.revision)
     assert (await inbox.approve(row.id, by="ann", digest=row.digest)).state != "open"
     await journal.close()
+
+
+async def test_what_was_claimed_before_a_restore_is_held_by_nobody_once_it_is_settled(place: Place) -> None:
+    """The holder knows another log than the store has; one that settles it a second time ends no newer claim."""
+    payer, journal = Payer(), place.opened()
+    run = await waits(journal, payer)
+    before = await journal.claim(run, "worker", 60_000)
+    await journal.taken_for_restored(WHY)
+    assert await settle(journal) is not None
+    for moved in (journal.append(run, await journal.head(run), [b"{}"], before), journal.renew(before, 60_000)):
+        with pytest.raises(Conflict, match="not held under this claim"):
+            await moved
+    assert await journal.due() == [run]
+    now = await journal.claim(run, "worker", 60_000)
+    assert now.epoch > before.epoch
+    await journal.settled()
+    assert (await journal.renew(now, 60_000)).epoch == now.epoch
+    await journal.close()

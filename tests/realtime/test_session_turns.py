@@ -271,6 +271,41 @@ async def test_a_turn_ends_with_its_connection() -> None:
         await until(lambda: ("c1", "paid") in model.outputs())
 
 
+async def test_a_response_that_began_before_the_settings_of_the_next_agent_were_in_force_is_of_the_one_before() -> None:
+    model = OwnModel()
+    async with talking_to(model, two_pays()[0]) as (_session, told):
+        await handed_over(model, told)
+        await model.tell(me.RealtimeModelTurnStartedEvent(response_id="r1", settings_pending=True))
+        await model.calls("pay", call_id="c1")
+        await until(lambda: "c1" in dict(model.outputs()))
+        assert ran == []
+        await model.tell(ended(), started("r2"))
+        await model.calls("pay", call_id="c2")
+        await until(lambda: ("c2", "paid") in model.outputs())
+
+
+@pytest.mark.parametrize("confirms", [True, False], ids=["it confirms settings", "it never does"])
+def test_settings_are_pending_until_a_server_that_confirms_them_has_done_so(confirms: bool) -> None:
+    reader = ServerReader()
+
+    def pending(name: str) -> bool:
+        [told] = reader.read({"type": "response.created", "response": {"id": name}})
+        assert isinstance(told, me.RealtimeModelTurnStartedEvent)
+        return told.settings_pending
+
+    def updated() -> None:
+        if confirms:
+            assert reader.read({"type": "session.updated", "session": {}}) == []
+
+    reader.settings_sent()
+    updated()
+    assert not pending("r1")
+    reader.settings_sent()
+    assert pending("r2") is confirms
+    updated()
+    assert not pending("r3")
+
+
 def test_calls_and_requests_name_the_response_that_they_are_of() -> None:
     call = {"type": "function_call", "id": "i1", "call_id": "c1", "name": "pay", "arguments": "{}"}
     late = {"type": "function_call", "id": "i2", "call_id": "c2", "name": "pay", "arguments": "{}"}

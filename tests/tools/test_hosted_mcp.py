@@ -30,7 +30,7 @@ from keyturn import (
     handoff,
 )
 from keyturn.core.items import Item
-from keyturn.testing import ModelStep, ScriptedModel, ToolSuite, approve_all, assistant_message, function_call
+from keyturn.testing import ModelStep, ScriptedModel, ToolSuite, assistant_message, function_call
 from keyturn.testing.crash import Effects
 from keyturn.testing.loopback.responses import ResponsesServer
 from tests.models.openai.serving import served

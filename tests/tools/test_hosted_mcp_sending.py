@@ -1,8 +1,7 @@
-"""An approved call of a hosted MCP server acts at the provider, inside of the next question: at most once, and there."""
+"""An approved call of a hosted MCP server acts at the provider, inside of the next question: once, and only there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import openai
@@ -40,13 +39,12 @@ pytestmark = pytest.mark.usefixtures("own_key")
 
 
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test waits before a further try."""
 
     async def pause(_seconds: float) -> None: ...
 
     monkeypatch.setattr(wire, "pause", pause)
-    yield
 
 
 def desk(model: Any, *tools: Any, **settings: Any) -> Agent[Any]:
@@ -139,9 +137,8 @@ async def test_what_was_approved_is_checked_again_before_it_is_sent_again() -> N
             agent.tools[0].tool_config = EVE
             await app.resume(run.id)
             await run.wait(20)
-            assert [row.request.preview.blocks[0].text for row in await app.inbox.list()] == [
-                "bank (https://eve.example.com/mcp), called by the provider"
-            ]
+            [row] = await app.inbox.list()
+            assert "https://eve.example.com/mcp" in str(row.request.preview)
     assert (len(server.requests), approvals(server)) == (2, 1)
 
 
@@ -186,10 +183,13 @@ async def test_a_run_that_ends_before_its_approval_is_sent_leaves_a_rejection(ho
     def weather() -> str:
         return "sunny"
 
+    def sunny(_given: Any) -> str:
+        return "sunny"
+
     session = MemorySession("s")
     calls = [ASKS, function_call("weather", {}, call_id="w1")]
     settings: dict[str, Any] = {"tool_use_behavior": how} if how == "stop_on_first_tool" else {}
-    options: dict[str, Any] = {} if settings else {"max_turns": 1, "error_handlers": {"max_turns": lambda _: "sunny"}}
+    options: dict[str, Any] = {} if settings else {"max_turns": 1, "error_handlers": {"max_turns": sunny}}
     server = ResponsesServer([calls, "You are welcome."])
     async with served(server) as model:
         agent = desk(model, weather, **settings)

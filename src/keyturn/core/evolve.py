@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from . import crossing, queueing, quota
+from . import crossing, queueing, quota, reply
 from . import events as ev
 from .digest import digest
 from .gate import lending, noting
 from .gate.noting import unmarked
-from .moves import ask_before_acting, drop_below, let_run, move, open_calls, read_in, troubled
+from .moves import ask_before_acting, drop_below, let_run, move, read_in, troubled
 from .policy import BY_BREAKER
 from .records import RUNS
 from .run import Frame, Run
 from .states import MOVES, READY
-from .usage import NOTHING
 from .view import viewed
 
 
@@ -102,38 +101,6 @@ def _input_added(run: Run, event: ev.InputAdded) -> None:
             frame.unread = True
         else:  # whoever answers an answer that was not taken asks for another
             frame.move("continue")
-
-
-def _reply_recorded(run: Run, event: ev.ReplyRecorded) -> None:
-    frame = run.frames[event.frame]
-    frame.turn += 1
-    frame.fresh = False
-    frame.unread = False
-    read_in(frame, event.output)
-    frame.sent = len(frame.items)
-    frame.heard = frame.sent if event.heard is None else event.heard
-    frame.replied = len(event.output)
-    frame.used_tools = frame.used_tools or bool(event.proposals)
-    frame.judged = event.judged and bool(event.proposals)
-    if event.response_id is not None:
-        frame.response_id = event.response_id
-    _count(run, event)
-    if event.tools:
-        run.tools.update(event.tools)
-    if frame.id == ev.ROOT:
-        run.turns = frame.turn
-        run.response_id = event.response_id or run.response_id
-    if frame.barrier:
-        frame.move("propose" if event.proposals else "reply")
-    frame.open += len(event.proposals)
-    open_calls(run, frame, event)
-
-
-def _count(run: Run, event: ev.ReplyRefused | ev.ReplyRecorded | ev.HistoryCompacted) -> None:
-    """Count a reply's usage, whatever became of the reply."""
-    if event.usage != NOTHING:
-        run.usage += event.usage
-        run.replies.append((event.model, event.usage))
 
 
 def _call_screened(run: Run, event: ev.CallScreened) -> None:
@@ -300,7 +267,7 @@ def _history_compacted(run: Run, event: ev.HistoryCompacted) -> None:
     frame.items = viewed(frame.items, event.view)
     frame.sent = frame.heard = max(len(frame.items) - unread, 0)
     frame.history = len(frame.items)
-    _count(run, event)
+    reply.count(run, event)
 
 
 def _tools_judged(run: Run, event: ev.ToolsJudged) -> None:
@@ -361,8 +328,8 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.ContextSaved: _context_saved,
     ev.FrameOpened: _frame_opened,
     ev.InputAdded: _input_added,
-    ev.ReplyRecorded: _reply_recorded,
-    ev.ReplyRefused: _count,
+    ev.ReplyRecorded: reply.recorded,
+    ev.ReplyRefused: reply.count,
     ev.CallScreened: _call_screened,
     ev.VoteCast: noting.vote_cast,
     ev.CallDecided: _call_decided,

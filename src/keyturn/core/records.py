@@ -40,8 +40,9 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     siblings, `risk` what it states of itself, `reads` that it changes nothing,
     `secrets` which arguments are shown to nobody, `key` keys the digests of a call with secrets (those of earlier
     versions have none), `fixed` that nobody may edit the arguments, `elsewhere` that nobody may answer in the tool's
-    place and `by_provider` that the provider runs it while it answers the next question to the model. `edited` says that `args` is what a person made of the call before its tool changed. `preview` is what people
-    are shown where that is not the arguments.
+    place and `by_provider` that the provider runs it while it answers the next question to the model. `edited` says
+    that `args` is what a person made of the call before its tool changed. `preview` is what people are shown where that
+    is not the arguments.
     """
 
     kind: str

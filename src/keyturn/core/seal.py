@@ -82,10 +82,10 @@ class Ring:
             known = self._newer()._secrets.get(name)
         return known
 
-    def mac(self, purpose: str, *message: bytes) -> str:
-        """Authenticate a message, which may come in parts, with the newest key."""
-        newest = self.ids[0]
-        return f"{newest}.{_mac(self._secrets[newest], purpose, message)}"
+    def mac(self, purpose: str, *message: bytes, key: str | None = None) -> str:
+        """Authenticate a message, which may come in parts, with the newest key, or another of the ring."""
+        name = self.ids[0] if key is None else key
+        return f"{name}.{_mac(self._secrets[name], purpose, message)}"
 
     def fits(self, purpose: str, mac: str, *message: bytes) -> bool:
         """Return whether a MAC is one of these keys' for this purpose and this message."""

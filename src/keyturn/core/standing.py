@@ -20,11 +20,15 @@ class Outdated(Conflict):
 
 
 class Still(RunCommand, frozen=True):
-    """Let the commands behind it be decided only if nothing was asked or decided anew of a call."""
+    """Let the commands behind it be decided only if nothing was asked or decided anew of a call.
+
+    `grants` are all that the run had, where it matters that none covers the call: what is let run is counted before.
+    """
 
     call: str
     asks: int
     decision: Decision | None
+    grants: frozenset[str] | None = None
 
 
 def still(call: Call) -> Still:
@@ -35,6 +39,7 @@ def still(call: Call) -> Still:
 def check_still(run: Run, c: Still) -> Iterable[ev.AnyEvent]:
     """Refuse what rests on an asking or a decision that is not the one that stands."""
     call = run.calls.get(c.call)
-    if call is None or (call.asks, call.decision) != (c.asks, c.decision):
+    as_before = call is not None and (call.asks, call.decision) == (c.asks, c.decision)
+    if not as_before or c.grants not in (None, frozenset(run.grants)):
         raise Outdated("this call was asked or decided anew meanwhile; what stands now is looked at next")
     return ()

@@ -17,7 +17,7 @@ from msgspec import MsgspecError
 from ..core.errors import Conflict, LogDamaged
 from ..core.people import Decider
 from ..core.seal import Chain
-from ..journal.base import Journal, LostRace
+from ..journal.base import Journal, LostRace, is_other_store
 from ..support.keys import ring
 from .decide import Events
 from .events import Entry, Restored, read_entry, written
@@ -36,12 +36,17 @@ class Book:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
+        # The id that the store had when its entries were read: after a restore it has fewer, and other ones.
+        self._store = ""
+        self._forget()
+        self._reading = asyncio.Lock()
+        self._changing = asyncio.Lock()  # those of one process stand in a line, and race only with others
+
+    def _forget(self) -> None:
         self._entries: list[Entry] = []
         self._last = b""
         self._chain = self._new_chain()
         self._now = Directory()
-        self._reading = asyncio.Lock()
-        self._changing = asyncio.Lock()  # those of one process stand in a line, and race only with others
 
     def _new_chain(self) -> Chain:
         return Chain(getattr(self._journal, "keys", ring), getattr(self._journal, "tenant", "default"), NAME)
@@ -70,12 +75,16 @@ class Book:
         """Read and verify what was appended since; a log that was cut or changed behind us is damaged."""
         known = len(self._entries)
         lines = await self._journal.read(NAME, max(known - 1, 0))
+        if known and lines[:1] != [self._last] and await is_other_store(self._journal, self._store):
+            self._forget()
+            known, lines = 0, await self._journal.read(NAME)
         if not known and not lines and await self._journal.head(NAME):
             raise LogDamaged(NAME, 0, "is not there any more: a directory is never erased")
         if known:
             if not lines or lines[0] != self._last:
                 raise LogDamaged(NAME, known - 1, "is not the line that was there before")
             lines = lines[1:]
+        self._store = getattr(self._journal, "identity", "")
         self._take(lines)
 
     def _take(self, lines: Sequence[bytes]) -> None:

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ..core.errors import NotAllowed
@@ -18,6 +18,7 @@ from ..core.people import Decider, Proof, ProofRefused, Strength, plain_text
 from ..core.policy import Approval, milliseconds
 from ..core.records import Decision
 from ..core.run import Call, Run
+from ..core.seal import Ring
 from ..journal import opened
 from ..journal.base import Store
 from ..proofs import scheme as scheme_named
@@ -183,29 +184,31 @@ class People(Entering):
 
     async def address_code(self, person: str, channel: str) -> str:
         """Return the code to send to an address that waits for it, good for a day; "" where none waits."""
-        return self._code(await self._book.read(), person, channel, await self._store.now())
+        return next(self._codes(await self._book.read(), person, channel, await self._store.now()), "")
 
     async def confirm_address(self, person: str, channel: str, code: str = "", *, by: By) -> None:
         """Confirm an address with the code that was sent there, or without one as an administrator."""
         given = plain_text(code, "a code").replace("-", "").strip().upper()
 
         def made(now: Directory, at: int) -> decide.Events:
-            known = self._code(now, person, channel, at).replace("-", "")
-            fits = bool(known) and hmac.compare_digest(known.encode(), given.encode("utf-8", "surrogatepass"))
+            known = [each.replace("-", "").encode() for each in self._codes(now, person, channel, at)]
+            fits = any(hmac.compare_digest(each, given.encode("utf-8", "surrogatepass")) for each in known)
             return addresses.confirm_address(now, id_of(by), person, channel, fits=fits)
 
         await self._change(by, made)
 
-    def _code(self, directory: Directory, person: str, channel: str, now: int) -> str:
-        """Make the code of an address that waits: whoever has not the secret of this store cannot tell it."""
+    def _codes(self, directory: Directory, person: str, channel: str, now: int) -> Iterator[str]:
+        """Make the codes of an address that waits, one for each key, the newest first: no one else can make them."""
         found = directory.person(person)
         since = None if found is None else found.unconfirmed.get(channel)
         if found is None or since is None or now >= since + _CODE_MS:
-            return ""
+            return
         parts = (self.tenant, person, channel, found.addresses[channel], str(since))
-        mac: str = getattr(self._store, "keys", ring)().mac("address code", *(part.encode() for part in parts))
-        text = base64.b32encode(hashlib.sha256(mac.encode()).digest()).decode()[:12]
-        return "-".join((text[:4], text[4:8], text[8:]))
+        keys: Ring = getattr(self._store, "keys", ring)()
+        for key in keys.ids:
+            mac = keys.mac("address code", *(part.encode() for part in parts), key=key)
+            text = base64.b32encode(hashlib.sha256(mac.encode()).digest()).decode()[:12]
+            yield "-".join((text[:4], text[4:8], text[8:]))
 
     async def set(self, name: str, value: Any, *, person: str = "", by: By) -> None:
         """Change a setting, of a person or of everybody; None for as it was."""

@@ -74,6 +74,8 @@ class Loop:
             raise
         if self._failure is not None and self.run.status != "cancelled":
             raise self._failure
+        if self.run.status == "failed":  # by whoever said so while it was moved
+            raise Conflict(f"this run was stopped ({self.run.error}) while it was moved: resume it to go on")
 
     def _heed_cancel(self) -> None:
         """Raise a cancellation that code awaited in line may have swallowed."""
@@ -94,7 +96,7 @@ class Loop:
 
     def _todo(self) -> list[Effect]:
         stops = self.drive.stops
-        if "failed" in stops:
+        if "failed" in stops or self.run.status == "failed":
             return []
         if self.drive.begun or "leaving" in stops:  # what is begun is done, even by who leaves
             return [Effect("run", call) for call in self.drive.begun if Effect("run", call) not in self._jobs]

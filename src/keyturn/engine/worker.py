@@ -94,17 +94,21 @@ class Worker:
                     log.warning("the journal was restored while we worked on it, it is settled first: %s", error)
                     self._unsettled = True
                 except Exception as error:  # a key that cannot be read, a store of one's own: what is at work goes on
-                    if not begun and not isinstance(error, StorageError):
-                        raise
-                    self.error = error
-                    trace = None if isinstance(error, StorageError) else error
-                    log.warning("the journal cannot be worked on, trying again: %s", error, exc_info=trace)
-                    await asyncio.wait({leaving}, timeout=_BACKOFF)
+                    await self._wait_out(error, leaving, begun=begun)
             if self._tasks:
                 await asyncio.wait(self._tasks, timeout=self._grace)
         finally:
             leaving.cancel()
             await self._end()
+
+    async def _wait_out(self, error: Exception, leaving: asyncio.Future[Any], *, begun: bool) -> None:
+        """Wait a moment for an error to pass, or raise it where it is there from the beginning."""
+        if not begun and not isinstance(error, StorageError):
+            raise error
+        self.error = error
+        trace = None if isinstance(error, StorageError) else error
+        log.warning("the journal cannot be worked on, trying again: %s", error, exc_info=trace)
+        await asyncio.wait({leaving}, timeout=_BACKOFF)
 
     async def _settled(self) -> None:
         """Put in doubt what the store lets run, where it was restored: before anything of it is taken up."""

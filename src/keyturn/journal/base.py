@@ -10,7 +10,7 @@ tenant: it neither sees nor holds another tenant's runs.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -41,6 +41,12 @@ class LostRace(Exception):
     ...
     keyturn.journal.base.LostRace: expected 2 lines, the log has 3
     """
+
+
+async def is_other_store(journal: Any, known: str) -> bool:
+    """Return whether a store was restored since it had this id, so that what was read of it before may be gone."""
+    look = getattr(journal, "looked_at", None)
+    return look is not None and (await look() is not None or journal.identity != known)
 
 
 class Claim(msgspec.Struct, frozen=True):

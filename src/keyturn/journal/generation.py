@@ -93,6 +93,7 @@ class Origin:
     generation: int = 0
     store: str = ""
     _resealed: str = ""
+    _settled: tuple[str, int] = ("", 0)
     _read: list[Any] = field(default_factory=list[Any])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -111,6 +112,11 @@ class Origin:
         self.check_keys()
         if self.shut is not None:
             raise StoreMoved(f"this store {self.shut}")
+
+    def check_store(self, store: str) -> None:
+        """Refuse what was named by the id that the store had before it was restored and settled."""
+        if store != self.store:
+            raise StoreRestored("this store was restored, and settled since this process looked at it: try again")
 
     def check(self) -> None:
         """Refuse any start in a store that was restored and is not settled, or is not in use."""
@@ -131,6 +137,7 @@ class Origin:
         settled = meta.sound and RESTORED not in meta.notes and meta.generation > self.generation
         if self.why is not None and not settled:  # whatever else it says by now
             return
+        self._settled = (meta.notes.get(ID, ""), meta.generation)
         seen = self._seen(meta)  # before the store is asked, so that what others commit meanwhile is no doubt
         row = db.reached() if meta.sound else None
         self.shut = _shut(meta)
@@ -143,11 +150,13 @@ class Origin:
             self.why = doubt or self.why
         self._follow(meta, row)
 
-    def glance(self, notes: Iterable[tuple[Any, Any]]) -> None:
-        """Read the store's notes again: another process may have moved it, or settled it."""
+    def glance(self, notes: Iterable[tuple[Any, Any]], db: StoreConnection) -> None:
+        """Read the store's notes again: another process may have moved it, or settled it as a restored one."""
         meta = _meta(notes)
         with self._lock:
-            if not self._sealed_elsewhere(meta) and self.why is None:
+            if meta.sound and self.why is None and (meta.notes[ID], meta.generation) != self._settled:
+                self._look(db)
+            elif not self._sealed_elsewhere(meta) and self.why is None:
                 self.shut = _shut(meta)
                 self.why = meta.notes.get(RESTORED) if meta.sound else _ALTERED
                 self.noted = meta.sound
@@ -196,12 +205,14 @@ class Origin:
 
     def _follow(self, meta: Meta, row: int | None) -> None:
         """Raise the mark of the store, as long as nothing speaks against it."""
-        if self.why is not None or row is None or not self.at:
+        if self.why is not None or row is None:
             self.mark = None
             return
-        store = meta.notes[ID]
-        if self.mark is None or self.store != store:
-            self.store = store
+        before, self.store = self.store, meta.notes[ID]
+        store = self.store
+        if not self.at:
+            self.mark = None
+        elif self.mark is None or before != store:
             self.mark = mark_of(store, self.at)
             if self.mark is not None:
                 self.mark.reached(row)
@@ -282,6 +293,29 @@ def next_generation(db: StoreConnection, origin: Origin, why: str | None = None)
     generation = max(meta.generation, origin.generation) + 1
     _begin(db, generation, row, {} if why is None else {RESTORED: why})
     replace_marks(origin.at)
+
+
+def note_restore(db: StoreConnection, origin: Origin, still: str) -> None:
+    """Note what was noticed of a store, under its newest key, unless it was settled since: then it is no copy."""
+    if origin.unnoted:
+        if still:
+            db.execute(still)
+        origin.look(db)
+    if origin.unnoted and not origin.noted_in(read_meta(db)):
+        next_generation(db, origin, origin.why)
+    origin.reseal(db)
+
+
+def settle_restored(db: StoreConnection, origin: Origin, still: str) -> None:
+    """End a restore, and all claims of before it: their holders know other logs than the store has.
+
+    Where another process has ended it, the claims are those of the store as it is now.
+    """
+    if still:
+        db.execute(still)
+    if RESTORED in read_meta(db).notes:
+        next_generation(db, origin)
+        db.execute(say.END_CLAIMS, db.now())
 
 
 def set_note(db: StoreConnection, name: str, value: str | None) -> None:

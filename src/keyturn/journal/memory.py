@@ -245,6 +245,8 @@ class MemoryJournal(Sealed):
             log.epoch += 1
             log.due, log.holder = None, Claim(run, worker, log.epoch, now + ttl_ms, now, len(log.lines), log.takers)
             log.takers += 1
+            if log.session and self._mine.rows.runs[run].status in ENDED:  # whoever resumes it comes last
+                log.session, log.place = "", 0
             return log.holder
 
     async def renew(self, claim: Claim, ttl_ms: int) -> Claim:

@@ -155,7 +155,7 @@ class PostgresConnection:
             self._pipeline.sync()
             self._ahead = dict.fromkeys(runs) | {(tenant, run): head for tenant, run, *head in locked.fetchall()}
             if self.origin is not None and noted is not None:
-                self.origin.glance(noted.fetchall())
+                self.origin.glance(noted.fetchall(), self)
 
     def whole(self, do: Callable[[PostgresConnection], None]) -> None:
         """Run a function in a transaction, each statement answered before the next."""

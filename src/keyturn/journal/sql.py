@@ -168,6 +168,8 @@ class Tenant:
             raise Conflict(f"run {run!r} is held by {at.holder!r}; wait for it", winner=at.holder)
         made = Claim(run, worker, at.epoch + 1, at.now + ttl_ms, at.now, at.head, at.takers)
         db.tell(say.TAKEN, made.epoch, worker, made.until, self.name, run)
+        if at.session and at.status in ENDED:  # its last holder never gave it back: whoever resumes it comes last
+            db.tell(say.GONE, self.name, run)
         return made
 
     def cap(self, db: StoreConnection, run: str, ttl_ms: int) -> None:

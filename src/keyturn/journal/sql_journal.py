@@ -19,7 +19,7 @@ from . import tally_sql
 from .base import Claim
 from .bell import ANY, AT_MOST, DUE, NOTICES, SAID, Bell, waited
 from .commit_effects import CommitEffects, of_append
-from .generation import FILLING, ID, MOVED, Origin, next_generation, read_meta, set_note
+from .generation import FILLING, ID, MOVED, Origin, next_generation, note_restore, read_meta, set_note, settle_restored
 from .pages import rows_of
 from .rows import (
     ALL,
@@ -82,7 +82,7 @@ class SQLJournal:
         check_name("a run's id", run)
         if claim is not None:
             self._origin.check()
-        added = [bytes(line) for line in lines]
+        added, store = [bytes(line) for line in lines], self._origin.store
         changes = None if changes is None else plain(changes)
         effects = of_append(self.tenant, run, claim, changes)
         wrote: list[bytes] = []
@@ -94,6 +94,8 @@ class SQLJournal:
             else:  # it may have been restored or moved since the claim was made
                 self._look_if_changed(db)
             self._note(db)
+            if changes is not None and any(each.reach for each in changes.grants):  # named by the store's id
+                self._origin.check_store(store)
             session = self._mine.append(db, run, expected, added, claim, changes)
             wrote[:] = added[-1:]
             placed = [(self.tenant, session, run)] if session else []
@@ -311,19 +313,13 @@ class SQLJournal:
         return nonce
 
     async def settled(self) -> None:
-        """Note that all runs of a restored store were put in doubt where needed: it may be worked on."""
-        await self._writer.ask(lambda db: next_generation(db, self._origin))
+        """Note that all runs of a restored store were put in doubt where needed: it may be worked on, by new claims."""
+        await self._writer.ask(lambda db: settle_restored(db, self._origin, self._dialect.still))
         await self._writer.ask(self._origin.look)
 
     def _note(self, db: StoreConnection) -> None:
         """Write down what was noticed before anything else is written, since that may hide it."""
-        if self._origin.unnoted:
-            if self._dialect.still:
-                db.execute(self._dialect.still)
-            self._origin.look(db)  # it may have been settled since, and a settled store is no copy any more
-            if self._origin.unnoted and not self._origin.noted_in(read_meta(db)):
-                next_generation(db, self._origin, self._origin.why)
-        self._origin.reseal(db)
+        note_restore(db, self._origin, self._dialect.still)
 
     async def note_filling(self, *, begins: bool) -> None:
         """Note that the store is being filled, or is no more."""

@@ -239,6 +239,11 @@ TAKEN = (
 )
 RENEWED = "UPDATE runs SET held_until = ? WHERE tenant = ? AND run = ?"
 RELEASED = "UPDATE runs SET holder = NULL, held_until = NULL, due = ?, takers = 0 WHERE tenant = ? AND run = ?"
+# Of all tenants, where a store was restored.
+END_CLAIMS = (
+    "UPDATE runs SET epoch = epoch + 1, holder = NULL, held_until = NULL, due = coalesce(due, ?), takers = 0 "
+    "WHERE holder IS NOT NULL"
+)
 # The same with what is known of the run since.
 MOVED = (
     "UPDATE runs SET head = ?, due = ?, takers = takers * ?, agent = ?, status = ?, updated_at = ?, waiting = ?, "

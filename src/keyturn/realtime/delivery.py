@@ -81,6 +81,8 @@ class Delivery:
         # The agent whose settings the connection has, and how many items of the conversation it has.
         self._agent = agent
         self._sent = 0
+        #: The path of the agent whose settings the connection had before.
+        self.previous = agent
         #: The same, with the one that is being sent: what the model says from now on, it says knowing that.
         self.told = 0
         self._told: set[tuple[str, int]] = set()
@@ -182,7 +184,7 @@ class Delivery:
         if frame is not None and frame.agent != self._agent:
             agent = frame.agent
             await self._session.send(RealtimeModelSendSessionUpdate(await self._session.settings(agent)))
-            self._agent = agent
+            self.previous, self._agent = self._agent, agent
 
     def _events(self, item: Item, place: int) -> Iterator[RealtimeModelSendEvent]:
         """Return what the connection is sent of an item; nothing of what it said itself."""

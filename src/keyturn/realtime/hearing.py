@@ -114,7 +114,7 @@ class Hearing(RealtimeModelListener):
     async def _turn_started(self, event: me.RealtimeModelTurnStartedEvent) -> None:
         self._connections.turns += 1
         delivery = self._connections.delivery
-        turn, new = self._turns.begin(event.response_id, delivery)
+        turn, new = self._turns.begin(event.response_id, delivery, pending=event.settings_pending)
         if new:
             self._recorder.heard = delivery.told
         self._events.put(RealtimeAgentStartEvent(self._agent(turn.agent)[0], self._info))

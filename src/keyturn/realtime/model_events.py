@@ -163,6 +163,8 @@ class RealtimeModelTurnStartedEvent:
 
     type: Literal["turn_started"] = "turn_started"
     response_id: str | None = None
+    #: Whether it began before the settings that were sent last were in force.
+    settings_pending: bool = False
 
 
 @dataclass(slots=True)

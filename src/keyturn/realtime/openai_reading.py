@@ -112,6 +112,12 @@ class ServerReader:
         self._previous = _Recent()
         self._items = _Recent()
         self._ended = _Recent()
+        # Whether the server confirms settings, and whether it has still to confirm some.
+        self._confirms = self._pending = False
+
+    def settings_sent(self) -> None:
+        """Note that settings are sent: a response that begins before they are confirmed has those of before."""
+        self._pending = True
 
     def knows(self, call_id: str) -> bool:
         """Return whether a call was made on this connection."""
@@ -141,7 +147,12 @@ class ServerReader:
         )
 
     def _began(self, event: Wire) -> Events:
-        yield ev.RealtimeModelTurnStartedEvent(response_id=_name(mapping(event, "response")))
+        name = _name(mapping(event, "response"))
+        yield ev.RealtimeModelTurnStartedEvent(response_id=name, settings_pending=self._confirms and self._pending)
+
+    def _confirmed(self, _event: Wire) -> Events:
+        self._confirms, self._pending = True, False
+        return ()
 
     def _finished(self, event: Wire) -> Events:
         response = mapping(event, "response")
@@ -302,6 +313,7 @@ class ServerReader:
 
     _READERS: ClassVar[dict[str, Callable[[ServerReader, Wire], Events]]] = {
         "error": _error,
+        "session.updated": _confirmed,
         "response.created": _began,
         "response.done": _finished,
         "response.output_audio.delta": _audio,
@@ -346,7 +358,6 @@ def _name(response: Wire) -> str | None:
 _SAID_ELSEWHERE = frozenset(
     {
         "session.created",
-        "session.updated",
         "conversation.created",
         "conversation.item.truncated",
         "conversation.item.input_audio_transcription.delta",

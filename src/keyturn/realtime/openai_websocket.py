@@ -147,6 +147,7 @@ class OpenAIRealtimeWebSocketModel(RealtimeModel, Sealed):
             connection = _Connection(socket, options)
             try:
                 connection.settle(settings, session)
+                connection.reader.settings_sent()
                 await socket.send({"type": "session.update", "session": session})
             except BaseException:
                 await socket.close()
@@ -341,6 +342,7 @@ async def _session_update(connection: _Connection, event: RealtimeModelSendSessi
     session = session_of(changes)
     if changes.get("model_name") == connection.settings.get("model_name"):
         session.pop("model", None)
+    connection.reader.settings_sent()
     await connection.socket.send({"type": "session.update", "session": session})
     connection.settle(changes, session)
 

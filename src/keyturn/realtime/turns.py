@@ -44,9 +44,13 @@ class Turns:
         self._last: Turn | None = None
         self._named: dict[str, Turn] = {}
 
-    def begin(self, response: str | None, connection: Delivery) -> tuple[Turn, bool]:
-        """Begin a turn, and return it with whether it is new: one that is told twice is one."""
-        turn = self._open(response, connection) or Turn(connection.agent, connection, response or "")
+    def begin(self, response: str | None, connection: Delivery, *, pending: bool = False) -> tuple[Turn, bool]:
+        """Begin a turn, and return it with whether it is new: one that is told twice is one.
+
+        `pending` says that the settings which the connection was sent last were not in force when it began.
+        """
+        agent = connection.previous if pending else connection.agent
+        turn = self._open(response, connection) or Turn(agent, connection, response or "")
         new, turn.begun = not turn.begun, True
         self._current = self._last = turn
         self._name(turn)

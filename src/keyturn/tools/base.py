@@ -312,11 +312,6 @@ class Tool(Constructed, abc.ABC):
         """Return what will run after a person changed the arguments to `params`, or raise `InvalidArguments`."""
         return self.prepare({"arguments": canonical(params)})
 
-    @property
-    def always_asks(self) -> bool:
-        """Return whether every call asks, whatever it is given."""
-        return self.needs_approval is True
-
     def subject(self, params: Any) -> Any:
         """Return what a `needs_approval` callable is given; the default is the arguments themselves."""
         return params
@@ -328,6 +323,11 @@ class Tool(Constructed, abc.ABC):
     def preview(self, params: Any) -> Preview | Awaitable[Preview]:
         """Return what the approver sees; the default is the arguments themselves."""
         return plain_preview(params, self.secrets)
+
+
+def always_asks(tool: Tool) -> bool:
+    """Return whether every call of a tool asks; one that asks about more of them keeps its user's gate beside it."""
+    return getattr(tool, "_own", tool.needs_approval) is True
 
 
 def gated(tool: Tool, needs_approval: NeedsApproval) -> Tool:

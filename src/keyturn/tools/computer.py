@@ -264,11 +264,6 @@ class ComputerTool(Tool, Generic[TComputer]):
         ]
         return Preview((*checks, Json(params["actions"], label="actions")))
 
-    @property
-    def always_asks(self) -> bool:
-        """Return whether every call asks; `needs_approval` here asks about safety checks as well."""
-        return self._own is True
-
     async def _asks(self, context: object, params: dict[str, Any], label: str) -> Any:
         if params["pending_safety_checks"]:
             return True

@@ -49,10 +49,10 @@ def borrowed(grant: ev.GrantTerms, call_id: str) -> ev.GrantTerms:
 
 
 def borrow(run: Run, c: cm.BorrowGrant) -> Events:
-    """Record a grant that another run lent to one call of this one."""
+    """Record a grant that another run lent to one call of this one; a run that failed meanwhile borrows nothing."""
     open_run(run)
     grant = c.grant
-    if grant.id in run.grant_uses:  # it was borrowed before, and its call was decided since or is about to be
+    if grant.id in run.grant_uses or run.status == "failed":  # borrowed before, and its call is decided or about to be
         return
     if not (grant.call and grant.reach and grant.uses == 1 and grant.verdict == "approve") or c.home in ("", run.id):
         raise UserError("a run borrows an approval of another run, for one call of its own")

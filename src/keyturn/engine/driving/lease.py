@@ -67,7 +67,10 @@ async def under_lease(drive: Drive, journal: Journal, claim: Claim, ttl_ms: int 
 
 
 async def to_the_end(drive: Drive, work: Coroutine[Any, Any, None]) -> None:
-    """Do what a cancel must not cut off. If its caller leaves meanwhile, the lease is kept until it runs out."""
+    """Do what a cancel must not cut off.
+
+    If its caller leaves meanwhile, the lease is kept until it runs out.
+    """
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)

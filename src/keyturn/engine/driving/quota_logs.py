@@ -134,8 +134,10 @@ class QuotaCount:
             begin = cm.Start(name, new_salt(name), "", {LIMIT: self._name, "per_ms": self._per}, AGENT, [], None)
             try:
                 await self._write(journal, log, clock, begin, cm.CloseRun(None, []))
-            except (Conflict, StorageError):  # another process was faster
+            except (Conflict, StorageError):  # another process was faster, or the store failed
                 log = await log_in(journal, name)
+                if not log.steps:
+                    raise
         if log.run.about.get(LIMIT) != self._name:
             raise LogDamaged(name, 0, "does not count what it is asked for")
         self._logs[place] = log
@@ -150,7 +152,8 @@ def quota_id(name: str, per_ms: int | None, place: int) -> str:
     return f"quota-{digest(name, per_ms)[:32]}-{place}"
 
 
-_counts: WeakKeyDictionary[Any, OrderedDict[tuple[str, int | None], QuotaCount]] = WeakKeyDictionary()
+# By name, window and the id of the store: what one that was restored has counted is read anew.
+_counts: WeakKeyDictionary[Any, OrderedDict[tuple[str, int | None, str], QuotaCount]] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
@@ -158,10 +161,11 @@ def quota_count(journal: Journal, name: str, per_ms: int | None) -> QuotaCount:
     """Return what counts for a limit of a journal, as this process and its loop know it."""
     with _lock:
         counts = _counts.setdefault(journal, OrderedDict())
-        known = counts.pop((name, per_ms), None)
+        key = (name, per_ms, getattr(journal, "identity", ""))
+        known = counts.pop(key, None)
         if known is None or known.loop() is not asyncio.get_running_loop():
             known = QuotaCount(name, per_ms)
-        counts[name, per_ms] = known
+        counts[key] = known
         while len(counts) > _KEPT:
             counts.popitem(last=False)
         return known

@@ -73,10 +73,11 @@ async def _ask(
     if frame.fresh:
         await _agent_starts(drive, frame, scope, agent)
     toolset = await drive.toolset(frame, fresh=True)
-    request = await _request(drive, frame, scope, toolset, calls.items())
+    more = calls.items()
+    request, heard = await _request(drive, frame, scope, toolset, more)
     listeners = [hooks for hooks in (scope.hooks, agent.hooks) if hooks is not None]
     if listeners:
-        await _llm_starts(drive, frame, scope, request, listeners, calls.items())
+        await _llm_starts(drive, frame, scope, request, listeners, more)
     used: tuple[str, Counts] | None = None
     reading = None
     try:
@@ -92,7 +93,7 @@ async def _ask(
             with raised_by("on_llm_end of the hooks"):
                 await hooks.on_llm_end(scope.context, agent, replace(response, output=own_copy(response.output)))
         reading = ReplyReading(drive, frame, toolset).read(response)
-        await _record(drive, scope, reading, response, used[1], calls=calls)
+        await _record(drive, scope, reading, response, used[1], heard, calls=calls)
     except Exception as error:
         # Of a store that failed nobody knows whether it holds the reply.
         if reading is None or isinstance(error, ModelBehaviorError):
@@ -162,6 +163,9 @@ async def _record(
             raise
         await drive.commit(*results, record)
         return
+    finally:
+        if heard is not None and heard < len(frame.items) - len(reading.output):  # messages came in between
+            drive.live.copies.forget()
     if end:
         drive.live.finals[frame.id] = end[0].output
 
@@ -223,9 +227,11 @@ def _conversation(drive: Drive, frame: Frame, scope: FrameSettings, reader: obje
 
 async def _request(
     drive: Drive, frame: Frame, scope: FrameSettings, toolset: Toolset, more: list[Item]
-) -> ModelRequest:
+) -> tuple[ModelRequest, int]:
+    """Return what the model is asked, and how many items of the conversation it hears."""
     agent, config = drive.agent(frame.agent), scope.config
     instructions = await agent.get_system_prompt(scope.context)
+    heard = len(frame.items) + len(more)
     # A provider may make a model anew for each turn: its reader is what was named.
     conversation = _conversation(drive, frame, scope, agent.model if config.model is None else config.model, more)
     if config.call_model_input_filter is not None:
@@ -234,7 +240,7 @@ async def _request(
         if not isinstance(changed, ModelInputData) or not isinstance(cast("object", changed.input), list | tuple):
             raise UserError("call_model_input_filter must return a ModelInputData, with a list of items as its input")
         conversation, instructions = list(changed.input), changed.instructions
-    return ModelRequest(
+    request = ModelRequest(
         instructions,
         conversation,
         _settings(agent, config.model_settings, frame),
@@ -246,6 +252,7 @@ async def _request(
         scope.conversation_id,
         await agent.get_prompt(scope.context) if agent.prompt is not None else None,
     )
+    return request, heard
 
 
 def _settings(agent: Agent[Any], override: ModelSettings | None, frame: Frame) -> ModelSettings:

@@ -15,12 +15,15 @@ from ...core.people import Decider
 from ...core.policy import Approval
 from ...core.records import BY_GRANT
 from ...core.run import Call, Run
-from ...tools.base import Tool, tool_digest
+from ...tools.base import Tool, always_asks
+from ...tools.known_digests import is_tool
 from ..driving.drive import Drive
 from ..logger import logger
 from ..run.frame_settings import FrameSettings
 
-First = Literal["policy", "verdict", "tool", "terms", "proof", "grant", "guardrails", "slot", "world", "hooks", "question"]
+First = Literal[
+    "policy", "verdict", "tool", "terms", "proof", "grant", "guardrails", "slot", "world", "hooks", "question"
+]
 
 
 #: Why a call asks anew whose tool states other terms than it was decided on.
@@ -40,7 +43,7 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
         first.append("policy")
     elif not drive.judged_by(call, scope.judges):
         first.append("verdict")
-    if tool_digest(tool, call.raw) != call.proposal.tool:
+    if not is_tool(tool, call.raw, call.proposal.tool):
         first.append("tool")
     if outgrown(drive.run, call, tool):
         first.append("terms")
@@ -69,8 +72,8 @@ def outgrown(run: Run, call: Call, tool: Tool) -> bool:
     """
     own = tool.approval
     if call.decision is None and call.proposal.gate == "allow":  # nobody was asked
-        return own is not None or tool.always_asks
-    if call.decision is None and not call.by and tool.always_asks:  # a callable of the tool let it run
+        return own is not None or always_asks(tool)
+    if call.decision is None and not call.by and always_asks(tool):  # a callable of the tool let it run
         return True
     if own is None or own in (call.proposal.terms, call.terms) or call.state == "supplied":
         return False

@@ -110,6 +110,8 @@ async def _lent(
             return None
         await write_to(journal, log, cm.LendGrant(grant.id, reaches, drive.run.id, call.id))
         kept_in(journal, log)
+        if reaches != list(reaches_of(drive.run, journal).values()):  # the store was restored: what was lent is not
+            return None
     except (NotPending, Conflict):  # it was revoked, used up or erased meanwhile
         return None
     except LogDamaged as error:

@@ -31,7 +31,6 @@ from ..tracing.spans import checked
 from ..views.items import ToolApprovalItem, ToolCallOutputItem
 from .nested_frames import answer_caller
 
-
 _UNSENT = "Not sent, and not executed: the agent's work ended before its model was asked again."
 
 
@@ -101,7 +100,7 @@ def _words(reply: list[Item]) -> tuple[str, str]:
 async def answer_of_tools(
     drive: Drive, frame: Frame, scope: FrameSettings, settled: Sequence[Call]
 ) -> FinalAnswer | None:
-    """Return the answer that the results of these calls are, by the agent's `tool_use_behavior`; None if they are none."""
+    """Return the answer that these calls' results are by the agent's `tool_use_behavior`; None where they are none."""
     agent = drive.agent(frame.agent)
     behavior: Any = agent.tool_use_behavior
     results = await _results(drive, frame, agent, settled)
@@ -118,9 +117,7 @@ async def answer_of_tools(
     return _answer(agent, verdict.final_output) if verdict.is_final_output else None
 
 
-async def _results(
-    drive: Drive, frame: Frame, agent: Agent[Any], settled: Sequence[Call]
-) -> list[FunctionToolResult]:
+async def _results(drive: Drive, frame: Frame, agent: Agent[Any], settled: Sequence[Call]) -> list[FunctionToolResult]:
     """Return the turn's results in the order of its calls; only a tool of the agent can end its work."""
     toolset, results = await drive.toolset(frame), list[FunctionToolResult]()
     for call in settled:

@@ -18,6 +18,7 @@ from ...core.items import Item, own_copy, wrong_in
 from ...core.run import Call, Frame
 from ...models.base import ModelResponse
 from ...tools.base import Tool, tool_spec
+from ...tools.known_digests import known_as
 from ..driving.drive import Drive
 from ..facts.proposals import call_label, called_name, propose, refused_as
 from ..run.frame_settings import FrameSettings, Toolset
@@ -90,6 +91,9 @@ class ReplyReading:
             proposal = refused_as(tool, raw, place, "Multiple handoffs detected, ignoring this one.")
         else:
             proposal = propose(self._scope, tool, raw, place)
+        known = known_as(tool, raw, proposal.tool, self._drive.run.tools)
+        if proposal.tool != known:  # it is the one on which people decided: keys are rotated meanwhile
+            proposal = msgspec.structs.replace(proposal, tool=known)
         if proposal.gate != "allow" and proposal.tool not in self._drive.run.tools and proposal.tool not in self.tools:
             self.tools[proposal.tool] = tool_spec(tool, raw)
         self.proposals.append(proposal)

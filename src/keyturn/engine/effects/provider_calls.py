@@ -17,7 +17,8 @@ from ...core.errors import Conflict, ModelBehaviorError, StorageError, UserError
 from ...core.items import Item, own_copies
 from ...core.run import Call, Frame
 from ...models.base import not_begun
-from ...tools.base import TOOL_CHANGED, OutcomeUnknown, Prepared, Tool, tool_digest
+from ...tools.base import TOOL_CHANGED, OutcomeUnknown, Prepared, Tool
+from ...tools.known_digests import is_tool
 from ..driving.drive import Drive
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
@@ -53,7 +54,7 @@ class ProviderCalls:
         return bool(self._checked)
 
     def items(self) -> list[Item]:
-        """Return what the question holds beside the conversation: all results of the reply, and what was added since."""
+        """Return what the question holds behind the conversation: the results of the reply, and later messages."""
         if not self._checked:
             return []
         run, frame = self._drive.run, self._drive.run.frames[self._frame.id]
@@ -73,10 +74,12 @@ class ProviderCalls:
             return
         for each in self._checked:
             if self._go_ahead(each.call) not in sent:
-                raise UserError(f"call_model_input_filter left out the approval of {each.call.proposal.name!r}: keep it")
+                raise UserError(
+                    f"call_model_input_filter left out the approval of {each.call.proposal.name!r}: keep it"
+                )
         await self._drive.commit(*(command for each in self._checked for command in each.start))
         for each in self._checked:
-            if tool_digest(each.tool, each.call.raw) != each.call.proposal.tool:
+            if not is_tool(each.tool, each.call.raw, each.call.proposal.tool):
                 raise UserError(TOOL_CHANGED)
             value = await each.tool.invoke(each.context, Prepared(each.call.text))
             self._results.append(cm.FinishCall(each.call.id, item_of(each.call, each.tool, Result(value))))
@@ -113,9 +116,7 @@ class ProviderCalls:
         return True
 
 
-async def checked_calls(
-    drive: Drive, frame: Frame, scope: FrameSettings, objection: Objection
-) -> ProviderCalls | None:
+async def checked_calls(drive: Drive, frame: Frame, scope: FrameSettings, objection: Objection) -> ProviderCalls | None:
     """Check the calls that the next question is to hold; None where that question is not to be asked now."""
     calls = sent_along(drive.run, frame)
     if frame.phase != "calls":

@@ -14,7 +14,7 @@ from ...core.errors import Conflict, NotAllowed
 from ...core.request import request_of
 from ...core.run import Call
 from ...support.user_code import answer_of
-from ...tools.base import tool_digest
+from ...tools.known_digests import is_tool
 from ..driving.drive import Drive
 from ..facts import decisions
 from ..facts.values import said_output
@@ -37,7 +37,7 @@ async def recover(drive: Drive, decided: Container[str]) -> None:
 async def _probe(drive: Drive, call: Call) -> None:
     """Ask the tool's `check`: True or an output says it ran, False that it did not; anything else leaves the doubt."""
     tool = await drive.find_tool(call)
-    if tool is None or tool.check is None or tool_digest(tool, call.raw) != call.proposal.tool:
+    if tool is None or tool.check is None or not is_tool(tool, call.raw, call.proposal.tool):
         return  # what another tool, or a changed one, finds says nothing of what this call touched
     try:
         answer = await answer_of(tool.check, drive.tool_context(call, tool))

@@ -37,6 +37,7 @@ from ...tools.base import (
     tool_digest,
     tool_spec,
 )
+from ...tools.known_digests import is_tool
 from ..driving.drive import Drive, let_run_as
 from ..facts.live_preview import CHANGED, changed_since, look, recorded
 from ..facts.values import kept
@@ -177,7 +178,7 @@ async def _last_looks(
         return False
     await tool_hooks(scope, context, "on_tool_start", tool)
     why = ""
-    if tool_digest(tool, call.raw) != call.proposal.tool:  # it changed while others had their word
+    if not is_tool(tool, call.raw, call.proposal.tool):  # it changed while others had their word
         why = _TOOL_CHANGED
     elif outgrown(drive.run, call, tool):
         why = OUTGROWN
@@ -213,10 +214,11 @@ async def ask_anew(
 
 
 async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: object) -> None:
+    call = drive.run.calls.get(call.id, call)  # as it was started: the run may have been folded anew since
     fatal: Exception | None = None
     raised: Exception | None = None
     try:
-        if tool_digest(tool, call.raw) != call.proposal.tool:  # it changed while the call stood in a hook, say
+        if not is_tool(tool, call.raw, call.proposal.tool):  # it changed while the call stood in a hook, say
             raise ToolProblem(TOOL_CHANGED)
         with contained:
             value = await tool.invoke(context, Prepared(call.text))

@@ -100,10 +100,11 @@ async def _judged(judge: _Judge, drive: Drive, scope: FrameSettings, call: Call,
 
 async def _counted(drive: Drive, looked: _Looked, runs: bool, screen: cm.Screen, *before: cm.RunCommand) -> None:
     """Record a verdict, with the call counted before where it is let run."""
+    stands = looked.stands if runs else msgspec.structs.replace(looked.stands, grants=frozenset(drive.run.grants))
     taken = await looked.quotas.take() if runs else ()
     screen = msgspec.structs.replace(screen, quotas=taken, shadow=looked.shadow, watched=looked.quotas.watched)
     try:
-        written = await drive.commit(looked.stands, *before, screen)
+        written = await drive.commit(stands, *before, screen)
     except Conflict:
         await looked.quotas.back(taken)
         raise

@@ -14,7 +14,7 @@ from ...core.codec import Log
 from ...core.errors import LogDamaged, RunMissing
 from ...core.events import Step
 from ...core.seal import TAB, verify
-from ...journal.base import RESERVED, Journal, Store
+from ...journal.base import RESERVED, Journal, Store, is_other_store
 from .open_run import chain_of
 
 _KEPT = 16
@@ -72,7 +72,7 @@ async def log_in(journal: Journal, run: str) -> Log:
         return log
     lines = await journal.read(run)  # erased it has none
     found = Log.opened(lines, chain_of(journal, run))
-    if lines and len(lines) < len(log) and not await _other_store(journal, known[1]):
+    if lines and len(lines) < len(log) and not await is_other_store(journal, known[1]):
         raise LogDamaged(run, len(lines), "is not there any more, and was here before")
     return found
 
@@ -82,12 +82,6 @@ async def _read_on(journal: Journal, run: str, after: int) -> list[bytes]:
         return await journal.read(run, after)
     except LogDamaged:  # the whole of it says at which line
         return []
-
-
-async def _other_store(journal: Any, known: str) -> bool:
-    """Return whether the store was restored since it had the cached id: what it lost then is in doubt."""
-    look = getattr(journal, "looked_at", None)
-    return look is not None and (await look() is not None or journal.identity != known)
 
 
 async def verify_run(store: Store, run: str) -> int | None:

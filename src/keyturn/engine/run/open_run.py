@@ -122,6 +122,8 @@ class OpenRun:
     witness: Witness | None = None
     # Makes data of the context, where the run is kept in a journal and the context is not data itself.
     serializer: Callable[[Any], Any] | None = None
+    # The data of a saved context that nothing here made a context of; None where it came back whole.
+    only_data: object = None
     # Whether the log was read from that journal, or written to it, and not from a text that somebody kept.
     kept: bool = False
     # Whether anybody was given a state of it: only then can an older one come back.

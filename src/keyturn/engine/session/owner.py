@@ -24,7 +24,8 @@ from ..run.open_run import clock_ms, new_salt, wrapped
 #: Under which agent these logs are listed.
 AGENT = "keyturn:session"
 _KEPT = 10_000
-_known: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
+# With the id that the store had then: one that was restored may have other owners.
+_known: WeakKeyDictionary[Any, tuple[str, dict[str, str]]] = WeakKeyDictionary()
 
 
 async def own_session(
@@ -40,7 +41,7 @@ async def own_session(
     if journal is None or requester is None or not isinstance(session_id, str):
         return
     name = session_name(about)
-    known = _known.setdefault(journal, {})
+    known = _known_in(journal)
     owner = known.get(name)
     if owner is None:
         owner = await _owner(journal, name)
@@ -53,6 +54,13 @@ async def own_session(
         known[name] = owner
     if owner != requester:
         raise _missing(session_id)
+
+
+def _known_in(journal: Any) -> dict[str, str]:
+    store = getattr(journal, "identity", "")
+    seen, known = _known.get(journal, (store, dict[str, str]()))
+    _known[journal] = (store, known if seen == store else {})
+    return _known[journal][1]
 
 
 async def own_given(journal: Journal | None, session: object, requester: str | None, about: Mapping[str, Any]) -> None:

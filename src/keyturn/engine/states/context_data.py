@@ -13,6 +13,7 @@ from ...agents.context import RunContextWrapper
 from ...agents.context_type import made_as, same
 from ...core import commands as cm
 from ...core.errors import StateRejected, UserError
+from ...core.run import Run
 from ...support.user_code import run_callback
 from ..driving.drive import Drive
 from ..logger import error_words, logger
@@ -22,6 +23,7 @@ _REMEDY = (
     "pass context_serializer= (and context_deserializer= when you load), or context= at resume; a dataclass or a "
     "pydantic model comes back by context_type=, or by an Agent[Ctx]"
 )
+_MORE = f"the state's context needs more than its data to come back; {_REMEDY}"
 _KEPT = "pass context_serializer= and context_deserializer= to the App"
 
 
@@ -80,11 +82,30 @@ def made_of(saved: Mapping[str, Any], maker: Maker, *, strict: bool = False) -> 
         return RunContextWrapper(run_callback(maker.function, data))
     if maker.type is not None and kind == "typed":
         return RunContextWrapper(_typed(maker.type, data, saved.get("type")))
-    if kind in ("typed", "serialized", "omitted") and strict:
-        raise UserError(f"the state's context needs more than its data to come back; {_REMEDY}")
-    if kind in ("typed", "serialized"):
+    bare = kind in ("typed", "serialized") and maker.function is None
+    if strict and (bare or kind == "omitted"):
+        raise UserError(_MORE)
+    if bare:
         warnings.warn(f"the state's context comes back as plain data; {_REMEDY}", stacklevel=4)
     return RunContextWrapper(data)
+
+
+def only_data(run: Run, wrapper: RunContextWrapper[Any], made_by: Callable[[Any], Any] | None) -> object:
+    """Return the data that the context which a journal keeps of a run came back as; None where it came back whole."""
+    kept = run.context
+    if kept is None or kept["kind"] not in ("typed", "serialized") or made_by is not None:
+        return None
+    return wrapper.context if _plain(wrapper.context, None)["kind"] == "plain" else None
+
+
+def check_whole(live: OpenRun) -> None:
+    """Refuse to move a run that a journal keeps with the bare data of its context: its tools would do other things.
+
+    What they leave of it would be saved in place of the context, for every other process.
+    """
+    if live.journal is None or live.only_data is None or live.context.context is not live.only_data:
+        return
+    raise UserError(_MORE)
 
 
 def _typed(kind: type[Any], data: Any, saved: str | None = None) -> Any:
@@ -111,6 +132,8 @@ def check_returns(context: object, serializer: Callable[[Any], Any] | None, make
         data = msgspec.json.decode(msgspec.json.encode(saved["data"]))
     except (TypeError, ValueError, RecursionError) as error:
         raise UserError(f"the context holds something that cannot be kept with a run ({error}); {_KEPT}") from None
+    if saved["kind"] == "serialized" and maker.function is None:
+        raise UserError(f"a serialized context would come back after a pause as plain data; {_KEPT}")
     if saved["kind"] != "typed" or maker.function is not None:
         return
     if maker.type is None:

@@ -25,7 +25,7 @@ from ..run.known_tools import known_tool
 from ..run.log_cache import log_in, recall
 from ..run.open_run import OpenRun, journal_clock, wrapped
 from .blob import MAX_BYTES, unpack
-from .context_data import Maker, load_context, made_of
+from .context_data import Maker, load_context, made_of, only_data
 from .undelivered import UndeliveredDecisions
 
 _RUN_ID = re.compile("[0-9a-f]{32}")
@@ -60,6 +60,8 @@ def open_saved(
     if blob.agent != agent.name:
         raise AgentMissing(blob.agent)
     live = OpenRun(recall(blob.run, blob.log), AgentGraph(agent), _context(blob.context, agent, options))
+    if options.get("context_override") is None:
+        live.only_data = only_data(live.run, live.context, options.get("context_deserializer"))
     if not live.log.steps:
         live.run.id = blob.run
     elif live.run.id != blob.run:
@@ -123,7 +125,7 @@ async def found(
 ) -> OpenRun:
     """Load the run that a journal keeps, with the context given or the saved one, and the journal's clock.
 
-    `agent` gives the root by its name. Who holds the run has the time from the claim.
+    `agent` gives the root by its name. Who holds the run has the time from the claim, and needs its whole context.
     """
     log = await log_in(journal, run_id)
     if not log.steps:
@@ -133,8 +135,10 @@ async def found(
     root, context = agent(log.run.root_agent), options.get("context")
     maker = Maker(options.get("context_deserializer"), checked_type(options.get("context_type")) or declared_type(root))
     kept = log.run.context if context is None else None
-    given = wrapped(context) if kept is None else made_of(own_copy(kept), maker)
+    given = wrapped(context) if kept is None else made_of(own_copy(kept), maker, strict=held)
     live = OpenRun(log, AgentGraph(root), given, journal, kept=True)
+    if kept is not None:
+        live.only_data = only_data(live.run, given, maker.function)
     if not held:  # what is decided on it is decided by the journal's time, and not by ours
         live.clock = await journal_clock(journal)
     return live

@@ -8,6 +8,7 @@ from ...core.events import ROOT
 from ...core.run import Run
 from ..run.frame_settings import FrameSettings
 from ..run.open_run import OpenRun
+from .context_data import check_whole
 from .undelivered import UndeliveredDecisions
 
 
@@ -24,6 +25,7 @@ def check_resumable(live: OpenRun, scope: FrameSettings, said: UndeliveredDecisi
         )
     if (run.about.get("policy") or run.under_policy) and scope.policy is None:
         raise UserError("this run is under a policy; pass policy= to resume it under one")
+    check_whole(live)
     scope.check_session()
     if run.queued:
         _check_turn(run, scope)

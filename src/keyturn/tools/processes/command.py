@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from ...core.digest import canonical
 from ...core.errors import UserError
 from ...core.settable import Rules, Sealed, must
-from ...support.keys import ring
+from ...support.marking import mark
 from ..base import ToolProblem
 from ..functions.path_arguments import plain_path
 from ..shell_calls import ShellCallOutcome, ShellCommandOutput, ShellResult
@@ -154,7 +154,7 @@ class LocalExecutor(Sealed):
         inherited = {name: os.environ[name] for name in self.inherit if name in os.environ}
         given = {name: value for name, value in {**inherited, **self.env}.items() if self._always.get(name) != value}
         text = canonical([type(self).__qualname__, self.root, given])
-        return ring().mac("environment", text.encode()) if given else ""
+        return mark("environment", text) if given else ""
 
     def _start(self, argv: list[str], cwd: str, env: Mapping[str, str]) -> Launch:
         """Return what is started; a sandbox puts itself in front, and `env` is the call's own."""

@@ -1,0 +1,21 @@
+"""Recognize a tool by a digest that was recorded of it, with whichever key what is secret in it was marked."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from typing import Any
+
+from ..support.marking import under_older_keys
+from .base import Tool, tool_digest
+
+
+def is_tool(tool: Tool, call: Mapping[str, Any], known: str) -> bool:
+    """Return whether a recorded digest is that of a tool as it is now."""
+    return known_as(tool, call, tool_digest(tool, call), (known,)) == known
+
+
+def known_as(tool: Tool, call: Mapping[str, Any], now: str, known: Container[str]) -> str:
+    """Return the digest under which a tool is known, else the one that it has now."""
+    if now in known:
+        return now
+    return next((each for each in under_older_keys(lambda: tool_digest(tool, call)) if each in known), now)
