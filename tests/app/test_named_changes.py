@@ -12,9 +12,12 @@ from keyturn import Agent, App, Conflict, MemoryJournal
 from keyturn.audit.checker import check
 from keyturn.core import events as ev
 from keyturn.engine.run.log_cache import log_in
-from tests.playing import model
+from keyturn.testing import ScriptedModel
+from tests.playing import Effects, model, payer
+from tests.waiting import until_status
 
 HERE = "http://localhost"
+CHANGES: tuple[tuple[str, Any], ...] = (("send", {"message": "Pay."}), ("fork", {}), ("resume", {"max_turns": 20}))
 
 
 def _app(journal: Any) -> App:
@@ -62,15 +65,65 @@ async def test_what_is_sent_again_to_another_server_is_done_once() -> None:
     await servers[0].people.add("bot", kind="machine", by="ada")
     token = await servers[0].people.issue_token("bot", ["run"], by="ada")
     run = await servers[0].start("desk", "go")
-    answers: dict[str, set[str]] = {"send": set(), "fork": set()}
+    answers: dict[str, set[str]] = {"send": set(), "fork": set(), "resume": set()}
     for server in servers:
         transport = httpx2.ASGITransport(app=server.asgi())
         async with httpx2.AsyncClient(transport=transport, base_url=HERE) as http:
-            for what, body in (("send", {"message": "Pay."}), ("fork", {})):
+            for what, body in CHANGES:
                 headers = {"authorization": f"Bearer {token}", "idempotency-key": f"key of {what}".replace(" ", "-")}
                 answer = await http.post(f"/v1/runs/{run.id}/{what}", json=body, headers=headers)
                 assert answer.status_code == 200
                 answers[what].add(answer.text)
-    assert [len(each) for each in answers.values()] == [1, 1]
+    assert [len(each) for each in answers.values()] == [1, 1, 1]
+    log = await log_in(journal, run.id)
+    assert sum(isinstance(event, ev.RunResumed) for step in log.steps for event in step.events) == 1
     assert len(await _messages(journal, run.id)) == 1
     assert len(await servers[0].runs()) == 2
+
+
+def _down(_items: Any) -> Any:
+    raise OSError("the provider is down")
+
+
+async def _fails(journal: Any, run: str = "") -> str:
+    """Let a worker move a run, which fails."""
+    async with App([Agent("desk", model=ScriptedModel(_down))], journal) as app:
+        found = run or (await app.start("desk", "go")).id
+        await until_status(app, found, "failed")
+    return found
+
+
+async def test_a_run_is_resumed_once_under_a_name_however_it_goes_on() -> None:
+    """A resume that was sent again resumed a run that had failed once more meanwhile, on record as the person's."""
+    journal = MemoryJournal()
+    app = _app(journal)
+    run = app.run(await _fails(journal))
+    await app.resume(run.id, once="retry-7")
+    assert (await run.get()).status == "running"
+    await _fails(journal, run.id)
+    await app.resume(run.id, once="retry-7")
+    assert (await run.get()).status == "failed"
+    with pytest.raises(Conflict, match="something else was done under this name"):
+        await app.resume(run.id, 99, once="retry-7")
+    await app.resume(run.id, once="retry-8")
+    assert (await run.get()).status == "running"
+    await app.cancel(run.id)
+    await app.resume(run.id, once="retry-8")
+    assert (await check(journal)).ok
+
+
+async def test_a_withdrawal_that_is_repeated_takes_no_later_approval_back() -> None:
+    journal = MemoryJournal()
+    desk = payer(Effects(), name="desk")
+    async with App([desk], journal) as app:
+        run = await app.start("desk", "go")
+        await until_status(app, run.id, "waiting")
+    inbox = _app(journal).inbox
+    [request] = await inbox.list()
+    await inbox.approve(request, by="ada")
+    for _ in range(2):
+        assert (await inbox.withdraw(request.id, by="ada", once="retry-7")).state == "open"
+    await inbox.approve((await inbox.list())[0], by="ben")
+    assert (await inbox.withdraw(request.id, by="ada", once="retry-7")).by == "ben"
+    assert (await inbox.withdraw(request.id, by="ada", once="retry-8")).state == "open"
+    assert (await check(journal)).ok

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, Conflict, MemoryJournal, MemorySession, Runner, RunState, UserError, function_tool
+from keyturn.engine.stream import followed
+from keyturn.server.api.run_events import run_lines
+from keyturn.testing import ScriptedModel
 from tests.playing import Carry, World, approved, asked, asking, call, model, outputs, plain, read, shape, streamed
 from tests.waiting import never, until
 
@@ -258,3 +261,23 @@ async def test_a_resume_that_lacks_something_is_refused_at_the_call(world: World
     with pytest.raises(UserError, match="pass policy="):
         Runner.run_streamed(other, ruled)
     assert (await read(Runner.run_streamed(agent, state, session=session))).final_output == "done"
+
+
+async def test_a_stream_of_a_run_that_failed_and_was_resumed_has_all_of_it() -> None:
+    """It ended at the first failure, for whoever came later as well."""
+    journal, down = MemoryJournal(), [True]
+
+    def says(_request: object) -> str:
+        if down.pop():
+            raise OSError("the provider is down")
+        return "done"
+
+    agent = Agent("a", model=ScriptedModel(says))
+    with pytest.raises(OSError, match="down"):
+        await Runner.run(agent, "go", journal=journal)
+    [row] = await journal.runs()
+    down.append(False)
+    await Runner.run(agent, await RunState.load(journal, row.run, agent))
+    lines = [line async for line in run_lines(journal, row.run, -1)]
+    assert len(lines) == await journal.head(row.run)
+    assert [event.type async for event in followed(journal, row.run, agent)][-1] == "run_item_stream_event"

@@ -66,7 +66,8 @@ def test_terms_that_need_people(terms: dict[str, Any]) -> None:
 
 @each(
     ("terms", "says"),
-    [({"users": "ada"}, "users is a list"), ({"users": ["ada", ""]}, "users"), ({"users": [1]}, "users"),
+    [({"users": []}, "names nobody"),
+     ({"users": "ada"}, "users is a list"), ({"users": ["ada", ""]}, "users"), ({"users": [1]}, "users"),
      ({"users": {"ada"}}, "users"), ({"escalate_to": "ops"}, "escalate_to"), ({"role": ""}, "role"),
      ({"role": 1}, "role"),
      ({"quorum": 0}, "quorum"), ({"quorum": -1}, "quorum"), ({"quorum": True}, "quorum"), ({"quorum": 2.0}, "quorum"),

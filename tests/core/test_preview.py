@@ -56,7 +56,9 @@ def test_blocks_are_frozen() -> None:
         ([{"token": "s3"}], ["token"], [{"token": REDACTED}]),
         ({"auth": {"token": "s3"}}, "auth.token", {"auth": {"token": REDACTED}}),
         ({"to": "shown"}, "token", {"to": "shown"}),
-        ("text", ["token"], "text"),
+        ("text", ["token"], REDACTED),
+        ("text", [], "text"),
+        (None, ["token"], None),
     ],
 )
 def test_secrets_are_replaced(value: Any, secrets: Any, shown: Any) -> None:

@@ -13,8 +13,9 @@ from keyturn.core.encodable import moment
 from keyturn.core.gate.opening import OPENING
 from keyturn.core.policy import Approval, Verdict
 from keyturn.core.preview import REDACTED, Json, Preview, Text
-from keyturn.core.request import Request, request_of, shown_item, waiting_calls
+from keyturn.core.request import Request, request_of, waiting_calls
 from keyturn.core.run import call_digest, call_shape, request_id
+from keyturn.core.shown_items import shown_call
 from tests.core.samples import Pen, asked, nested, person, reply, tool
 
 CALL, HOUR = "r/1.0", 3_600_000
@@ -149,8 +150,8 @@ def test_secrets_are_redacted_by_what_was_recorded_though_no_tool_is_there() -> 
     assert (made.params, made.arguments, made.secrets) == (SHOWN, canonical(SHOWN), SECRETS)
     assert made.preview == Preview((Json(SHOWN),))
     assert SECRET not in text_of(made)
-    assert SECRET not in text_of(shown_item(pen.call()))
-    assert shown_item(waiting("asked").call())["arguments"] == '{"n":1}'
+    assert SECRET not in text_of(shown_call(pen.call()))
+    assert shown_call(waiting("asked").call())["arguments"] == '{"n":1}'
 
 
 def test_secrets_are_redacted_in_every_state_in_which_a_call_waits() -> None:

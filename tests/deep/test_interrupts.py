@@ -8,8 +8,10 @@ import pytest
 
 from keyturn import (
     Agent,
+    App,
     Approval,
     Conflict,
+    HostedMCPTool,
     LocalExecutor,
     RunContextWrapper,
     Runner,
@@ -21,6 +23,7 @@ from keyturn.deep import DeepAgentDeps, FilesystemBackend, StateBackend, create_
 from keyturn.testing import function_call
 from tests.deep.playing_deep import Play, answered, asked, delegates, edits, listening, model, runs, told, writes
 
+FINANCE = Approval(role="finance", quorum=2)
 GATED = {"write_file": True, "edit_file": True, "execute": True}
 
 
@@ -355,3 +358,17 @@ async def test_a_handoff_inside_a_subagent_does_not_bypass_the_gate(run: Any) ->
     waits = await run(agent.core_agent(), "go")
     assert [item.name for item in waits.interruptions] == ["deploy"]
     assert done == []
+
+
+@pytest.mark.parametrize("rules", [{"docs": FINANCE}, {"docs": FINANCE, "ls": False}], ids=["alone", "beside another"])
+@pytest.mark.parametrize("name", ["delete_page", "ls"])
+async def test_a_rule_for_a_hosted_server_holds_for_each_of_its_tools(rules: Any, name: str) -> None:
+    """A server chooses the names of its tools: that of a local one lifts no rule."""
+    docs = HostedMCPTool({"type": "mcp", "server_label": "docs", "server_url": "https://docs.example/mcp"})
+    call = {"type": "mcp_approval_request", "id": "m1", "server_label": "docs", "name": name, "arguments": "{}"}
+    app = App([create_deep_agent(model([call], "Done."), name="a", tools=[docs], interrupt_on=rules)], "memory://")
+    async with app:
+        run = await app.start("a", "go")
+        await run.wait()
+        [row] = await app.inbox.list()
+        assert (row.tool, row.request.terms) == (name, FINANCE)

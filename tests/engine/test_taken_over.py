@@ -14,6 +14,7 @@ from keyturn import Agent, App, Conflict, Inbox, MemoryJournal, MemorySession, R
 from keyturn.core import commands as cm
 from keyturn.core.codec import decode
 from keyturn.engine.driving.taking import claimed
+from keyturn.engine.execution import Execution
 from keyturn.engine.run import open_run
 from keyturn.engine.run.log_cache import forget
 from keyturn.engine.run.open_run import journal_clock
@@ -22,7 +23,7 @@ from keyturn.journal.rows import Query
 from keyturn.models.scripted.model import assistant_message, function_call
 from keyturn.testing import ScriptedModel
 from tests.playing import Clock, play
-from tests.waiting import until, until_status
+from tests.waiting import never, until, until_status
 
 MINUTES = 120_000
 
@@ -85,6 +86,52 @@ async def test_who_stood_still_before_it_wrote_to_the_session_leaves_that_to_its
     [row] = await journal.runs()
     assert row.status == "finished"
     assert [item["role"] for item in await session.get_items()] == ["user", "assistant"]
+
+
+async def test_a_tool_is_not_called_under_a_lease_that_another_has(clock: Clock, streamed: bool) -> None:
+    """Its start was on record as the process stood still; another one put it in doubt, and people say what it did."""
+    ran: list[str] = []
+
+    @function_tool
+    def act() -> str:
+        ran.append("acted")
+        return "acted"
+
+    class Slow(MemoryJournal):
+        async def append(self, run: str, expected: int, lines: Any, *more: Any) -> None:
+            await super().append(run, expected, lines, *more)
+            if b"CallStarted" in lines[-1]:
+                clock.now += MINUTES
+                await self.release(await self.claim(run, "another worker", MINUTES))
+
+    agent = Agent("a", model=ScriptedModel([[function_call("act", {}, call_id="c1")], "done"]), tools=[act])
+    with pytest.raises(Conflict):
+        await play(agent, "go", streamed, journal=Slow(clock=clock))
+    assert ran == []
+
+
+async def test_what_is_at_work_under_a_lease_that_another_has_is_cut_off(
+    monkeypatch: pytest.MonkeyPatch, streamed: bool
+) -> None:
+    """A tool that waited for a thread began long after its process knew that the run was another's."""
+    monkeypatch.setattr(Execution, "lease_ms", 300)
+    clock, seen = Clock(), list[str]()
+
+    @function_tool
+    async def act(context: ToolContext[Any]) -> str:
+        clock.now += MINUTES
+        await journal.release(await journal.claim(context.run_id, "another worker", MINUTES))
+        try:
+            await never()
+        finally:
+            seen.append("cut off")
+        return "acted"
+
+    journal = MemoryJournal(clock=clock)
+    agent = Agent("a", model=ScriptedModel([[function_call("act", {}, call_id="c1")], "done"]), tools=[act])
+    with pytest.raises(Conflict):
+        await play(agent, "go", streamed, journal=journal)
+    assert seen == ["cut off"]
 
 
 async def test_a_lease_that_was_long_on_its_way_is_renewed_before_it_is_worked_under(clock: Clock) -> None:

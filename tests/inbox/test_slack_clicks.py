@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from keyturn import App, Approval, Conflict, MemoryJournal, NotAllowed
 from keyturn.channels.base import Message, Recipient
+from keyturn.channels.messages import shows_whole, title_of
 from keyturn.channels.slack import blocks
 from keyturn.channels.slack_replies import SlackRefused, SlackReplies
 from keyturn.core.people import Decider
@@ -16,7 +17,7 @@ from keyturn.directory.events import AddressSet
 from keyturn.directory.people import People
 from keyturn.inbox.desk import Inbox
 from keyturn.inbox.slack_clicks import SlackAnswer, SlackDesk
-from keyturn.journal.rows import Query
+from keyturn.journal.rows import Delivery, Query
 from tests.channels.telling import asked, desk
 from tests.channels.test_slack_replies import NOW, SECRET, signed
 
@@ -165,6 +166,30 @@ async def test_a_click_approves_only_what_a_message_shows_whole_at_a_glance(room
     assert (await room.click(long, "U2", "reject")).decided
     told = Message(id="m", topic="request.created", to=Recipient(person="ada", channel="slack"), title="t", text="x")
     told = replace(told, request=short.id, verdicts=("approve", "reject"))
-    for whole, words in ((True, ["Approve", "Reject"]), (False, ["Reject"])):
-        shown = blocks(replace(told, whole=whole), buttons=True)
+    cases = [(True, "t", ["Approve", "Reject"]), (False, "t", ["Reject"]), (True, "t" * 149, ["Reject"])]
+    for whole, title, words in cases:
+        shown = blocks(replace(told, whole=whole, title=title), buttons=True)
         assert [button["text"]["text"] for button in shown[-1]["elements"]] == words
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        {"tool": "remove_" + "x" * 54},
+        {"agent": "a" * 61},
+        {"risk": "r" * 61},
+        {"reason": "w" * 1_501},
+        {"tool": "\u202e" * 60},
+    ],
+    ids=["a tool's name", "an agent's name", "a risk", "a reason", "a name that is longer as it is shown"],
+)
+async def test_a_click_approves_no_call_of_which_a_message_cuts_a_name(room: Room, cut: Any) -> None:
+    [row] = await asked(room.journal, "ann")
+    assert shows_whole(row)
+    assert not shows_whole(replace(row, **cut))
+
+
+async def test_a_message_about_a_review_does_not_say_that_a_call_asks_to_run(room: Room) -> None:
+    [row] = await asked(room.journal, "ann")
+    note = Delivery("slack", "ada", "request.created", row.run, row.id, {}, 1)
+    assert title_of(note, replace(row, kind="review")) == "desk has a call to review: pay"

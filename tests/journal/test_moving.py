@@ -207,6 +207,23 @@ async def test_nothing_is_acknowledged_that_a_copy_lacks(
     await journal.close()
 
 
+@lasting
+async def test_what_is_erased_while_a_store_is_copied_is_not_whole_in_a_copy(
+    store: Any, target: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is acknowledged that nothing of it is left."""
+    result = await Runner.run(clerk(), "go", journal=store)
+    verified = moving._verified
+
+    async def verified_and_erased(copy: Any) -> None:
+        await verified(copy)
+        await store.erase(result.run_id)
+
+    monkeypatch.setattr(moving, "_verified", verified_and_erased)
+    with pytest.raises(Conflict, match="written to while it was copied"):
+        await copy_store(store, target)
+
+
 async def test_what_is_written_as_a_store_is_left_is_in_its_copy_or_refused(database: str, tmp_path: Path) -> None:
     """In PostgreSQL a transaction may begin before the store is left, and go on after it."""
     store: Any = open_journal(database)

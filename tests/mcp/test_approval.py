@@ -22,12 +22,13 @@ FORMS: list[tuple[Any, dict[str, bool]]] = [
         {"always": {"tool_names": ["write"]}, "never": {"tool_names": ["read"]}},
         {"read": False, "write": True, "other": True},
     ),
-    ({"always": {"tool_names": ["write"]}, "never": {"tool_names": []}}, {"read": False, "write": True}),
+    ({"never": {"tool_names": []}}, {"read": True, "write": True}),
+    ({"always": {"tool_names": ["write"]}, "never": {"tool_names": []}}, {"read": True, "write": True}),
+    ({"always": {"tool_names": []}}, {"read": False, "write": False}),
     ({"write": "always"}, {"read": False, "write": True}),
     ({"read": "never"}, {"read": False, "write": True}),
     ({"write": True, "read": False}, {"read": False, "write": True, "other": True}),
     ({"always": "never", "never": "always"}, {"always": False, "never": True, "other": True}),
-    ({}, {"read": False}),
 ]
 
 WRONG: list[Any] = [
@@ -51,11 +52,12 @@ WRONG: list[Any] = [
     {"always": {"tool_names": ["write"]}, "never": {"tool_names": ["write"]}},
     {"always": {"tool_names": ["write"]}, "write": "never"},
     {"always": {}},
+    {},
 ]
 
 
 @each(("given", "asks"), FORMS, ids=[repr(form[0]) for form in FORMS])
-def test_a_form_says_what_asks(given: Any, asks: dict[str, bool]) -> None:
+def test_a_form_says_what_asks_also_where_its_list_is_empty(given: Any, asks: dict[str, bool]) -> None:
     approvals = Approvals("files", given)
     assert {tool: approvals.of(tool) for tool in asks} == asks
     assert approvals.policy is None

@@ -15,9 +15,12 @@ from pydantic import BaseModel
 
 from keyturn import MCPServerStreamableHttp
 from keyturn.mcp import calls as calls_module
+from keyturn.mcp.base import MCPServerError
+from keyturn.mcp.calls import OpenCalls, Parked
 from keyturn.testing import approve_all
 from tests.mcp.conftest import Inside, calling, log
 from tests.playing import play, through_text
+from tests.waiting import turns_of_the_loop
 
 shop = MCPServer("shop", log_level="CRITICAL")
 ran: list[str] = []
@@ -48,6 +51,13 @@ async def split(amount: int, sure: Annotated[Confirm, Resolve(sure)], who: Annot
     """Asks two things."""
     ran.append(f"split {sure.reason} {who.reason}")
     return f"{sure.reason} {who.reason}"
+
+
+@shop.tool()
+async def hangs() -> str:
+    """Never ends."""
+    await asyncio.Event().wait()
+    return ""
 
 
 @shop.tool()
@@ -209,6 +219,48 @@ async def test_a_question_waits_until_it_is_clear_whose_it_is() -> None:
         state = result.to_state()
         state.answer(item, {"ok": True})
         assert (await play(agent, state)).final_output == "accept ok=True reason='' | quick"
+
+
+@pytest.mark.parametrize("given_up", ["before it asks", "while it is not clear who asks", "as too many wait"])
+async def test_what_a_call_asks_that_was_given_up_is_of_no_other_call(given_up: str, monkeypatch: Any) -> None:
+    """Its server works on, as one may that ignores a cancel: another run's people would answer in its place."""
+    monkeypatch.setattr(calls_module, "PARKED_CALLS", 1)
+    calls, ends = OpenCalls(), asyncio.Event()
+    first = asyncio.ensure_future(calls.run(asyncio.sleep(60), None))
+    if given_up == "as too many wait":
+        await turns_of_the_loop(5)
+        parked = [asyncio.ensure_future(calls.ask("Pay 1000?"))]
+        assert isinstance(await first, Parked)
+        second = asyncio.ensure_future(calls.run(asyncio.sleep(60), None))
+        await turns_of_the_loop(5)
+        parked.append(asyncio.ensure_future(calls.ask("Pay 7?")))
+        assert isinstance(await second, Parked)
+    other = asyncio.ensure_future(calls.run(ends.wait(), None))
+    await turns_of_the_loop(5)
+    asks = None
+    if given_up == "while it is not clear who asks":
+        asks = asyncio.ensure_future(calls.ask("Pay 1000?"))
+        await turns_of_the_loop(5)
+    first.cancel()
+    await turns_of_the_loop(5)
+    assert await (asks or calls.ask("Pay 1000?")) is None
+    ends.set()
+    assert await other is True, "the call beside it was asked nothing"
+
+
+async def test_a_server_that_may_ask_for_a_call_that_was_given_up_is_connected_anew() -> None:
+    async with Inside(shop, mode="legacy", seconds=0.3) as server:
+        agent = calling(server, calls=("asks", {"amount": 5}))
+        state = (await play(agent)).to_state()
+        state.answer(state.get_interruptions()[0], {"ok": True})
+        assert (await play(agent, state)).final_output == "accept ok=True reason=''"
+        before = vars(server)["_connection"]
+        with pytest.raises(MCPServerError, match="did not answer"):
+            await server.call_tool("hangs", {})
+        assert vars(server)["_connection"] is before
+        state = (await play(calling(server, calls=("asks", {"amount": 6})))).to_state()
+        assert vars(server)["_connection"] is not before
+        assert [item.kind for item in state.get_interruptions()] == ["external"]
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import pytest
@@ -13,7 +14,9 @@ from mcp.types import CallToolResult, InputRequiredResult, ListToolsResult, Text
 from pydantic import BaseModel
 
 from keyturn import Conflict, MCPServerError, UserError
+from keyturn.mcp.base import RemoteCall
 from keyturn.testing import approve_all
+from keyturn.tools.base import ToolProblem
 from tests.mcp.conftest import Inside, calling
 from tests.playing import play, through_text
 
@@ -174,3 +177,21 @@ async def test_an_open_call_is_answered_once() -> None:
         with pytest.raises(Conflict, match="this state is stale"):
             await play(agent, other)
         assert ran == ["True"]
+
+
+async def test_an_answered_call_whose_tool_cannot_be_looked_at_again_is_in_doubt() -> None:
+    """Its server had it before it asked: nobody can say that it did not run."""
+
+    async def look() -> Any:
+        raise ToolProblem("its server changed its description")
+
+    question: Any = {"message": "ok?", "requestedSchema": {"type": "object"}}
+    resumed = SimpleNamespace(requests={"q": question}, answers={"q": {}}, state={"request_state": "s"})
+    async with Asking(ask("ok?")) as server:
+        call = RemoteCall("say", {}, {}, look)
+        with pytest.raises(MCPServerError, match="the call was begun") as raised:
+            await server.go_on(call, resumed)
+        assert raised.value.may_have_acted
+        with pytest.raises(ToolProblem):
+            await server.begin(call, repeatable=False)
+        assert server.given == []

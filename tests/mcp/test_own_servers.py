@@ -7,8 +7,8 @@ from typing import Any
 import mcp_types as types
 import pytest
 
-from keyturn import Agent
-from keyturn.mcp import MCPServer, MCPServerStdio
+from keyturn import Agent, RunContextWrapper
+from keyturn.mcp import MCPServer, MCPServerError, MCPServerStdio
 from tests.playing import Run, approved, asked, call, model
 
 
@@ -73,3 +73,16 @@ async def test_what_it_is_given_late_is_heard(run: Run) -> None:
     assert (await run(agent(server, [call("say", "c1", text="hi")], "done"), "go")).interruptions
     with pytest.raises(AttributeError, match="require_approval"):
         server.require_aproval = "never"
+
+
+async def test_a_schema_that_is_nested_too_deep_to_be_written_is_the_servers_error() -> None:
+    deep: dict[str, Any] = {"type": "object"}
+    for _ in range(300):
+        deep = {"type": "object", "properties": {"a": deep}}
+
+    class Deep(Desk):
+        async def list_tools(self, run_context: Any = None, agent: Any = None) -> list[types.Tool]:
+            return [types.Tool(name="say", input_schema=deep)]
+
+    with pytest.raises(MCPServerError, match="its description of a tool is nothing that can be recorded"):
+        await agent(Deep(), "done").get_mcp_tools(RunContextWrapper(None))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import MCPServerError, MCPServerStreamableHttp
+from keyturn import MCPServerError, MCPServerSse, MCPServerStreamableHttp
 from keyturn.testing import approve_all
 from tests.mcp.conftest import Program, calling, log
 from tests.playing import play, through_text
@@ -170,3 +170,10 @@ async def test_a_server_that_is_down_when_an_approval_is_used_keeps_it_for_later
         state = await through_text(agent, state)
         assert (await play(agent, state, streamed=streamed)).final_output == "paid 9 to ada"
     assert log(shop) == ["pay ada 9"]
+
+
+@pytest.mark.parametrize("kind", [MCPServerStreamableHttp, MCPServerSse])
+def test_servers_without_a_name_are_told_apart_by_all_of_their_address(kind: Any) -> None:
+    plain, first, second = (kind({"url": f"https://x.example/mcp{rest}"}) for rest in ("", "?to=staging", "?to=prod"))
+    assert plain.name == first.name == second.name
+    assert len({server._origin for server in (plain, first, second)}) == 3

@@ -6,6 +6,7 @@ import logging
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,6 +15,8 @@ from keyturn import (
     App,
     Budget,
     CodeInterpreterTool,
+    Computer,
+    ComputerTool,
     Policy,
     PolicyFile,
     Reviewer,
@@ -132,6 +135,12 @@ def test_what_the_provider_runs_asks_no_rule_and_the_rule_is_refused() -> None:
     code = CodeInterpreterTool({"type": "code_interpreter", "container": {"type": "auto"}})
     with pytest.raises(UserError, match="'code_interpreter' is run by the provider, which asks no rule"):
         app(deny(tool="code_interpreter"), at=agent(pay, code))
+
+
+def test_a_computer_is_one_tool_and_hides_no_typo() -> None:
+    desk = ComputerTool(Mock(spec=Computer))
+    with pytest.raises(UserError, match="pay"):
+        App([Agent("desk", tools=[pay, desk])], "memory://", policy=Policy(Rule("deny", tool="pya")))
 
 
 def test_the_agents_below_and_what_they_have_are_known() -> None:

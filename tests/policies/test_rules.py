@@ -38,6 +38,18 @@ def test_the_first_rule_that_matches_decides() -> None:
     assert policy(call("other"), None) == Verdict("ask", by="policy:4")
 
 
+@each("pattern", ["search", "s*", "*"])
+def test_a_tools_name_alone_allows_no_call_of_a_server_that_names_its_tools(pattern: str) -> None:
+    hosted = call("search", {}, kind="hosted_mcp")
+    assert action(Policy(allow(tool=pattern)), call("search", {})) == "allow"
+    assert action(Policy(allow(tool=pattern)), hosted) is None
+    assert action(Policy(deny(tool=pattern)), hosted) == "deny"
+    assert action(Policy(ask(tool=pattern)), hosted) == "ask"
+    assert action(Policy(allow(tool=pattern, kind="hosted_mcp")), hosted) == "allow"
+    assert action(Policy(allow()), hosted) == "allow"
+    assert "only with kind='hosted_mcp'" in str(allow(tool=pattern).explain(hosted))
+
+
 def test_where_no_rule_matches_the_tools_own_setting_holds() -> None:
     assert Policy()(call()) is None
     assert Policy(deny(tool="drop"))(call()) is None

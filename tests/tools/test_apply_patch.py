@@ -16,13 +16,16 @@ from keyturn import (
     Diff,
     Grant,
     Preview,
+    Runner,
     RunResult,
     Text,
     UserError,
     WorkspaceEditor,
 )
 from keyturn.core.items import Item
+from keyturn.deferred import ApprovalRequired
 from keyturn.models.scripted.model import ScriptedModel, function_call
+from keyturn.tools.base import OutcomeUnknown
 from tests.playing import Run, state_of
 
 README = "# Title\n\nhello\n"
@@ -326,3 +329,18 @@ def test_two_roots_are_two_tools(tmp_path: Path) -> None:
 def test_a_wrong_option_is_refused_when_the_tool_is_made(settings: dict[str, Any], why: str) -> None:
     with pytest.raises(UserError, match=why):
         ApplyPatchTool(**{"editor": Own(), **settings})
+
+
+@pytest.mark.parametrize("error", [OutcomeUnknown("the line broke"), ApprovalRequired()], ids=["unknown", "asks"])
+async def test_a_patch_whose_later_operation_has_no_known_end_is_in_doubt(error: Exception) -> None:
+    class Editor:
+        def create_file(self, operation: Any) -> str:
+            if operation.path == "b":
+                raise error
+            return "made"
+
+    patch = "*** Begin Patch\n*** Add File: a\n+x\n*** Add File: b\n+x\n*** End Patch"
+    script = ScriptedModel([function_call("apply_patch", {"patch": patch}), "done"])
+    tool: Any = ApplyPatchTool(Editor(), needs_approval=False)  # type: ignore[arg-type]  # it makes files alone
+    result = await Runner.run(Agent("a", model=script, tools=[tool]), "go")
+    assert [item.kind for item in result.interruptions] == ["in_doubt"]

@@ -25,6 +25,7 @@ from keyturn import (
     UserError,
 )
 from keyturn.core.items import Item
+from keyturn.deferred import ApprovalRequired
 from keyturn.testing import ModelStep, ScriptedModel, ToolSuite
 from keyturn.testing.crash import Effects
 from keyturn.testing.loopback.chat import ChatServer
@@ -211,7 +212,7 @@ async def test_a_safety_check_asks_and_the_approval_acknowledges_it(needs: Any) 
     result = await Runner.run(agent, "go")
     [item] = result.interruptions
     assert item.params == {"actions": [CLICK], "pending_safety_checks": [CHECK, OTHER]}
-    first, second, actions = item.preview.blocks
+    first, second, actions, _where = item.preview.blocks
     assert (first.text, first.label) == (
         "malicious_instructions: The page asks for a password.",
         "safety check, in the provider's words; to approve is to acknowledge it",
@@ -221,6 +222,37 @@ async def test_a_safety_check_asks_and_the_approval_acknowledges_it(needs: Any) 
     state.approve(state.get_interruptions()[0])
     assert (await Runner.run(agent, state)).final_output == "done"
     assert (len(screen.done), output_of(model, [CHECK, OTHER])) == (1, url(1))
+
+
+class Production(Screen):
+    """Is another computer of the same screen."""
+
+
+class Named(Screen):
+    """Says which computer it is."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__()
+        self.host = host
+
+    def about(self) -> dict[str, Any]:
+        return {"host": self.host}
+
+
+@pytest.mark.parametrize(
+    ("shown", "then", "names"),
+    [(Screen(), Production(), {"name": "Screen"}), (Named("sandbox"), Named("production"), {"host": "sandbox"})],
+    ids=["of another class", "that says it is another"],
+)
+async def test_an_approval_for_one_computer_acts_on_no_other(shown: Any, then: Any, names: Any) -> None:
+    agent, _ = agent_of(shown, [computer_call("c1", CLICK)], needs_approval=True)
+    state = (await Runner.run(agent, "go")).to_state()
+    [item] = state.get_interruptions()
+    assert item.preview.blocks[-1] == Json(names, label="computer")
+    state.approve(item)
+    agent.tools[0].computer = then
+    assert [each.call_id for each in (await Runner.run(agent, state)).interruptions] == ["c1"]
+    assert (shown.done, then.done) == ([], [])
 
 
 @pytest.mark.parametrize("decide", ["reject", "answer"])
@@ -398,3 +430,14 @@ async def test_other_apis_have_no_such_tool() -> None:
     for model, whose in ((AnthropicModel("m", api_key="k"), "Claude"), (GoogleModel("m", api_key="k"), "Gemini")):
         with pytest.raises(UserError, match=f"'computer'.*cannot be offered to a {whose} model"):
             await Runner.run(Agent("a", model=model, tools=[tool]), "go")
+
+
+@pytest.mark.parametrize(("first", "kind"), [(True, "approval"), (False, "in_doubt")])
+async def test_a_computer_that_asks_is_heard_and_in_doubt_where_something_was_done(first: bool, kind: str) -> None:
+    class Asks(Screen):
+        def move(self, x: int, y: int) -> None:
+            raise ApprovalRequired
+
+    move = {"type": "move", "x": 1, "y": 1}
+    agent, _ = agent_of(Asks(), [computer_call("c1", *([move] if first else [CLICK, move]))])
+    assert [item.kind for item in (await Runner.run(agent, "go")).interruptions] == [kind]

@@ -5,8 +5,21 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-from keyturn import Agent, RunConfig, Runner, Secret, function_tool
+import pytest
+
+from keyturn import (
+    Agent,
+    App,
+    RunConfig,
+    RunHooks,
+    Runner,
+    Secret,
+    ToolExecutionConfig,
+    function_tool,
+    tool_input_guardrail,
+)
 from keyturn.models.scripted.model import ScriptedModel, function_call
+from keyturn.tools.base import OutcomeUnknown
 from tests.playing import Run, approved
 from tests.tracing.watching import Seen, of
 
@@ -88,3 +101,55 @@ async def test_a_text_that_no_exporter_could_write_is_mended(seen: Seen) -> None
     agent = Agent("Door", model=ScriptedModel(["done"]))
     await Runner.run(agent, "half \ud800 a character", run_config=seen.config(trace_include_sensitive_data=True))
     assert "half ? a character" in of(seen.one("chat scripted"))["gen_ai.input.messages"]
+
+
+def raising(error: type[Exception]) -> Any:
+    """A tool that quotes its arguments in what it raises."""
+
+    async def login(user: str, password: Annotated[str, Secret]) -> str:
+        raise error(f"cannot log {user} in with {password}")
+
+    return login
+
+
+@tool_input_guardrail
+def quoting(data: Any) -> Any:
+    """Quote the arguments in what is raised."""
+    raise ValueError(f"not allowed: {data.context.tool_arguments}")
+
+
+class Quoting(RunHooks[Any]):
+    async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
+        raise ValueError(f"not allowed: {context.tool_arguments}")
+
+
+GUARDED = {"tool_input_guardrails": [quoting]}
+EARLY = {"tool_execution": ToolExecutionConfig(pre_approval_tool_input_guardrails=True)}
+
+
+@pytest.mark.parametrize(
+    ("error", "tool", "settings", "hooks"),
+    [
+        (ValueError, {}, {}, None),
+        (ValueError, {"failure_error_function": None}, {}, None),
+        (OutcomeUnknown, {}, {}, None),
+        (ValueError, GUARDED, {}, None),
+        (ValueError, {**GUARDED, "needs_approval": True}, EARLY, None),
+        (ValueError, {}, {}, Quoting()),
+    ],
+    ids=["a tool", "a fatal tool", "a tool in doubt", "a guardrail", "a guardrail before the approval", "a hook"],
+)
+async def test_a_secret_that_is_quoted_in_an_error_is_in_no_trace_and_no_record(
+    error: Any, tool: Any, settings: Any, hooks: Any, seen: Seen
+) -> None:
+    login: Any = function_tool(raising(error), name_override="login", **tool)
+    call = function_call("login", {"user": "lovelace", "password": "hunter2"}, call_id="c1")
+    agent = Agent("Door", model=ScriptedModel([[call], "welcome"]), tools=[login])
+    app = App([agent], "memory://", run_config=seen.config(trace_include_sensitive_data=True, **settings), hooks=hooks)
+    async with app:
+        run = await app.start("Door", "let me in")
+        row = await run.wait()
+        waits = [each.reason for each in await app.inbox.list()]
+    assert "lovelace" in seen.text()
+    assert "hunter2" not in seen.text()
+    assert "hunter2" not in row.error + "".join(waits)

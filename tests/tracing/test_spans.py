@@ -232,7 +232,7 @@ async def test_the_words_of_an_error_are_told_when_the_user_says_so(seen: Seen) 
     agent = Agent(name="Clerk", model=model(RuntimeError("out of paper")))
     with pytest.raises(RuntimeError):
         await Runner.run(agent, "go", run_config=seen.config(trace_include_sensitive_data=True))
-    assert seen.one("chat scripted").status.description == "out of paper"
+    assert seen.one("chat scripted").status.description == "RuntimeError: out of paper"
 
 
 async def test_a_tool_that_raises_is_an_error_of_its_span_alone(run: Run, seen: Seen) -> None:

@@ -18,7 +18,7 @@ from ..core.nested_agent import NestedAgent
 from ..core.preview import Json, Preview, Text, redact
 from ..core.settable import CALLBACK, FLAG, TEXT, Rule, must, one_of, own_of, refused, then
 from ..support.user_code import answer_of
-from ..tools.base import Handover, Prepared, Tool
+from ..tools.base import Handover, Prepared, Tool, redacts
 from ..tools.functions.structured import StructuredInput, any_object
 from .agent_base import AgentBase, snake_name, takes
 from .context import RunContextWrapper, TContext
@@ -197,6 +197,7 @@ class Handoff(Tool, Generic[TContext, TAgent]):
         text = value.text if isinstance(value, Handover) else str(value)
         return {"type": "function_call_output", "call_id": item["call_id"], "output": text}
 
+    @redacts
     def preview(self, params: Any) -> Preview:
         """Show who would go on, and with what input."""
         target = Text(f"Hand the conversation over to {self.agent_name}.")

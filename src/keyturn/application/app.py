@@ -246,10 +246,7 @@ class App(AppSettings):
         return await self._state(run_id)
 
     async def stream(self, run_id: str) -> AsyncIterator[StreamEvent]:
-        """Stream what happens in a run, whoever moves it, from its beginning to its end.
-
-        Deltas are not recorded.
-        """
+        """Stream what happens in a run, whoever moves it, from its beginning to its end; deltas are not recorded."""
         agent = self._agent((await self.get(run_id)).agent)
         async with contextlib.aclosing(followed(self.journal, run_id, agent)) as events:
             async for event in events:
@@ -259,9 +256,11 @@ class App(AppSettings):
         """Add a message that the model reads at its next turn; `once` names it, so that it is added once."""
         await self.inbox.send(run_id, message, once=once)
 
-    async def resume(self, run_id: str, max_turns: int | None = None, *, by: By | None = None) -> None:
-        """Resume a run that failed, with another limit of turns if one is given; a set-aside run requires a person."""
-        await self.inbox.resume(run_id, by=by, max_turns=max_turns)
+    async def resume(
+        self, run_id: str, max_turns: int | None = None, *, by: By | None = None, once: str | None = None
+    ) -> None:
+        """Resume a run that failed, with another limit of turns if given, once under a name; see `Inbox.resume`."""
+        await self.inbox.resume(run_id, by=by, max_turns=max_turns, once=once)
         await self.at_work()
 
     async def cancel(self, run_id: str, *, by: By | None = None, why: str = "") -> None:

@@ -26,8 +26,9 @@ from ..render.terminal import drawn
 from ..render.verdicts import STATES
 from .base import Message, Recipient
 
-# How many characters a name, a text of a request and a whole message may have.
+# How many characters a name, the line of a request, a text of it and a whole message may have.
 NAME = 60
+LINE = 120
 TEXT = 1_500
 MOST = 2_600
 # What is larger than this, in characters of its JSON text, is not laid out at all.
@@ -35,7 +36,12 @@ LARGEST = 262_144
 # How many requests a digest names.
 _NAMED = 10
 
-_KINDS = {"approval": "asks to run", "external": "needs an answer for", "in_doubt": "lost track of"}
+_KINDS = {
+    "approval": "asks to run",
+    "external": "needs an answer for",
+    "in_doubt": "lost track of",
+    "review": "has a call to review:",
+}
 
 
 class NoticedRequest(msgspec.Struct, frozen=True):
@@ -169,8 +175,12 @@ def _shown(row: RequestRow, request: Request) -> list[str]:
 
 
 def shows_whole(row: RequestRow) -> bool:
-    """Return whether a message shows all of what would run, at a glance: only then a click in it approves."""
-    if len(row.body) > LARGEST:
+    """Return whether a message shows all of what would run, at a glance: only then a click in it approves.
+
+    That includes the names in its title, the reason and the risk: of whatever is cut, others may differ in the rest.
+    """
+    cut = len(row.reason) > TEXT or any(len(name) > NAME for name in (row.agent, row.tool, row.risk))
+    if cut or len(row.body) > LARGEST or len(_what(row, details=True)) > LINE:
         return False
     groups = [*request_lines(row.request.preview, row.request.params)]
     drawn_whole = sum(len(line) + 1 for line in drawn(groups, width=200))

@@ -92,7 +92,8 @@ def blocks(message: Message, *, buttons: bool = False) -> list[dict[str, Any]]:
     if message.link:
         elements.append(_button("Open", f"{ACTION}open") | {"url": message.link})
     for verdict, (label, style) in _CLICKS.items():
-        hidden = verdict == "approve" and (not message.whole or len(message.text) > _SECTION)
+        cut = len(message.title) > _HEADER or len(message.text) > _SECTION
+        hidden = verdict == "approve" and (not message.whole or cut)
         if buttons and message.request and verdict in message.verdicts and not hidden:
             value = f"{message.request}.{message.revision}"
             elements.append(_button(label, ACTION + verdict) | {"value": value, "style": style})

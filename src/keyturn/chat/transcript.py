@@ -160,7 +160,8 @@ class Transcript:
 
     def _called(self, run: Run, frame: str, name: str, proposal: ev.Proposal, item: Item) -> None:
         call = run.calls.get(name)
-        given: Any = item.get("arguments", "") if call is None else _arguments(call)
+        given: Any = "" if proposal.secrets else item.get("arguments", "")
+        given = given if call is None else _arguments(call)
         entry = CallEntry(frame, id=name, tool=proposal.name, arguments=given)
         if proposal.refused is not None:
             entry.state = "failed"
@@ -283,6 +284,8 @@ def _doing(run: Run, frame_id: str) -> tuple[LiteralString, str]:
 
 def _arguments(call: Call) -> Any:
     """Return the arguments of a call, its secrets redacted."""
+    if call.proposal.refused is not None and call.proposal.secrets:
+        return {}
     try:
         return redact(parse(call.text or "{}"), call.proposal.secrets)
     except BadJson:

@@ -127,9 +127,9 @@ class AsyncClient:
         """Start a new run from the first `at` lines of another, and return its id; `once` names the fork."""
         return (await self._sender.post(f"/runs/{run}/fork", RunNamed, said.Fork(at=at), once)).run
 
-    async def resume(self, run: str, max_turns: int | None = None) -> None:
-        """Resume a run that failed or was set aside."""
-        await self._sender.post(f"/runs/{run}/resume", Done, said.Resume(max_turns=max_turns))
+    async def resume(self, run: str, max_turns: int | None = None, *, once: str | None = None) -> None:
+        """Resume a run that failed or was set aside, once under a name."""
+        await self._sender.post(f"/runs/{run}/resume", Done, said.Resume(max_turns=max_turns), once)
 
     async def events(
         self, run: str, after: int = -1, *, words: bool = False, follow: bool = True

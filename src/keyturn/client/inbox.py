@@ -274,10 +274,12 @@ class AsyncInbox:
         """Record what became of a call in doubt."""
         return await self._decided(request, "resolve", said.Resolve, words, {"outcome": outcome, "output": output})
 
-    async def withdraw(self, request: Shown, *, run: str | None = None, **words: Unpack[Naming]) -> RequestRow:
-        """Take an approval back before it is executed; the call asks anew."""
+    async def withdraw(
+        self, request: Shown, *, run: str | None = None, once: str | None = None, **words: Unpack[Naming]
+    ) -> RequestRow:
+        """Take an approval back before it is executed; the call asks anew; `once` is a key of yours."""
         name, body = body_of(request, said.Withdraw, words, {"run": run})
-        return (await self._sender.post(f"/requests/{name}/withdraw", RequestSeen, body)).row
+        return (await self._sender.post(f"/requests/{name}/withdraw", RequestSeen, body, once)).row
 
     async def challenge(self, request: Shown, verdict: Verdict, **details: Unpack[Details]) -> bytes:
         """Return the bytes that you sign to say so."""

@@ -74,6 +74,7 @@ class ApprovalWithdrawn(BesideEvent, frozen=True):
     call: str
     decider: Decider
     note: str | None = None
+    once: str = ""  # the digest of the name under which it is taken back once
 
 
 class DrillEnded(BesideEvent, frozen=True):

@@ -73,16 +73,14 @@ class OpenFrame(RunCommand, frozen=True):
 
 
 class Resume(RunCommand, frozen=True):
-    """Resume a run.
-
-    `max_turns` is a new limit, `unlimited` none; `decider` is the person, whom a run that was set aside requires.
-    """
+    """Resume a run; one that was set aside requires a `decider`, and one that is named by `once` is resumed once."""
 
     max_turns: int | None = None
     unlimited: bool = False
     limits: dict[str, Any] | None = None
     about: dict[str, Any] = {}
     decider: Decider | None = None
+    once: str = ""
 
 
 class SaveContext(RunCommand, frozen=True):
@@ -191,6 +189,7 @@ class Withdraw(RunCommand, frozen=True):
     decider: Decider
     digest: str | None = None
     note: str | None = None
+    once: str = ""
 
 
 class Revoke(RunCommand, frozen=True):

@@ -27,7 +27,7 @@ from .gate.grants import by_grant, grant_for
 from .gate.lending import borrow, lend, revoke
 from .gate.looking import on_run_time
 from .gate.marks import look, mark, withdraw
-from .gate.opening import Events, call_in, go_on, open_run
+from .gate.opening import Events, call_in, go_on, open_run, said_once
 from .gate.reviews import give_review
 from .gate.verdicts import lost_before, screen, screened, unknown
 from .items import own_copy
@@ -77,13 +77,15 @@ def _open_frame(run: Run, c: cm.OpenFrame) -> Events:
 
 
 def _resume(run: Run, c: cm.Resume) -> Events:
+    if said_once(run, c.once, ["resume", c.max_turns, c.unlimited]):
+        return
     open_run(run)
     if c.decider is None:
         check_not_aside(run)
     limits = c.limits if c.limits != run.limits else None
     about = {name: own_copy(said) for name, said in c.about.items() if name not in run.about or run.about[name] != said}
     if c.max_turns is not None or c.unlimited or limits is not None or about or run.status == "failed":
-        yield ev.RunResumed(c.max_turns, c.unlimited, limits, about, c.decider)
+        yield ev.RunResumed(c.max_turns, c.unlimited, limits, about, c.decider, c.once)
 
 
 def _save_context(run: Run, c: cm.SaveContext) -> Events:

@@ -80,6 +80,7 @@ class RunResumed(Event, frozen=True):
     limits: dict[str, Any] | None = None
     about: dict[str, Any] = {}
     decider: Decider | None = None
+    once: str = ""  # as of `InputAdded`
 
 
 class ContextSaved(Event, frozen=True):

@@ -49,6 +49,8 @@ def _run_started(run: Run, event: ev.RunStarted) -> None:
 
 def _run_resumed(run: Run, event: ev.RunResumed) -> None:
     run.move("resume")
+    if event.once:
+        run.named[event.once] = digest(["resume", event.max_turns, event.unlimited])
     run.error = ""
     run.traceback = ""
     run.lost = 0

@@ -99,6 +99,30 @@ def plain_item(item: Any) -> Item:
     raise TypeError(f"a conversation item must be a mapping, not {type(item).__name__}")
 
 
+def texts_of(item: object) -> list[str]:
+    """Return the texts of a message, one for each part that is a text; none of what is no message.
+
+    An item may have been written by anybody: what is not as the format says is passed over.
+
+    >>> texts_of({"role": "user", "content": [{"type": "input_text", "text": "hi"}, 5]}), texts_of({"content": 5})
+    (['hi'], [])
+    """
+    content: object = cast("Item", item).get("content") if isinstance(item, dict) else None
+    if isinstance(content, str):
+        return [content]
+    return [text for part in parts_in(content) if isinstance(text := part.get("text"), str)]
+
+
+def parts_in(content: object) -> list[Item]:
+    """Return the parts of a content that can be read.
+
+    >>> parts_in([{"type": "refusal"}, 5]), parts_in(5)
+    ([{'type': 'refusal'}], [])
+    """
+    parts = cast("list[Any]", content) if isinstance(content, list) else []
+    return [cast("Item", part) for part in parts if isinstance(part, dict)]
+
+
 def input_items(given: str | list[Any]) -> list[Item]:
     """Return what a caller passes as input, as a list of items.
 
@@ -129,16 +153,12 @@ def message_text(item: Mapping[str, Any]) -> str:
         return ""
     if isinstance(content, str):
         return content
-    parts = cast("list[dict[str, Any]]", content or [])
-    return "".join(part.get("text") or "" for part in parts if part.get("type") in ("output_text", "text"))
+    return "".join(part.get("text") or "" for part in parts_in(content) if part.get("type") in ("output_text", "text"))
 
 
 def refusal_text(item: Mapping[str, Any]) -> str:
     """Return the refusal inside an assistant message, "" where there is none."""
-    content = item.get("content")
-    if not isinstance(content, list):
-        return ""
-    parts = cast("list[dict[str, Any]]", content)
+    parts = parts_in(item.get("content"))
     return "".join(part.get("refusal") or "" for part in parts if part.get("type") == "refusal")
 
 

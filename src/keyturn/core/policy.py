@@ -211,18 +211,17 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
 
 def _names(field: str, names: object) -> tuple[str, ...]:
     # A text is a sequence of texts: as `users` it would let in whoever is called like one of its letters.
-    if not isinstance(names, list | tuple):
-        raise UserError(f"{field} is a list of names")
-    listed = tuple(cast("list[object] | tuple[object, ...]", names))
+    if names == [] and field == "users":  # a list that a program computed
+        raise UserError("users=[] names nobody: name at least one person, or leave users= out to allow anybody")
+    listed = tuple(cast("list[object]", names)) if isinstance(names, list | tuple) else ("",)
     if not all(isinstance(name, str) and name for name in listed):
         raise UserError(f"{field} is a list of names, none of them empty")
     return cast("tuple[str, ...]", listed)
 
 
 def _check_types(approval: Approval) -> None:
-    role: object = approval.role
-    glass: object = approval.break_glass
-    for field, name in (("role", role), ("break_glass", glass)):
+    for field in ("role", "break_glass"):
+        name: object = getattr(approval, field)
         if name is not None and not (isinstance(name, str) and name):
             raise UserError(f"{field} is the name of a role, or None")
     for field in ("not_requester", "step_up", "signed", "confirm"):
@@ -373,12 +372,11 @@ class Past(Protocol):
 class CallView(msgspec.Struct, frozen=True):
     """Holds what a policy may look at: the call that will run, never a live object of the run.
 
-    `agent` is the agent's name and `path` its path from the root agent; `params` are the validated arguments that
-    will run; `at` is the time in milliseconds; `read_only` says
-    that the tool states that it changes nothing, `secrets` which arguments are shown to nobody;
-    `approved` says that a person decided for the call already, so that
-    only a denial, or terms that the decision does not meet, change anything. `past` is there for a policy whose
-    attribute `counts` is True: its calls are then screened one by one, so that no two see the same room left.
+    `agent` is the agent's name and `path` its path from the root agent; `params` are the validated arguments that will
+    run; `at` is the time in milliseconds; `read_only` says that the tool changes nothing, as it states; `secrets` which
+    arguments nobody is shown; `approved` that a person decided for the call already, so that only a denial, or terms
+    that the decision does not meet, change anything. `past` is there for a policy whose attribute `counts` is True: its
+    calls are then screened one by one. `offered` is the name of the server that offers the tool, if it offers several.
 
     >>> CallView("pay", "function", "desk/billing", {"amount": 5}, digest="5e1f", call_id="call_1").risk is None
     True
@@ -398,3 +396,4 @@ class CallView(msgspec.Struct, frozen=True):
     past: Past | None = None
     read_only: bool = False
     secrets: tuple[str, ...] = ()
+    offered: str = ""

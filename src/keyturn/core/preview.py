@@ -7,8 +7,8 @@ there. What is secret is replaced here, before a block is made; the digest binds
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Collection
+from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -71,6 +71,7 @@ class Json(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
     label: str = ""
 
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 Block: TypeAlias = Text | Command | Diff | Json
 
 
@@ -96,19 +97,26 @@ REDACTED = "[redacted]"
 def redact(value: JsonValue, secrets: Collection[str], mark: Any = REDACTED) -> JsonValue:
     """Return a copy of `value` in which every parameter named in `secrets` holds the mark instead.
 
-    A dot leads into an object, through lists as well. A name that fits in two ways is hidden in both.
+    A dot leads into an object, through lists as well. A name that fits in two ways is hidden in both. Of arguments that
+    are one text, which has no name, all is hidden.
 
     >>> redact({"user": "ann", "auth": {"token": "s3"}}, ["auth.token"])
     {'user': 'ann', 'auth': {'token': '[redacted]'}}
     """
-    if not secrets or not isinstance(value, dict | list):
+    if not secrets or value is None:
         return value
+    return _redacted(value, {secrets} if isinstance(secrets, str) else set(secrets), mark, whole=True)
+
+
+def _redacted(value: JsonValue, names: set[str], mark: Any, *, whole: bool = False) -> JsonValue:
     if isinstance(value, list):
-        return [redact(member, secrets, mark) for member in value]
-    names = {secrets} if isinstance(secrets, str) else set(secrets)
-    return {
-        name: mark if name in names else redact(member, _below(name, names), mark) for name, member in value.items()
-    }
+        return [_redacted(member, names, mark) for member in value]
+    if isinstance(value, dict):
+        return {
+            name: mark if name in names else _redacted(member, _below(name, names), mark)
+            for name, member in value.items()
+        }
+    return mark if whole else value
 
 
 def hidden_text(text: str, secrets: Collection[str]) -> str:
@@ -201,3 +209,37 @@ def _list(value: object) -> list[Any]:
 
 def _object(value: object) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def redacts(preview: _F) -> _F:
+    """Declare that a tool's preview shows nothing of what the tool marks as secret."""
+    preview.__dict__["redacts"] = True
+    return preview
+
+
+def plain_preview(params: Any, secrets: tuple[str, ...] = (), note: str = "") -> Preview:
+    """Make a preview of the arguments themselves, with a word in front where there is one."""
+    shown = Json(redact(params, secrets))
+    return Preview((Text(note), shown) if note else (shown,))
+
+
+def not_blank(preview: Preview, params: Any, secrets: tuple[str, ...] = ()) -> Preview:
+    """Return a preview, with the arguments themselves if it has no block: what nobody sees, nobody approves.
+
+    >>> not_blank(Preview((), summary="pay"), {"to": "ada"}).blocks
+    (Json(value={'to': 'ada'}, label=''),)
+    """
+    if preview.blocks:
+        return preview
+    return msgspec.structs.replace(preview, blocks=plain_preview(params, secrets).blocks)
+
+
+def shown_preview(tool: object, made: Preview, params: Any, secrets: tuple[str, ...]) -> Preview:
+    """Return what a tool made of arguments as people are shown it; what it was made of is kept.
+
+    >>> shown_preview(object(), Preview((Text("as s3"),)), {"key": "s3"}, ("key",)).blocks
+    (Json(value={'key': '[redacted]'}, label=''),)
+    """
+    if secrets and not getattr(getattr(type(tool), "preview", None), "redacts", False):
+        return Preview(plain_preview(params, secrets).blocks, basis=made.basis)
+    return not_blank(made, params, secrets)

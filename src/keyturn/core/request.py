@@ -12,13 +12,14 @@ from typing import Any, Literal, cast
 
 from .beside_events import CallMarked, ReviewWhy
 from .call_ids import ROOT, place_of
+from .declared import as_list, as_object, properties_of
 from .digest import canonical
 from .encodable import Encodable, in_milliseconds, moment
 from .gate.opening import OPENING
 from .gate.reviews import review_digest, review_name
 from .gate.words import in_two_steps
 from .immutable import immutable
-from .items import Item, own_copy
+from .items import own_copy
 from .policy import Approval
 from .preview import REDACTED, Json, Preview, redact
 from .records import Decision, Word
@@ -258,13 +259,6 @@ def waiting_calls(run: Run) -> list[Call]:
     return sorted(run.groups["wait"].values(), key=lambda call: place_of(call.id))
 
 
-def shown_item(call: Call) -> Item:
-    """Return the model's own item of a call, without what the tool marked as secret."""
-    if not call.proposal.secrets:
-        return call.raw
-    return {**call.raw, "arguments": canonical(redact(call.params, call.proposal.secrets))}
-
-
 def _waits_for(run: Run, call: Call) -> Literal["", "requester", "others"]:
     if call.terms is None or not call.terms.confirm:
         return ""
@@ -319,19 +313,13 @@ def _former(call: Call) -> Vote | None:
 def _in_order(params: object, tool: dict[str, Any]) -> Any:
     """Return arguments in the order in which the tool declares them, and then the others as they stand."""
     given = cast("dict[str, Any]", params)
-    schema: Any = tool.get("schema")
-    if not isinstance(params, dict) or len(given) < _MANY or not isinstance(schema, dict):
+    schema = as_object(tool.get("schema"))
+    if not isinstance(params, dict) or len(given) < _MANY:
         return given
-    told = cast("dict[str, Any]", schema)
-    properties = told.get("properties")
-    required = told.get("required")
-    if not isinstance(properties, dict):
-        return given
-    declared = list(cast("dict[str, Any]", properties))
-    if isinstance(required, list):
-        # A log that was written before specs were kept in their order has sorted properties; a list keeps its order.
-        names = [name for name in cast("list[Any]", required) if isinstance(name, str)]  # it may list anything
-        declared = names if len(names) == len(declared) else declared
+    declared = list(properties_of(schema))
+    # A log that was written before specs were kept in their order has sorted properties; a list keeps its order.
+    names = [name for name in as_list(schema.get("required")) if isinstance(name, str)]  # it may list anything
+    declared = names if len(names) == len(declared) else declared
     return {name: given[name] for name in (*declared, *given) if name in given}
 
 

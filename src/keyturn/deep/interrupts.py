@@ -61,8 +61,13 @@ class Interrupts:
             raise
 
     async def __call__(self, call: CallView, context: object) -> Verdict | None:
-        """Return that a call asks, or None to leave it to the tool."""
-        rule = self.rules.get(call.tool, False)
+        """Return that a call asks, by the rule of its tool or of its server; None leaves it to the tool."""
+        rules = [self.rules.get(name, False) for name in (call.tool, call.offered)]
+        said = [verdict for rule in rules if (verdict := await self._said(rule, call, context)) is not None]
+        return next((verdict for verdict in said if verdict.terms is not None), said[0] if said else None)
+
+    @staticmethod
+    async def _said(rule: InterruptRule, call: CallView, context: object) -> Verdict | None:
         if isinstance(rule, bool):
             return Verdict("ask", by="interrupt_on") if rule else None
         if isinstance(rule, Approval):

@@ -12,16 +12,15 @@ from typing import Any, cast
 from ..agents.agent_base import ToolSource
 from ..core.errors import UserError
 from ..core.settable import Sealed
-from ..support.user_code import answer_of
 from ..tools.base import Tool as AnyTool
-from ..tools.base import ToolLike, gated
+from ..tools.base import ToolLike
 from ..tools.function_tool import FunctionTool
+from ..tools.gated import Asks, gated
 from .declaring import DeclaresTools
 from .requests import CallDeferred
 from .tool import Tool, as_tool
 
 ToolsetLike = Any
-Asks = Callable[[Any, Any, Any], Any]
 
 
 class FunctionToolset(DeclaresTools, Sealed):
@@ -118,6 +117,17 @@ class ApprovalRequiredToolset(Sealed):
         """Return the tools of the wrapped server, which ask now."""
         return [asking(tool, self._asks) for tool in await self._wrapped.tools_for(context, agent)]
 
+    @property
+    def recorded_tool(self) -> Any:
+        """Return what makes a tool of the wrapped server as a log recorded it, which asks as well."""
+        recorded: Callable[[Any, Any], AnyTool | None] = self._wrapped.recorded_tool
+
+        def asking_too(spec: object, agent: object) -> Any:
+            made = recorded(spec, agent)
+            return None if made is None else asking(made, self._asks)
+
+        return asking_too
+
     def hold(self) -> Any:
         """Hold the wrapped server for as long as an app is at work."""
         return self._wrapped.hold()
@@ -136,24 +146,7 @@ def asking(tool: object, asks: Asks | None) -> Any:
     """Return a copy of a tool that asks; one that the provider runs is refused, since no gate sees its calls."""
     if not isinstance(tool, AnyTool):
         raise UserError(f"{getattr(tool, 'name', tool)!r} runs at the provider, and cannot be made to ask here")
-    return gated(tool, True if asks is None else _either(tool, asks))
-
-
-def _either(tool: AnyTool, asks: Asks) -> Any:
-    own = tool.needs_approval
-    if own is False and tool.approval is not None:  # terms without a question ask about every call
-        return True
-
-    async def needs_approval(context: object, params: object, call_id: str) -> bool:
-        for question, given in ((own, (context, params, call_id)), (asks, (context, tool, params))):
-            said = await answer_of(question, *given) if callable(question) else question
-            if not isinstance(said, bool):
-                raise TypeError(f"whether {tool.name!r} needs approval is True or False, not {said!r}")
-            if said:
-                return True
-        return False
-
-    return needs_approval
+    return gated(tool, asks)
 
 
 def parts_of(toolsets: Sequence[ToolsetLike]) -> tuple[list[ToolLike], list[ToolSource]]:

@@ -67,7 +67,7 @@ class Loop:
                     await self._together(todo)
                 if self._failing:
                     await self._close_failed()
-                if self._jobs and self.run.status == "cancelled":
+                if self._jobs and (self.run.status == "cancelled" or "taken_over" in self.drive.stops):
                     await self._abandon()
         except asyncio.CancelledError:
             await asyncio.shield(self._abandon())

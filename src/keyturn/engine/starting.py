@@ -12,7 +12,7 @@ from ..journal.base import Sessions
 from .driving.drive import Drive
 from .driving.stop import NO_MORE_ROUNDS
 from .effects.input_guardrails import guarded, input_guardrails
-from .run.about import about_run, session_name
+from .run.about import about_run, secrets_of, session_name
 from .run.new_ids import new_id
 from .run.open_run import new_salt
 from .session.owner import own_given
@@ -27,7 +27,9 @@ async def start(drive: Drive, given: dict[str, Any], said: list[Item], limits: d
     """Record a new run; `given` is what its caller said, and `said` what was added since."""
     live, scope = drive.live, drive.scope(ev.ROOT)
     agent = live.graph.root
-    about = about_run(given, scope, live.session)
+    about = about_run(given, scope, live.session) | secrets_of(
+        live.graph.agent_at.values(), [*input_items(given["input"]), *said]
+    )
     after = [*([cm.Resume(limits=limits)] if limits else []), *context_now(live)]
     await own_given(live.journal, live.session, given.get("requester"), about)
     if live.session is not None and scope.config.paused_session == QUEUE:

@@ -351,5 +351,6 @@ async def followed(journal: Journal, run_id: str, root: Agent[Any]) -> AsyncGene
         async for line in lines:
             for event in await follower.told_by(line):
                 yield event
-            if live.run.status in ("finished", "failed", "cancelled", "erased"):
+            over = live.run.status in ("finished", "failed", "cancelled", "erased")
+            if over and await journal.head(run_id) == len(live.log):  # what failed and was resumed has more lines
                 return

@@ -39,12 +39,15 @@ class Inbox(NamedInbox, Sealed):
         name = "" if once is None else digest("message", run, plain_text(once, "once"))
         await self.tell(run, cm.AddInput(ev.ROOT, items, name))
 
-    async def resume(self, run: str, *, by: By | None, max_turns: int | None = None) -> None:
+    async def resume(self, run: str, *, by: By | None, max_turns: int | None = None, once: str | None = None) -> None:
         """Resume a run that failed or was set aside; a worker goes on with it.
 
-        None is the program itself, which cannot resume a run that was set aside.
+        None is the program itself, which cannot resume a run that was set aside. `once` names it, so that the run is
+        resumed once.
         """
-        await self.tell(run, cm.Resume(max_turns, decider=None if by is None else await self._requests.who(by)))
+        who = None if by is None else await self._requests.who(by)
+        name = "" if once is None else digest("resume", run, plain_text(once, "once"))
+        await self.tell(run, cm.Resume(max_turns, decider=who, once=name))
 
     async def cancel(self, run: str, *, by: By | None, why: str = "") -> None:
         """Cancel a run, for a person or for the program itself (None); what is in flight is stopped."""

@@ -41,7 +41,7 @@ from ..journal.base import LostRace, Store
 from ..journal.rows import Query
 from ..support.keys import ring
 from ..support.user_code import answer_of
-from ..tools.base import InvalidArguments, Prepared, Tool, not_blank, plain_preview, tool_digest, tool_spec
+from ..tools.base import InvalidArguments, Prepared, Tool, plain_preview, shown_preview, tool_digest, tool_spec
 
 log = logging.getLogger("keyturn.drills")
 
@@ -299,7 +299,7 @@ async def _preview(each: Drill, tool: Tool, params: object) -> Preview | None:
     made = await answer_of(tool.preview, params)
     if not isinstance(made, Preview):
         return None
-    made = not_blank(made, params, tool.secrets)
+    made = shown_preview(tool, made, params, tool.secrets)
     return None if made == plain_preview(params, tool.secrets) else recorded(made)
 
 

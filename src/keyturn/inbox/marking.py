@@ -9,8 +9,10 @@ from ..core import commands as cm
 from ..core import events as ev
 from ..core.beside_events import Mark
 from ..core.codec import Log
+from ..core.digest import digest as digest_of
 from ..core.errors import Conflict, NotPending
 from ..core.gate.marks import too_late
+from ..core.people import plain_text
 from ..core.run import request_id
 from ..directory.login import Login
 from ..journal.rows import Notice, RequestRow
@@ -83,12 +85,14 @@ class Marking:
         """Have a request back that you put off."""
         return await self._mark(request, "snooze", by, words)
 
-    async def withdraw(self, request: Shown, *, by: By, run: str | None = None, **words: Unpack[Naming]) -> RequestRow:
+    async def withdraw(
+        self, request: Shown, *, by: By, run: str | None = None, once: str | None = None, **words: Unpack[Naming]
+    ) -> RequestRow:
         """Take an approval back before it is executed; the call asks anew.
 
         Whoever may decide the call may do so, and whoever approved it. `Conflict` says by whom and when the call was
         started, where it was. `run` is needed only for a call that a standing decision let run unasked: nobody has a
-        row of its request yet.
+        row of its request yet. `once` names the withdrawal, so that it takes no later approval back when repeated.
         """
         name, digest = (request, words.get("digest")) if isinstance(request, str) else shown_of(request, words)[:2]
         if run is None:
@@ -100,8 +104,9 @@ class Marking:
         live = log.run.calls.get(call)
         terms = None if live is None else live.terms
         who = await self._requests.who(by, terms, log.run.requester)
+        name_of = "" if once is None else digest_of("withdraw", name, plain_text(once, "once"))
         try:
-            await self._requests.commit(log, cm.Withdraw(call, who, digest, words.get("note")))
+            await self._requests.commit(log, cm.Withdraw(call, who, digest, words.get("note"), name_of))
         except Conflict as error:
             start = None if error.decision == "start" else _last_start(log, call)
             raise error if start is None else start from None

@@ -132,9 +132,11 @@ class OwnInbox:
         made: RequestRow = await getattr(self._inbox, mark)(request, by=self._by, **timed, **shown)
         return made
 
-    async def withdraw(self, request: Shown, *, run: str | None = None, **shown: Unpack[Naming]) -> RequestRow:
+    async def withdraw(
+        self, request: Shown, *, run: str | None = None, once: str | None = None, **shown: Unpack[Naming]
+    ) -> RequestRow:
         """Take an approval back before it is executed."""
-        return await self._inbox.withdraw(request, by=self._by, run=run, **shown)
+        return await self._inbox.withdraw(request, by=self._by, run=run, once=once, **shown)
 
     async def preview_edit(self, request: Shown, edit: Mapping[str, Any], **shown: Unpack[Naming]) -> EditPreview:
         """Return what approving a request with these arguments would run."""

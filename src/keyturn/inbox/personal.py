@@ -170,8 +170,10 @@ class PersonalInbox(Protocol):
         """Claim a request or let it go, snooze it or end that."""
         ...
 
-    async def withdraw(self, request: Shown, *, run: str | None = None, **shown: Unpack[Naming]) -> RequestRow:
-        """Take an approval back before it is executed."""
+    async def withdraw(
+        self, request: Shown, *, run: str | None = None, once: str | None = None, **shown: Unpack[Naming]
+    ) -> RequestRow:
+        """Take an approval back before it is executed, once under a name."""
         ...
 
     async def preview_edit(self, request: Shown, edit: Mapping[str, Any], **shown: Unpack[Naming]) -> EditPreview:

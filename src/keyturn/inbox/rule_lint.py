@@ -108,13 +108,13 @@ def _offered(agent: Agent[Any]) -> _Offered:
     asked = [getattr(source, "known_tools", None) for source in agent.mcp_servers]
     for known in asked:
         tools += [] if known is None else known(agent)
-    several = any(isinstance(tool, Tool) and tool.identity for tool in tools)
+    several = any(isinstance(tool, Tool) and not _is_one(tool) for tool in tools)
     return _Offered(tools, None in asked or several)
 
 
 def _is_one(tool: object) -> bool:
     """Return whether a tool has its own name; one that is several, such as a server at the provider, has others."""
-    return isinstance(tool, Tool) and not tool.identity
+    return isinstance(tool, Tool) and "name" not in tool.identity
 
 
 def _known(tool: Tool, agent: str, path: str) -> KnownTool:

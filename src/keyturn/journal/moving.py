@@ -39,6 +39,13 @@ _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
+# What changes rows and not how many there are: lines and an erasure, a delivery that is tried or sent again.
+_CHANGED = (
+    "SELECT sum(head), sum(CASE WHEN status = 'erased' THEN 1 ELSE 0 END) FROM runs",
+    "SELECT sum(attempts), sum(due_at), sum(CASE WHEN state = 'dead' THEN 1 ELSE 0 END) FROM deliveries",
+)
+
+
 async def copy_store(source: SQLJournal, target: SQLJournal, *, reseal: bool = False) -> dict[str, int]:
     """Copy everything, verify it, and return how many rows of each table there are.
 
@@ -94,11 +101,12 @@ def _insert(db: StoreConnection, table: str, names: tuple[str, ...], rows: list[
 
 
 def _at_rest(db: StoreConnection) -> list[Any]:
-    """Return the counts, so that later additions are noticed; raise `Conflict` while runs are held."""
+    """Return counts and sums, so that later changes are noticed; raise `Conflict` while runs are held."""
     held = int(db.execute("SELECT count(*) FROM runs WHERE holder IS NOT NULL AND held_until > ?", db.now())[0][0])
     if held:
         raise Conflict(f"runs are being moved right now ({held}); stop the workers and copy then")
-    return [db.execute(f"SELECT count(*) FROM {table}") for table in _TABLES]
+    counts = [db.execute(f"SELECT count(*) FROM {table}") for table in _TABLES]
+    return [*counts, *(db.execute(changed) for changed in _CHANGED)]
 
 
 def _still_at_rest(db: StoreConnection, before: list[Any]) -> None:

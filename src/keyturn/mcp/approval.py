@@ -22,7 +22,8 @@ _FORMS = (
 class Approvals:
     """Decides, by a server's `require_approval`, whether a tool asks.
 
-    A mapping that only says what always asks gates just that. Once it exempts anything, what it does not list asks.
+    A mapping that only says what always asks gates just that. Once it has a list of what is exempt, even an empty one,
+    what it does not list asks.
 
     >>> mapped = Approvals("files", {"read": "never", "write": "always"})
     >>> mapped.of("read"), mapped.of("write"), mapped.of("delete")
@@ -40,8 +41,10 @@ class Approvals:
             self._else = self._word(given)
         elif isinstance(given, Mapping):
             words = cast("Mapping[str, Any]", given)
+            if not words:
+                raise self._wrong('it is empty, which is either "always" or "never"')
             self.listed = self._grouped(words) if _is_grouped(words) else self._by_tool(words)
-            self._else = False in self.listed.values()
+            self._else = "never" in words if _is_grouped(words) else False in self.listed.values()
         elif callable(given):
             self.policy = given
         else:

@@ -48,7 +48,19 @@ class OpenCalls:
         self._parked: dict[str, OpenCall] = {}
         self._changed = asyncio.Event()
         self._unclear = False
+        # Whether a call was given up without an answer, which its server may still carry out and ask about; and whether
+        # the server asks questions within calls.
+        self._given_up = self._asks = False
         self.answering = 0
+
+    @property
+    def ambiguous(self) -> bool:
+        """Return whether the connection is to be replaced: a question may be of a call that was given up."""
+        return self._given_up and self._asks and not self._open
+
+    def reconnected(self) -> None:
+        """Note that the connection is a new one: nothing of the calls before is asked on it."""
+        self._given_up = self._asks = False
 
     async def run(self, work: Coroutine[Any, Any, Any], seconds: float | None) -> Any:
         """Await the call's result, or return `Parked`; raise `TimeoutError` where it took too long."""
@@ -70,6 +82,7 @@ class OpenCalls:
 
     async def ask(self, params: object) -> Any:
         """Pass a server's question to whoever made the call; None where it is not clear which call that is."""
+        self._asks = True
         call = await self._whose()
         if call is None:
             return None
@@ -116,7 +129,8 @@ class OpenCalls:
     async def _whose(self) -> OpenCall | None:
         """Find the one call that can be asking.
 
-        With several at work, wait for the others to end: guessing would mislead.
+        With several at work, wait for the others to end: guessing would mislead. A call that was given up may ask as
+        well, and what it asks is of no other call.
         """
         if self._unclear:
             return None
@@ -127,13 +141,14 @@ class OpenCalls:
                 await self._changed.wait()
         finally:
             self._unclear = False
-        return working[0] if working else None
+        return None if self._given_up or not working else working[0]
 
     def _ended(self, call: OpenCall) -> None:
         self._open.discard(call)
         self._changed.set()
-        if not call.task.cancelled():
-            call.task.exception()  # a parked call may end when nobody looks
+        # A parked call may end when nobody looks.
+        unanswered = call.task.cancelled() or isinstance(call.task.exception(), Lost)
+        self._given_up = self._given_up or unanswered
 
 
 @dataclass(frozen=True)

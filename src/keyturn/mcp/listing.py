@@ -8,14 +8,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from ..support.user_code import answer_of
 from .approval import Approvals
 from .base import MCPServerError, RemoteTool
 from .bounds import LIST_BYTES, LIST_PAGES, LIST_TOOLS, size_of
-from .options import UNSET, Settings
 from .tool import MCPTool, Offer, Server, offered_name
 
 _ABOUT = {"title": "title", "annotations": "annotations", "output_schema": "outputSchema"}
@@ -74,7 +73,10 @@ async def all_prompts(server: str, line: Any, pages: int | None) -> Any:
 
 
 def _tool(server: str, raw: Any, origin: str, line: Pages) -> RemoteTool:
-    fields: dict[str, Any] = raw.model_dump(by_alias=True, mode="json", exclude_none=True)
+    try:
+        fields: dict[str, Any] = raw.model_dump(by_alias=True, mode="json", exclude_none=True)
+    except ValueError:  # pydantic writes no value that is nested too deep
+        raise MCPServerError(server, "its description of a tool is nothing that can be recorded") from None
     about = {name: fields[wire] for name, wire in _ABOUT.items() if wire in fields}
     if origin:
         about["origin"] = origin
@@ -88,13 +90,7 @@ def _size(tool: RemoteTool) -> int:
         raise MCPServerError(tool.server, f"its description of a tool is {problem}") from None
 
 
-class OfferingServer(Server, Protocol):
-    """What the tools that are made of a listing are made by: a server and its options, as they are now."""
-
-    settings: Settings
-
-
-def _approvals(server: OfferingServer) -> tuple[Any, Approvals]:
+def _approvals(server: Server) -> tuple[Any, Approvals]:
     given = server.settings.require_approval
     return deepcopy(given), Approvals(server.name, given)
 
@@ -105,7 +101,7 @@ class Offers:
     An agent gets the same object as long as nothing but the server's words changed.
     """
 
-    def __init__(self, server: OfferingServer) -> None:
+    def __init__(self, server: Server) -> None:
         self._server = server
         self._read: tuple[Any, Approvals] = _approvals(server)
         self._made: weakref.WeakKeyDictionary[Any, dict[str, tuple[Offer, MCPTool]]] = weakref.WeakKeyDictionary()
@@ -121,13 +117,12 @@ class Offers:
         """Return a remote tool as this agent has it: its name, approval and settings."""
         offer, known = self._offer(remote, agent), self._known(agent)
         had = known.get(remote.name)
-        if had is None or replace(had[0], needs_approval=offer.needs_approval) != offer:
-            made = MCPTool(self._server, remote, offer)
+        if had is None or had[0] != offer:
+            made = self._made_of(remote, offer, agent)
             if had is not None:
                 made.take_over(had[1])
             had = known[remote.name] = (offer, made)
         had[1].adopt(remote)
-        had[1].gate(offer.needs_approval)
         return had[1]
 
     def recorded(self, spec: Mapping[str, Any], agent: object) -> MCPTool | None:
@@ -139,7 +134,7 @@ class Offers:
             return None
         about = {name: value for name, value in spec.items() if name in ("origin", *_ABOUT)}
         remote = RemoteTool(self._server.name, spec["tool"], spec["description"], spec["schema"], about)
-        made = MCPTool(self._server, remote, self._offer(remote, agent))
+        made = self._made_of(remote, self._offer(remote, agent), agent)
         return made if made.spec() == spec else None
 
     def _known(self, agent: object) -> dict[str, tuple[Offer, MCPTool]]:
@@ -150,26 +145,23 @@ class Offers:
 
     def _offer(self, remote: RemoteTool, agent: object) -> Offer:
         config: dict[str, Any] = getattr(agent, "mcp_config", None) or {}
-        settings = self._server.settings
-        failure = settings.failure_error_function
         prefixed = bool(config.get("include_server_in_tool_names"))
         return Offer(
             offered_name(self._server.name, remote.name, prefixed=prefixed),
-            self._needs(remote, agent),
             strict=bool(config.get("convert_schemas_to_strict")),
-            trusted=settings.trust_annotations,
-            structured=settings.use_structured_content,
-            failure=config.get("failure_error_function", True) if failure is UNSET else failure,
-            meta=settings.tool_meta_resolver,
-            guardrails=(settings.tool_input_guardrails, settings.tool_output_guardrails),
+            failure=config.get("failure_error_function", True),
         )
 
-    def _needs(self, remote: RemoteTool, agent: object) -> Any:
+    def _made_of(self, remote: RemoteTool, offer: Offer, agent: object) -> MCPTool:
+        # Tools are kept for as long as their agent is: they must not keep it themselves.
+        whose = weakref.ref(agent) if agent is not None else None
+        return MCPTool(self._server, remote, offer, partial(self._needs, whose))
+
+    def _needs(self, whose: weakref.ref[Any] | None, remote: RemoteTool) -> Any:
+        """Return whether a tool asks, by what the server's `require_approval` is now."""
         policy = self.approvals.policy
         if policy is None:
             return self.approvals.of(remote.name)
-        # Tools are kept for as long as their agent is: they must not keep it themselves.
-        whose = weakref.ref(agent) if agent is not None else None
 
         async def needs(context: object, _params: object, _call_id: str) -> Any:
             return await answer_of(policy, context, whose() if whose is not None else None, remote.raw)

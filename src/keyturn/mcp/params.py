@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
-from urllib.parse import urlsplit, urlunsplit
 
 from ..core.errors import UserError
 
@@ -20,16 +19,6 @@ def http_params(params: object, known: Collection[str]) -> dict[str, Any]:
     if unknown:
         raise UserError(f"params of this MCP server have no {unknown[0]!r}, only {', '.join(sorted(known))}")
     return given
-
-
-def public_url(url: str) -> str:
-    """Return a URL as it may be shown and recorded: without user, password and query.
-
-    >>> public_url("https://ann:pw@example.com/mcp?key=1")
-    'https://example.com/mcp'
-    """
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 _KNOWN = {"command", "args", "env", "cwd"}

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from ..core.errors import UserError
 from ..support.user_code import answer_of
+from ..tools.base import ToolProblem
 from .base import MCPServerDown, MCPServerError, RemoteCall, RemoteTool, ToolReply
 from .calls import CallRefused, InputRequired, Lost, OpenCalls, Parked, Unreached, Unsent
 from .elicitation import ONLY, Unfit, asked_again, asked_next, open_question, question, questions, results
@@ -190,8 +191,7 @@ class ProtocolServer(MCPServer):
         return await self._answered(call, resumed.state, answers)
 
     async def _answered(self, call: RemoteCall, state: dict[str, Any], answers: dict[str, Any]) -> ToolReply:
-        if "parked" in state:  # it stands open on its connection, and is gone with it
-            await call.look()
+        if "parked" in state:  # it stands open on the connection that it was approved on, and is gone with it
             return await on_mcp_loop(
                 self._reply_of(self._calls.go_on(state["parked"], answers[ONLY], self.settings.seconds))
             )
@@ -203,7 +203,7 @@ class ProtocolServer(MCPServer):
         more = {**(extra or {}), **({"_meta": call.meta} if call.meta else {})}
         attempt = 0
         while True:
-            seen = await call.look()  # last, so that nothing is waited for between this and the sending
+            seen = await self._looked(call, begun=extra is not None)  # last: nothing is waited for before the sending
             try:
                 return await on_mcp_loop(self._reply_of(self._call(call, seen, more)))
             except MCPServerError as error:
@@ -213,6 +213,15 @@ class ProtocolServer(MCPServer):
                     raise
             await asyncio.sleep(self.settings.pause(attempt) if attempt else 0)
             attempt += 1
+
+    async def _looked(self, call: RemoteCall, *, begun: bool) -> ConnectionLike | None:
+        """Look whether the tool is as it was approved; of a call that was begun, nobody can say that it did not run."""
+        try:
+            return await call.look()
+        except ToolProblem as problem:
+            if not begun:
+                raise
+            raise MCPServerError(self.name, f"the call was begun. {problem}", may_have_acted=True) from problem
 
     async def _call(self, call: RemoteCall, seen: ConnectionLike | None, extra: dict[str, Any]) -> Any:
         """Call a tool on the connection that listed it; all rounds of questions and answers use the same one."""
@@ -292,7 +301,7 @@ class ProtocolServer(MCPServer):
                 "it is not connected: use `async with server:`, or call connect(), or run the agent in an App",
             )
         line = self._connection
-        if line is not None and line.alive:
+        if line is not None and line.alive and not self._calls.ambiguous:
             return line
         opening = self._opening = self._opening or asyncio.ensure_future(self._open())
         await asyncio.wait({opening})  # who is cancelled stops waiting, and the others still get it
@@ -310,6 +319,7 @@ class ProtocolServer(MCPServer):
             line = _connection(self)
             await line.open(self.settings.connect_timeout_seconds)
             self._connection, self._cache = line, None
+            self._calls.reconnected()
             return line
         finally:
             self._opening = None

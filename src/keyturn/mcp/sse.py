@@ -7,8 +7,9 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, ClassVar, NotRequired, Required, TypedDict, Unpack, cast
 
 from ..core.settable import Rules, fixed
+from ..support.urls import private_digest, public_url
 from .options import ServerOptions, connected_by, settings
-from .params import http_params, public_url
+from .params import http_params
 from .protocol_server import ProtocolServer
 
 
@@ -61,7 +62,8 @@ class MCPServerSse(ProtocolServer):
         super().__init__(known, chosen, origin)
 
     def _known_as(self) -> tuple[str, str] | None:
-        return (f"sse: {public_url(self._given['url'])}", "") if self._unnamed else None
+        url: str = self._given["url"]
+        return (f"sse: {public_url(url)}", private_digest(url)) if self._unnamed else None
 
     @property
     def _given(self) -> dict[str, Any]:

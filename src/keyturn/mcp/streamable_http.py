@@ -7,9 +7,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, ClassVar, NotRequired, Required, TypedDict, Unpack
 
 from ..core.settable import Rules
+from ..support.urls import private_digest, public_url
 from .bounds import MESSAGE_BYTES
 from .options import ServerOptions, connected_by, settings
-from .params import http_params, public_url
+from .params import http_params
 from .protocol_server import ProtocolServer
 
 
@@ -62,7 +63,8 @@ class MCPServerStreamableHttp(ProtocolServer):
         super().__init__(known, chosen, origin)
 
     def _known_as(self) -> tuple[str, str] | None:
-        return (f"streamable_http: {public_url(self._given['url'])}", "") if self._unnamed else None
+        url: str = self._given["url"]
+        return (f"streamable_http: {public_url(url)}", private_digest(url)) if self._unnamed else None
 
     @property
     def _given(self) -> dict[str, Any]:

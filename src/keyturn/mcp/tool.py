@@ -15,13 +15,14 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, ClassVar, Protocol, cast
 
+from ..core.declared import properties_of
 from ..core.digest import canonical, digest
 from ..core.errors import BadJson, ToolMissing, UserError
 from ..core.exact_text import is_exact
 from ..core.immutable import immutable
 from ..core.items import Item
 from ..core.preview import Block, Diff, Json, Preview, Text, redact
-from ..core.settable import Rule, refused
+from ..core.settable import ELSEWHERE, Rule, refused
 from ..core.strict import parse
 from ..support.user_code import answer_of
 from ..tools.base import (
@@ -33,11 +34,13 @@ from ..tools.base import (
     Prepared,
     Tool,
     ToolProblem,
+    redacts,
     tool_digest,
 )
 from ..tools.outputs import rendered
 from ..tools.strict_schema import ensure_strict_json_schema
 from .base import MCPServerError, RemoteCall, RemoteTool, ToolReply
+from .options import UNSET, Settings
 from .results import value_of
 from .schema import misfit
 
@@ -49,6 +52,7 @@ class Server(Protocol):
     """What a tool needs of its server."""
 
     name: str
+    settings: Settings
 
     async def listing(self, *, fresh: bool = False) -> dict[str, RemoteTool]:
         """Return all tools by name."""
@@ -65,16 +69,14 @@ class Server(Protocol):
 
 @dataclass(frozen=True)
 class Offer:
-    """Says how one agent has a server's tool: its name, and the settings of server and agent."""
+    """Says how one agent has a server's tool: its name, and the settings of the agent.
+
+    Those of the server are read when they are asked for.
+    """
 
     name: str
-    needs_approval: NeedsApproval = False
     strict: bool = False
-    trusted: bool = False
-    structured: bool = False
     failure: Callable[[Any, Exception], Any] | bool | None = True
-    meta: Callable[[Any], Any] | None = None
-    guardrails: tuple[list[Any] | None, list[Any] | None] = (None, None)
 
 
 @immutable
@@ -96,11 +98,12 @@ def _own(tool: Any, name: str, value: object) -> Any:
     """Keep what a user sets of the tool itself, which holds over what its server says of all its tools."""
     made = TOOL_RULES[name](tool, name, value)
     vars(tool)["_set"] = {**tool._set, name: made}
-    return made
+    return ELSEWHERE if name in _OF_SERVER else made
 
 
+_OF_SERVER = ("needs_approval", "tool_input_guardrails", "tool_output_guardrails")
 _OF_LISTING = "it is what the server lists"
-_GATES = ("needs_approval", "tool_input_guardrails", "tool_output_guardrails", "on_approval", "approval", "is_enabled")
+_GATES = (*_OF_SERVER, "on_approval", "approval", "is_enabled")
 MCP_TOOL_RULES: dict[str, Rule] = {
     **dict.fromkeys((*_GATES, "check", "risk", "secrets", "answerable", "editable"), _own),
     "name": refused("include_server_in_tool_names of the agent's mcp_config says how tools of servers are named"),
@@ -128,20 +131,38 @@ class MCPTool(Tool):
     offered_to: Any = None  # whom `MCPUtil` made the tool for, since a tool does not keep its agent
     _rules = MCP_TOOL_RULES
 
-    def __init__(self, server: Server, remote: RemoteTool, offer: Offer) -> None:
+    def __init__(
+        self, server: Server, remote: RemoteTool, offer: Offer, gate: Callable[[RemoteTool], NeedsApproval]
+    ) -> None:
         self._server, self._offer = server, offer
-        checks_before, checks_after = offer.guardrails
-        vars(self).update(
-            name=offer.name,
-            needs_approval=offer.needs_approval,
-            tool_input_guardrails=checks_before,
-            tool_output_guardrails=checks_after,
-        )
+        self._gate = gate
+        vars(self).update(name=offer.name)
         self.adopt(remote)
 
-    def gate(self, needs_approval: NeedsApproval) -> None:
-        """Let its calls ask as its server's `require_approval` says now, unless the tool itself was told."""
-        vars(self)["needs_approval"] = self._set.get("needs_approval", needs_approval)
+    @property
+    def needs_approval(self) -> NeedsApproval:  # pyright: ignore[reportIncompatibleVariableOverride]  # its server says
+        """Return whether its calls ask: what was set of the tool, else what `require_approval` of its server is now."""
+        return self._set["needs_approval"] if "needs_approval" in self._set else self._gate(self.remote)
+
+    @property
+    def tool_input_guardrails(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]  # its server says
+        """Return what checks arguments: the guardrails that were set of the tool, else those of its server."""
+        return self._set.get("tool_input_guardrails", self._server.settings.tool_input_guardrails)
+
+    @property
+    def tool_output_guardrails(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]  # its server says
+        """Return what checks results: the guardrails that were set of the tool, else those of its server."""
+        return self._set.get("tool_output_guardrails", self._server.settings.tool_output_guardrails)
+
+    @property
+    def read_only(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]  # it follows
+        """Return whether the server says that it changes nothing, and is believed."""
+        return self._server.settings.trust_annotations and self.remote.hint("readOnlyHint")
+
+    @property
+    def idempotent(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]  # it follows
+        """Return whether the server says that a call may be repeated, and is believed."""
+        return self._server.settings.trust_annotations and self.remote.hint("idempotentHint")
 
     def take_over(self, other: MCPTool) -> None:
         """Take over what a user set of the tool as it was before."""
@@ -171,8 +192,6 @@ class MCPTool(Tool):
             description=remote.description,
             params_json_schema=schema,
             strict_json_schema=strict,
-            read_only=self._offer.trusted and remote.hint("readOnlyHint"),
-            idempotent=self._offer.trusted and remote.hint("idempotentHint"),
         )
         self._spec = {**remote.spec, "name": self.name}
 
@@ -210,7 +229,7 @@ class MCPTool(Tool):
             raise ToolProblem(f"The tool returned no result. {error}") from error
         if reply.requests is not None:
             return NeedsInput(reply.requests, reply.state, self._question(reply.requests))
-        value = value_of(reply.result, structured=self._offer.structured)
+        value = value_of(reply.result, structured=self._server.settings.use_structured_content)
         if reply.result.is_error:
             raise _Failed(value)
         return value
@@ -223,12 +242,15 @@ class MCPTool(Tool):
         """Return the server's error text, else that of `failure_error_function`; raise where that is None."""
         if isinstance(error, _Failed):
             return error.value
-        if self._offer.failure is None:
+        told = self._server.settings.failure_error_function
+        told = self._offer.failure if told is UNSET else told
+        if told is None:
             raise error
-        if not callable(self._offer.failure):
+        if not callable(told):
             return await super().failure(context, error)
-        return await answer_of(self._offer.failure, context, error)
+        return await answer_of(told, context, error)
 
+    @redacts
     async def preview(self, params: Any) -> Preview:
         """Show which tool of which server is called with what, beside the server's own description as listed now."""
         before = self.remote
@@ -277,10 +299,11 @@ class MCPTool(Tool):
     async def _meta(self, context: Any, prepared: Prepared) -> dict[str, Any]:
         # Its own name for the call, and not ours: ours lets people decide.
         meta: dict[str, Any] = {_KEY: digest("mcp", context.idempotency_key)}
-        if self._offer.meta is None:
+        resolver = self._server.settings.tool_meta_resolver
+        if resolver is None:
             return meta
         asked = MCPToolMetaContext(context, self._server.name, self.remote.name, prepared.params)
-        more = await answer_of(self._offer.meta, asked)
+        more = await answer_of(resolver, asked)
         return {**meta, **(more or {})}
 
     def _question(self, requests: object) -> Preview:
@@ -325,10 +348,10 @@ def _listed(remote: RemoteTool) -> str:
 
 def _offered(schema: dict[str, Any], strict: bool) -> tuple[dict[str, Any], bool]:
     """Return the schema as models are given it, and whether they are held to it."""
-    full = {**schema, "type": "object", "properties": schema.get("properties", {})}
+    full = {**schema, "type": "object", "properties": properties_of(schema)}
     if not strict:
         return full, False
     try:
         return ensure_strict_json_schema(full), True
-    except (UserError, TypeError, ValueError, KeyError):  # it says what cannot be said strictly
+    except (UserError, AttributeError, TypeError, ValueError, KeyError):  # it says what cannot be said strictly
         return full, False

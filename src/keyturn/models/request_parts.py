@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from ..core.declared import as_list, as_object
 from ..core.errors import UserError
 from ..core.items import Item
 
@@ -87,7 +88,7 @@ def open_schema(schema: object) -> bool:
         return True
     inner = [here["items"]] if "items" in here else []
     for name in ("anyOf", "oneOf", "allOf", "prefixItems"):
-        inner += cast("list[Any]", here.get(name) or [])
+        inner += as_list(here.get(name))
     for name in ("properties", "$defs"):
-        inner += cast("Mapping[str, Any]", here.get(name) or {}).values()
+        inner += as_object(here.get(name)).values()
     return any(open_schema(each) for each in inner)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, cast
 
+from ..core.declared import properties_of
 from ..core.predicates.comparisons import OF_MEMBERS, ORDER, comparisons, kind_of
 from ..core.predicates.reading import CannotTell
 
@@ -46,14 +47,14 @@ def names_in(schema: Schema, name: str = "") -> list[str]:
     inside = argument(schema, ".".join(way)) if way else [*_alternatives(schema, schema)]
     if isinstance(inside, Unsure):
         return names_in(schema)
-    return [".".join([*way, each]) for one in inside for each in _properties(one)]
+    return [".".join([*way, each]) for one in inside for each in properties_of(one)]
 
 
 def _member(inside: Sequence[Schema], name: str, root: Schema) -> list[Schema] | Unsure:
     found: list[Schema] = []
     sure = [each for each in inside if _kind(each) in ("object", None)]
     for each in sure:
-        declared = _properties(each)
+        declared = properties_of(each)
         if name in declared:
             found += _alternatives(declared[name], root)
         elif each.get("additionalProperties", bool(not declared)) is not False:
@@ -61,11 +62,6 @@ def _member(inside: Sequence[Schema], name: str, root: Schema) -> list[Schema] |
     if not sure and any(_kind(each) == "list" for each in inside):
         return Unsure.IN_A_LIST
     return found or Unsure.MISSING
-
-
-def _properties(schema: Schema) -> dict[str, Any]:
-    declared: Any = schema.get("properties")
-    return cast("dict[str, Any]", declared) if isinstance(declared, dict) else {}
 
 
 def _alternatives(schema: object, root: Schema, depth: int = 0) -> Iterator[Schema]:

@@ -26,6 +26,9 @@ from .explain import RuleFinding
 from .grants import own_where
 from .limits import Budget, Calls, Rejections
 
+# Kinds whose tools a server names as it likes, so that the name alone allows none of their calls.
+_NAMED_BY_SERVERS = ("hosted_mcp",)
+
 Limit = Calls | Budget | Rejections | Breaker
 When = Callable[[CallView, Any], bool]
 
@@ -181,6 +184,8 @@ class Rule:
             return "it is about another agent"
         if self.kind not in (None, call.kind):
             return "it is about another kind"
+        if self.action == "allow" and self.tool is not None and self.kind is None and call.kind in _NAMED_BY_SERVERS:
+            return f"it allows such a call only with kind={call.kind!r}: its server chose the tool's name"
         if self.read_only is not None and self.read_only != call.read_only:
             return f"it is about tools that {'only read' if self.read_only else 'may change something'}"
         return "" if self.risk in (None, call.risk) else "it is about another risk"

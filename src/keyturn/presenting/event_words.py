@@ -11,9 +11,11 @@ from typing import Any, NamedTuple, cast
 
 from ..core import events as ev
 from ..core.call_ids import call_id
+from ..core.items import texts_of
 from ..core.records import Decision, GrantTerms
 from ..core.request import shown_params
 from ..core.run import Call, Run
+from ..core.shown_items import SECRETS, shown_input
 from ..render.escape import clip, escape, quote
 from ..render.one_row import first_arguments
 from ..render.verdicts import STATES, VERDICTS, rechecked, verdict_of
@@ -68,9 +70,17 @@ def _because(why: str) -> str:
     return f": {clip(why, _TEXT, keep='')}" if why else ""
 
 
-def _started(_seen: _Seen, event: ev.RunStarted) -> Iterator[str]:
+def _started(seen: _Seen, event: ev.RunStarted) -> Iterator[str]:
     whose = f" for {quote(event.requester)}" if event.requester else ""
-    yield f"the run begins{whose}{_said(event.input)}"
+    yield f"the run begins{whose}{_said(_input(seen, event.input))}"
+
+
+def _added(seen: _Seen, event: ev.InputAdded) -> Iterator[str]:
+    yield f"a message is added{_said(_input(seen, event.items))}"
+
+
+def _input(seen: _Seen, given: str | list[Any]) -> str | list[Any]:
+    return shown_input(given, seen.run.about.get(SECRETS, {}))
 
 
 def _said(given: Any) -> str:
@@ -84,8 +94,8 @@ def _opened(_seen: _Seen, event: ev.FrameOpened) -> Iterator[str]:
 
 def _replied(seen: _Seen, event: ev.ReplyRecorded) -> Iterator[str]:
     for item in event.output:
-        parts = cast("list[dict[str, Any]]", item.get("content") or []) if item.get("type") == "message" else []
-        yield from (f"the model says{_said(part['text'])}" for part in parts if isinstance(part.get("text"), str))
+        texts = texts_of(item) if item.get("type", "message") == "message" else []
+        yield from (f"the model says{_said(text)}" for text in texts)
     turn = seen.run.frames[event.frame].turn if event.frame in seen.run.frames else 0
     for place in range(len(event.proposals)):
         call = seen.run.calls.get(call_id(event.frame, turn, place))
@@ -200,7 +210,7 @@ _WORDS: dict[type[Any], Callable[[_Seen, Any], Iterator[str]]] = {
     ev.RunQueued: lambda seen, event: iter(["it waits for its turn on its session"]),
     ev.RunResumed: _resumed,
     ev.FrameOpened: _opened,
-    ev.InputAdded: lambda seen, event: iter([f"a message is added{_said(event.items)}"]),
+    ev.InputAdded: _added,
     ev.ReplyRecorded: _replied,
     ev.ReplyRefused: lambda seen, event: iter(["the model's reply was refused"]),
     ev.CallScreened: _screened,

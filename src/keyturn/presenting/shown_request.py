@@ -17,6 +17,7 @@ from typing import Any, LiteralString, cast
 
 import msgspec
 
+from ..core.declared import properties_of, property_of, takes_text
 from ..core.errors import BadJson
 from ..core.preview import REDACTED, Block, Diff, Preview, Text, redact, unredacted
 from ..core.strict import parse
@@ -26,7 +27,7 @@ from ..render.arguments import is_text, shown_name
 from ..render.layout import LayoutLine
 from ..render.one_row import fits_a_line, is_plain
 from ..support.user_code import class_name, run_callback
-from ..tools.base import InvalidArguments, as_typed, not_blank, plain_preview
+from ..tools.base import InvalidArguments, as_typed, plain_preview, shown_preview
 from .edit_preview import EditPreview, lines_of
 
 _UNKNOWN = "an argument that no tool knows"
@@ -132,7 +133,7 @@ class ShownRequest:
         if tool is None or not isinstance(given, dict):
             return False
         named = cast("dict[str, Any]", given)
-        if not set(schema.get("properties") or {}) <= set(named):
+        if not set(properties_of(schema)) <= set(named):
             return False
         try:
             taken: Any = run_callback(tool.edit, {**named, _UNKNOWN: None}).params
@@ -174,7 +175,7 @@ class ShownRequest:
         except Exception as error:
             made, why = None, f"this tool's own preview failed ({class_name(error)})"
         if isinstance(made, Preview):
-            return not_blank(made, edit, self.item.request.secrets)
+            return shown_preview(tool, made, edit, self.item.request.secrets)
         return plain_preview(edit, self.item.request.secrets, f"As you changed it; {why}.")
 
     def change(self, *texts: str) -> None:
@@ -214,9 +215,7 @@ class ShownRequest:
         except BadJson:
             tool = self.item.tool
             told: Any = None if tool is None else tool.spec().get("schema")
-            schema: Any = cast("dict[str, Any]", told or {}).get("properties", {}).get(name) or {}
-            kinds = [schema, *schema.get("anyOf", ())]
-            if any("string" in (each.get("type"), *(each.get("type") or ())) for each in kinds):
+            if takes_text(property_of(told, name)):
                 return typed
             raise
 

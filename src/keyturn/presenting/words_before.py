@@ -5,12 +5,12 @@ All of it was written by others. Where the model's words press whoever decides, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, LiteralString, NamedTuple, cast
 
 from ..core import events as ev
 from ..core.codec import Log
 from ..core.gate.reviews import reviewed_call
+from ..core.items import texts_of
 from ..render.escape import Escaped, clip
 from .pressure import Sign, pressure_in
 
@@ -42,7 +42,7 @@ def context_of(log: Log, call: str) -> Context:
         if isinstance(event, ev.RunStarted):
             task = _task(event.input)
         elif isinstance(event, ev.ReplyRecorded) and event.frame == frame and not proposed:
-            words = [text for item in event.output for text in _said(item)]
+            words = [text for item in event.output for text in texts_of(item) if text.strip()]
     asked = Escaped(clip(task, _TEXT)) if task else None
     return Context(asked, tuple(Escaped(clip(text, _TEXT)) for text in words), pressure_in(words, task))
 
@@ -50,17 +50,5 @@ def context_of(log: Log, call: str) -> Context:
 def _task(given: Any) -> str:
     if isinstance(given, str):
         return given
-    texts = [text for item in cast("list[Any]", given or []) if isinstance(item, dict) for text in _said(item)]
+    texts = [text for item in cast("list[Any]", given or []) for text in texts_of(item)]
     return texts[-1] if texts else ""
-
-
-def _said(item: Any) -> Iterator[str]:
-    told = cast("dict[str, Any]", item)
-    content: Any = told.get("content")
-    if isinstance(content, str):
-        yield content
-        return
-    for part in cast("list[Any]", content or []):
-        text = cast("dict[str, Any]", part).get("text") if isinstance(part, dict) else None
-        if isinstance(text, str) and text.strip():
-            yield text

@@ -17,7 +17,7 @@ from ..core.settable import unexpected
 from ..support.user_code import answer_of
 from .agent_tool_rules import AGENT_TOOL_RULES, InputBuilder, described_input
 from .agent_tool_rules import StructuredToolInputBuilderOptions as StructuredToolInputBuilderOptions
-from .base import Delegate, InvalidArguments, NeedsApproval, Prepared
+from .base import Delegate, InvalidArguments, NeedsApproval, Prepared, redacts
 from .function_tool import FunctionTool
 from .functions.bound import ToolErrorFunction, default_tool_error_function
 from .functions.options import IsEnabled
@@ -150,9 +150,10 @@ class AgentTool(FunctionTool):
         given = {"params": params, "summary": schema.get("description"), "json_schema": asked}
         return Delegate(self.agent, await answer_of(self.input_builder, given), self.max_turns)
 
+    @redacts
     def preview(self, params: Any) -> Preview:
         """Show the text that the nested agent would get, or its structured input."""
-        if self.structured is None and self._preview is None:
+        if self.structured is None and self._preview is None and not self.secrets:
             return Preview((Text(params["input"], label="input"),))
         return super().preview(params)
 

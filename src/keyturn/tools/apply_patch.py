@@ -20,7 +20,18 @@ from ..core.preview import Block, Preview, Text
 from ..core.settable import TEXT, Rule, made_by, must
 from ..core.strict import parse
 from ..support.user_code import answer_of, awaited, run_callback
-from .base import TOOL_RULES, InvalidArguments, NeedsApproval, Prepared, Tool, ToolProblem, plain_preview
+from .base import (
+    ASKED_LATE,
+    TOOL_RULES,
+    Asking,
+    InvalidArguments,
+    NeedsApproval,
+    OutcomeUnknown,
+    Prepared,
+    Tool,
+    ToolProblem,
+    plain_preview,
+)
 from .functions.path_arguments import plain_path
 from .patches import unified_diff, v4a
 from .patches.change_preview import basis_shown, preview_of
@@ -208,6 +219,12 @@ class ApplyPatchTool(Tool):
             return _result_of(await awaited(await asyncio.to_thread(run_callback, method, operation)), "completed")
         except ToolProblem as error:
             return ApplyPatchResult("failed", str(error))
+        except OutcomeUnknown:
+            raise
+        except Asking as error:
+            if not before:
+                raise
+            raise OutcomeUnknown(ASKED_LATE.format(len(before))) from error
         except Exception:
             if not before:
                 raise

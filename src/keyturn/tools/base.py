@@ -9,7 +9,6 @@ from __future__ import annotations
 import abc
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -22,7 +21,10 @@ from ..core.immutable import immutable
 from ..core.items import Item, own_copy
 from ..core.nested_agent import NestedAgent
 from ..core.policy import Approval
-from ..core.preview import Json, Preview, Text, redact
+from ..core.preview import Preview, plain_preview
+from ..core.preview import not_blank as not_blank
+from ..core.preview import redacts as redacts
+from ..core.preview import shown_preview as shown_preview
 from ..core.records import WANTS, Wants
 from ..core.retyped import retyped
 from ..core.settable import CALLBACK, ENTRIES, FLAG, SWITCH, Constructed, Rule, is_ours, must
@@ -60,6 +62,10 @@ class InvalidArguments(ModelBehaviorError):
 
 class OutcomeUnknown(Exception):
     """Raised where a tool was started and its outcome is unknown: the call is in doubt."""
+
+
+#: What people are told of a call that asked them something when a part of it was done, so that it cannot begin anew.
+ASKED_LATE = "it asked for a person's word when {} of its parts were done, and the rest was not"
 
 
 class ToolProblem(Exception):
@@ -254,6 +260,7 @@ class Tool(Constructed, abc.ABC):
     notice: Callable[[Item, str], Item] = staticmethod(text_noticed)  # puts words for the model in front of a result
     name: str  # the name under which the model calls it
 
+    own_questions_only: ClassVar[bool] = False  # in line it approves no call about which a policy asks
     needs_approval: NeedsApproval = False  # whether its calls ask, or a callable that says so
     on_approval: Callable[[Any, Any], Any] | None = None  # True or False decides a waiting call in line
     approval: Approval | None = None  # the terms on which its calls may be approved
@@ -320,21 +327,20 @@ class Tool(Constructed, abc.ABC):
         """Return what the model is told when `invoke` raised; raise to let the run fail instead."""
         return str(error) if isinstance(error, ToolProblem) else TOOL_FAILED
 
+    @redacts
     def preview(self, params: Any) -> Preview | Awaitable[Preview]:
         """Return what the approver sees; the default is the arguments themselves."""
         return plain_preview(params, self.secrets)
 
 
+def gate_of(tool: Tool) -> NeedsApproval:
+    """Return the gate that was set of a tool, without what its kind asks about in any case."""
+    return getattr(tool, "_own_gate", tool.needs_approval)
+
+
 def always_asks(tool: Tool) -> bool:
-    """Return whether every call of a tool asks; one that asks about more of them keeps its user's gate beside it."""
-    return getattr(tool, "_own", tool.needs_approval) is True
-
-
-def gated(tool: Tool, needs_approval: NeedsApproval) -> Tool:
-    """Return a copy of a tool that asks as `needs_approval` says."""
-    made = copy(tool)
-    made.needs_approval = needs_approval
-    return made
+    """Return whether every call of a tool asks."""
+    return gate_of(tool) is True
 
 
 def as_typed(tool: Tool, wanted: Any) -> Prepared:
@@ -379,20 +385,3 @@ def tool_spec(tool: Tool, call: Mapping[str, Any]) -> dict[str, Any]:
 def _spec_of(text: bytes) -> dict[str, Any]:
     """Parse a spec from its text, cached for all runs that record it: none of them changes it or hands it out."""
     return json.loads(text)
-
-
-def plain_preview(params: Any, secrets: tuple[str, ...] = (), note: str = "") -> Preview:
-    """Make a preview of the arguments themselves, with a word in front where there is one."""
-    shown = Json(redact(params, secrets))
-    return Preview((Text(note), shown) if note else (shown,))
-
-
-def not_blank(preview: Preview, params: Any, secrets: tuple[str, ...] = ()) -> Preview:
-    """Return a preview, with the arguments themselves if it has no block: what nobody sees, nobody approves.
-
-    >>> not_blank(Preview((), summary="pay"), {"to": "ada"}).blocks
-    (Json(value={'to': 'ada'}, label=''),)
-    """
-    if preview.blocks:
-        return preview
-    return msgspec.structs.replace(preview, blocks=plain_preview(params, secrets).blocks)

@@ -21,10 +21,21 @@ from ..core.items import Item, RawItem
 from ..core.preview import Json, Preview, Text
 from ..core.settable import CALLBACK, Rule, one_of, own_of, refused
 from ..support.user_code import answer_of
-from .base import TOOL_RULES, InvalidArguments, NeedsApproval, OutcomeUnknown, Prepared, Tool, ToolProblem
+from .base import (
+    ASKED_LATE,
+    TOOL_RULES,
+    Asking,
+    InvalidArguments,
+    NeedsApproval,
+    OutcomeUnknown,
+    Prepared,
+    Tool,
+    ToolProblem,
+)
 from .computer_actions import read_actions
 from .context import RunContextWrapper
 from .hosted import OPENAI
+from .shell_calls import identity
 from .word_picture import PNG, drawn
 
 Button = Literal["left", "right", "wheel", "back", "forward"]
@@ -37,7 +48,8 @@ class Computer(abc.ABC):
     Every method may be sync or async; keys that are held come as `keys=`.
 
     `screenshot` returns a PNG as base64 text or as bytes, or a data URL. A computer may also say its `environment` and
-    the `dimensions` of its screen.
+    the `dimensions` of its screen. A method `about()` returns a dict of JSON that says which computer it is, the same
+    in every process: approvals are bound to it, and to the name of the class where there is none.
 
     >>> sorted(Computer.__abstractmethods__)[:3]
     ['click', 'double_click', 'drag']
@@ -137,24 +149,12 @@ def _check_screen(wire_type: str | None, computer: object) -> None:
         raise UserError("wire_type='computer_use_preview' needs a computer with an environment and dimensions")
 
 
-def _safety_check(tool: Any, name: str, given: Any) -> Any:
-    CALLBACK(tool, name, given)
-    own_of(tool)["on_approval"] = None if given is None else tool._decide
-    return given
-
-
-def _own_gate(tool: Any, name: str, given: object) -> Any:
-    """Keep the user's gate beside the tool's own, which asks about every call with safety checks."""
-    own_of(tool)["_own"] = TOOL_RULES[name](tool, name, given)
-    return tool._asks
-
-
 COMPUTER_RULES: dict[str, Rule] = {
     "computer": _computer,
     "wire_type": _wire_type,
-    "on_safety_check": _safety_check,
+    "on_safety_check": CALLBACK,
+    "needs_approval": TOOL_RULES["needs_approval"],
     "on_approval": refused("on_safety_check is what decides calls of a computer in line"),
-    "needs_approval": _own_gate,
     "editable": refused("a picture of the screen could not tell the model of an edit"),
 }
 
@@ -179,12 +179,13 @@ class ComputerTool(Tool, Generic[TComputer]):
     # So a grant never acknowledges a check that nobody has seen: it is for calls with the very same ones, or none.
     identity: ClassVar[tuple[str, ...]] = ("pending_safety_checks",)
     provider: ClassVar[str] = OPENAI
+    own_questions_only: ClassVar[bool] = True
     name = "computer"
     editable = False
     computer: Any
     on_safety_check: OnSafetyCheck | None
     wire_type: Literal["computer", "computer_use_preview"]
-    _own: NeedsApproval
+    _own_gate: NeedsApproval
     _rules = COMPUTER_RULES
     _remedies: ClassVar[Mapping[str, str]] = {
         "environment": "it is the computer's",
@@ -202,7 +203,7 @@ class ComputerTool(Tool, Generic[TComputer]):
         self.computer = computer
         self.on_safety_check = on_safety_check
         self.wire_type = wire_type
-        self.needs_approval = needs_approval
+        self.needs_approval = needs_approval  # pyright: ignore[reportIncompatibleVariableOverride]  # asks for checks too
         self._locks: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()
 
     def provider_tool(self) -> Item:
@@ -210,8 +211,9 @@ class ComputerTool(Tool, Generic[TComputer]):
         return {"type": self.wire_type, **(_screen(self.computer) if self.wire_type != "computer" else {})}
 
     def spec(self) -> dict[str, Any]:
-        """Return the environment and the screen size: coordinates on another screen mean something else."""
-        return {"kind": self.kind, "type": self.wire_type, "screen": _screen(self.computer)}
+        """Return which computer it is and the size of its screen: an approval is for this computer and no other."""
+        where = {"screen": _screen(self.computer), "computer": identity(self.computer)}
+        return {"kind": self.kind, "type": self.wire_type, **where}
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
         """Parse the actions, one or several, and the safety checks that came with them."""
@@ -236,6 +238,8 @@ class ComputerTool(Tool, Generic[TComputer]):
                     await self._do(action)
                 except OutcomeUnknown:
                     raise
+                except Asking as error:
+                    raise (error if place == 1 else OutcomeUnknown(ASKED_LATE.format(place - 1))) from None
                 except Exception as error:
                     what = f"Action {place} of {len(actions)} ({action['type']}) failed"
                     raise ToolProblem(f"{what}; what came before it was done, what follows was not.") from error
@@ -254,7 +258,7 @@ class ComputerTool(Tool, Generic[TComputer]):
         return {**made, "acknowledged_safety_checks": acknowledged} if acknowledged else made
 
     def preview(self, params: Any) -> Preview:
-        """Show the provider's words on each safety check, and the actions."""
+        """Show the provider's words on each safety check, the actions, and which computer they are for."""
         checks = [
             Text(
                 f"{check.get('code') or 'no code'}: {check.get('message') or 'no message'}",
@@ -262,12 +266,28 @@ class ComputerTool(Tool, Generic[TComputer]):
             )
             for check in params["pending_safety_checks"]
         ]
-        return Preview((*checks, Json(params["actions"], label="actions")))
+        where = Json(identity(self.computer), label="computer")
+        return Preview((*checks, Json(params["actions"], label="actions"), where))
+
+    @property
+    def needs_approval(self) -> NeedsApproval:
+        """Return what asks: the safety checks of a call, and the gate that was set (`_own_gate`)."""
+        return self._asks
+
+    @needs_approval.setter
+    def needs_approval(self, gate: NeedsApproval) -> None:
+        self._own_gate = gate
+
+    @property
+    def on_approval(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]  # it follows
+        """Return what decides calls in line, where `on_safety_check` does."""
+        return None if self.on_safety_check is None else self._decide
 
     async def _asks(self, context: object, params: dict[str, Any], label: str) -> Any:
         if params["pending_safety_checks"]:
             return True
-        return await answer_of(self._own, context, params, label) if callable(self._own) else self._own
+        gate = self._own_gate
+        return await answer_of(gate, context, params, label) if callable(gate) else gate
 
     async def _decide(self, context: Any, item: Any) -> Any:
         """Return what `on_safety_check` says of all checks together, None where it leaves that to a person."""
@@ -275,7 +295,7 @@ class ComputerTool(Tool, Generic[TComputer]):
         if any(answer is False for answer in answers):
             return {"approve": False}
         agreed = bool(answers) and all(answer is True for answer in answers)
-        return {"approve": True} if agreed and self._own is False else None
+        return {"approve": True} if agreed and self._own_gate is False else None
 
     async def _acknowledged(self, context: Any, item: Any, check: Item) -> Any:
         assert self.on_safety_check is not None

@@ -14,7 +14,7 @@ from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Command, Diff, Json, Preview, Text, redact
 from ..support.user_code import answer_of, class_name, run_callback
-from .base import NeedsApproval, OutcomeUnknown, Prepared, Tool, ToolProblem
+from .base import NeedsApproval, OutcomeUnknown, Prepared, Tool, ToolProblem, redacts
 from .context import ToolContext
 from .function_rules import FUNCTION_RULES
 from .functions.bound import BoundFunction, CallSchema, ToolErrorFunction, default_tool_error_function, told
@@ -152,6 +152,7 @@ class FunctionTool(Tool):
             return str(error)
         return await told(self.failure_error_function, context, error)
 
+    @redacts
     def preview(self, params: Any) -> Preview:
         """Show what `preview=` makes of the arguments, else the arguments themselves; secrets are redacted before."""
         shown = redact(params, self.secrets)

@@ -16,10 +16,11 @@ from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
 from ..core.exact_text import is_exact
 from ..core.items import Item, RawItem, own_copy
-from ..core.preview import Json, Preview, Text
-from ..core.settable import CALLBACK, Rule, refused, then
+from ..core.preview import Json, Preview, Text, redact
+from ..core.settable import CALLBACK, Rule, refused
+from ..support.urls import private_digest, public_url
 from ..support.user_code import answer_of
-from .base import InvalidArguments, Prepared, Tool
+from .base import InvalidArguments, Prepared, Tool, redacts
 from .context import RunContextWrapper
 from .functions.structured import any_object
 from .hosted import OPENAI
@@ -75,15 +76,11 @@ def _own_config(tool: HostedMCPTool, _name: str, given: Any) -> dict[str, Any]:
     return own_copy(dict(given))
 
 
-def _decide_inline(tool: Any, callback: Any) -> None:
-    vars(tool)["on_approval"] = None if callback is None else tool._ask
-
-
 _LABEL = "it is the server_label of tool_config: set that"
 _PROVIDER = "the provider runs the call and keeps its result"
 HOSTED_MCP_RULES: dict[str, Rule] = {
     "tool_config": _own_config,
-    "on_approval_request": then(CALLBACK, _decide_inline),
+    "on_approval_request": CALLBACK,
     "name": refused(_LABEL),
     "server_label": refused(_LABEL),
     "on_approval": refused("on_approval_request is what decides requests in line"),
@@ -129,14 +126,22 @@ class HostedMCPTool(Tool):
         """Return the server's name, which requests use too."""
         return self.name
 
+    @property
+    def on_approval(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]  # it follows
+        """Return what decides requests in line, where `on_approval_request` does."""
+        return None if self.on_approval_request is None else self._ask
+
     def provider_tool(self) -> Item:
         """Return the server's definition for the Responses API."""
         return cast("Item", own_copy(self.tool_config))
 
     def spec(self) -> dict[str, Any]:
-        """Return the configuration, without the keys in it."""
+        """Return the configuration without the keys in it; a digest stands for those in its address."""
         config = {name: value for name, value in self.tool_config.items() if name not in _SECRET}
-        return {"kind": self.kind, "config": config}
+        url: object = config.get("server_url")
+        if not isinstance(url, str) or not private_digest(url):
+            return {"kind": self.kind, "config": config}
+        return {"kind": self.kind, "config": config | {"server_url": public_url(url)}, "origin": private_digest(url)}
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
         """Return the arguments as the provider would send them."""
@@ -165,10 +170,12 @@ class HostedMCPTool(Tool):
             return _approval(item)
         return {**_approval(item), "approve": False, "reason": str(value)}
 
-    def preview(self, params: object) -> Preview:
+    @redacts
+    def preview(self, params: Any) -> Preview:
         """Show whose tool it is, and its arguments."""
-        where = next(f"{self.tool_config[name]}" for name in _WHERE if self.tool_config.get(name))
-        return Preview((Text(f"{self.server_label} ({where}), called by the provider", label="server"), Json(params)))
+        where = next(public_url(f"{self.tool_config[name]}") for name in _WHERE if self.tool_config.get(name))
+        server = Text(f"{self.server_label} ({where}), called by the provider", label="server")
+        return Preview((server, Json(redact(params, self.secrets))))
 
     async def _ask(self, context: Any, item: Any) -> Any:
         assert self.on_approval_request is not None

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, cast
+from typing import Any
 
-from ..core.items import Item
+from ..core.items import parts_in
 from ..core.preview import REDACTED, redact
 from ..core.usage import Usage
 from ..models.base import ModelRequest, ModelSettings
@@ -119,7 +119,7 @@ def _parts(item: Mapping[str, Any], secrets: Secrets) -> list[dict[str, Any]]:
         content: Any = item.get("content")
         if isinstance(content, str):
             return [{"type": "text", "content": content}]
-        return [_part(part) for part in cast("list[Item]", content or [])]
+        return [_part(part) for part in parts_in(content)]
     if kind.endswith("_output"):
         return [{"type": "tool_call_response", "id": item.get("call_id"), "response": item.get("output")}]
     if kind == "function_call":
@@ -127,7 +127,7 @@ def _parts(item: Mapping[str, Any], secrets: Secrets) -> list[dict[str, Any]]:
         shown = arguments(name, str(item.get("arguments") or ""), secrets)
         return [{"type": "tool_call", "id": item.get("call_id"), "name": name, "arguments": shown}]
     if kind == "reasoning":
-        summary = cast("list[Item]", item.get("summary") or [])
+        summary = parts_in(item.get("summary"))
         return [{"type": "reasoning", "content": "".join(str(part.get("text") or "") for part in summary)}]
     return [{"type": kind}]
 

@@ -6,9 +6,12 @@ cannot read is withheld as well, since nobody can say what it holds.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...core import events as ev
 from ...core.codec import decode
 from ...core.errors import KeyturnError
+from ...core.shown_items import SECRETS, hides, tool_key
 from ...directory.events import PasswordSet, read_entry
 
 
@@ -24,6 +27,9 @@ class SecretLines:
     def __init__(self) -> None:
         self._calls: set[str] = set()
         self._turns: dict[str, int] = {}
+        self._known: dict[str, set[str]] = {}
+        self._quotable = False  # something secret stands in a conversation that was given
+        self._history = False  # it goes on from a conversation that is not in the log
 
     def holds(self, body: bytes) -> bool:
         """Return whether the next line holds a secret."""
@@ -42,8 +48,15 @@ class SecretLines:
             return event.call in self._calls
         if isinstance(event, ev.VoteCast | ev.CallDecided | ev.DrillEnded):
             return event.decision.call in self._calls and event.decision.args is not None
+        if isinstance(event, ev.RunStarted):
+            self._known = {name: set(hidden) for name, hidden in event.about.get(SECRETS, {}).items()}
+            return self._given(event.input)
+        if isinstance(event, ev.InputAdded):
+            return self._given(event.items)
         if isinstance(event, ev.FrameOpened | ev.HandedOff | ev.HistoryCompacted):  # it may quote earlier arguments
-            return bool(self._calls)
+            return self._seen(event)
+        if isinstance(event, ev.GuardrailReported):  # so may what it found
+            return event.on in self._calls
         if isinstance(event, ev.CallScreened | ev.CallLost):
             return event.call in self._calls and event.preview is not None
         return isinstance(event, ev.CallNeeds | ev.GrantGiven | ev.GrantBorrowed) and self._of_call(event)
@@ -52,11 +65,36 @@ class SecretLines:
         """Return whether what a tool asks, or what a grant covers, may name a secret."""
         return event.call in self._calls if isinstance(event, ev.CallNeeds) else bool(self._calls)
 
+    def _given(self, given: str | list[Any]) -> bool:
+        """Return whether something of a conversation is secret; the tools of calls that are not known may say so."""
+        found = not isinstance(given, str) and hides(given, self._known)
+        self._quotable = self._quotable or found
+        return found
+
+    def _seen(self, event: ev.FrameOpened | ev.HandedOff | ev.HistoryCompacted) -> bool:
+        if isinstance(event, ev.FrameOpened):
+            self._history = self._history or event.prefix is not None
+            if event.frame == ev.ROOT:  # it quotes nothing yet
+                return self._given(event.items)
+        given = self._given(event.items if isinstance(event, ev.FrameOpened) else event.view or [])
+        earlier = self._history and any(self._known.values())
+        return given or earlier or self._quotable or bool(self._calls)
+
     def _replied(self, event: ev.ReplyRecorded) -> bool:
         turn = self._turns[event.frame] = self._turns.get(event.frame, 0) + 1
         made = [f"{event.frame}/{turn}.{place}" for place, each in enumerate(event.proposals) if each.secrets]
         self._calls |= set(made)
-        return bool(made)
+        for each in event.proposals:
+            named = {each.name, tool_key(event.output[each.item])} if each.item < len(event.output) else {each.name}
+            for name in named:
+                self._known.setdefault(name, set()).update(each.secrets)
+        return bool(made) or self._ran(event)
+
+    def _ran(self, event: ev.ReplyRecorded) -> bool:
+        """Return whether a reply holds a secret in what its provider ran."""
+        found = hides(event.output, self._known, others=True)
+        self._quotable = self._quotable or found
+        return found
 
 
 class PasswordLines:

@@ -14,7 +14,7 @@ from ..people import Decider, kept_out, plain_text
 from ..records import BY_GRANT
 from ..run import Call, Run, call_digest
 from ..states import READY, WAITING
-from .opening import Events, go_on, open_run
+from .opening import Events, go_on, open_run, said_once
 from .verdicts import void
 
 _LONGEST_MS = 31 * 24 * 3_600_000
@@ -64,6 +64,8 @@ def look(run: Run, c: cm.Look) -> Events:
 
 def withdraw(run: Run, c: cm.Withdraw) -> Events:
     """Take back what lets a call run that has not started: it asks anew, or is in doubt where it ran before."""
+    if said_once(run, c.once, ["withdraw", c.call, c.note]):
+        return
     open_run(run)
     call = run.calls.get(c.call)
     if call is None or call.state not in READY:
@@ -80,7 +82,7 @@ def withdraw(run: Run, c: cm.Withdraw) -> Events:
         why = kept_out(call.terms, c.decider, run.requester)
         if why:
             raise NotAllowed(f"{c.decider.id} cannot take this approval back: {why}")
-    yield ev.ApprovalWithdrawn(c.call, c.decider, c.note)
+    yield ev.ApprovalWithdrawn(c.call, c.decider, c.note, c.once)
     said = f"{c.decider.id} took the approval back"
     yield from void(run, call, f"{said}: {c.note}" if c.note else said, call.terms)
     yield from go_on(run)

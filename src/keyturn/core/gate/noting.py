@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from .. import events as ev
+from ..digest import digest
 from ..moves import drop_below
 from ..run import Call, Review, Run, call_digest
 
@@ -78,7 +79,9 @@ def vote_cast(run: Run, event: ev.VoteCast) -> None:
 
 
 def approval_withdrawn(run: Run, event: ev.ApprovalWithdrawn) -> None:
-    """Note nothing: that the call asks anew, or is in doubt, is said by the event that follows."""
+    """Note its name: that the call asks anew, or is in doubt, is said by the event that follows."""
+    if event.once:
+        run.named[event.once] = digest(["withdraw", event.call, event.note])
 
 
 def expiry_near(run: Run, event: ev.ExpiryNear) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .. import events as ev
+from ..digest import digest
 from ..errors import Conflict
 from ..records import Word
 from ..run import Call, Run
@@ -29,8 +30,16 @@ def open_run(run: Run) -> None:
 
 def go_on(run: Run) -> Events:
     """Resume a run that failed, on the word of a person; one that was set aside requires a resume that names them."""
-    if run.status == "failed" and not run.lost and run.drill is None:
+    if run.status == "failed" and not run.lost:
         yield ev.RunResumed()
+
+
+def said_once(run: Run, once: str, what: object) -> bool:
+    """Return whether this was done under its name before, however the run went on since; another thing is refused."""
+    known = run.named.get(once) if once else None
+    if known is not None and known != digest(what):
+        raise Conflict("something else was done under this name; choose another name for this")
+    return known is not None
 
 
 def call_in(run: Run, call_id: str, *states: str) -> Call:

@@ -192,8 +192,10 @@ async def _renew(drive: Drive, ttl_ms: int) -> None:
     while drive.claim is not None:
         try:
             await renewed(drive)
-        except Conflict as error:  # the next append says so, where it can be handled
+        except Conflict as error:  # a tool that waits for a thread would begin, against what others say of its call
             logger.info("run %s was taken over: %s", drive.run.id, error_words(error))
+            drive.stops.add("taken_over")
+            drive.rouse()
             return
         except Exception as error:  # there is time to try again before the lease runs out
             logger.warning("the lease of run %s is not renewed, trying again: %s", drive.run.id, error_words(error))

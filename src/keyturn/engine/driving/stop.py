@@ -20,6 +20,7 @@ that leaves may be cut short.
   failed before anything was done. It is due at once, for other workers; this one leaves it alone for a minute.
 - `cut_short`: somebody stopped waiting for an append, which may be kept nevertheless. The run is due at once, whatever
   it waits for. An append that fails otherwise takes this back.
+- `taken_over`: another process has the run. What is in flight is cut off: the other one says what becomes of it.
 - `unanswered`: a write to the session was cut off, and may arrive later. The lease runs out by itself.
 - `store_failed`: the store did not answer. It may hold a step more than is known here: then the run is due at once.
 - `damaged`: what the journal has is not what was written. People must mend it: it is looked at now and then.
@@ -31,7 +32,7 @@ from typing import Literal
 
 StopReason = Literal[
     "after_turn", "cancelled", "leaving", "limit", "failed", "source_down", "not_here", "cut_short",
-    "unanswered", "store_failed", "damaged"
+    "taken_over", "unanswered", "store_failed", "damaged"
 ]  # fmt: skip
 
 #: The caller wanted it so: a stream that ends for one of these ends without an error.

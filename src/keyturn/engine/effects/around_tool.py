@@ -25,6 +25,7 @@ from ..facts.values import jsonable
 from ..run.frame_settings import FrameSettings
 from ..tracing.spans import checked
 from .result_words import Result
+from .tool_errors import keep_words
 
 _WITHHELD = "The tool's output was withheld."
 
@@ -33,7 +34,7 @@ async def rejected_by_input(drive: Drive, call: Call, tool: Tool, context: Any) 
     """Return the input guardrails' reports, and the message that replaces the call if one rejected it."""
     reports: list[Report] = []
     for guardrail in tool.tool_input_guardrails or []:
-        look = answer_of(guardrail.run, ToolInputGuardrailData(context, drive.agent(call.agent)))
+        look = _asked(call, guardrail, ToolInputGuardrailData(context, drive.agent(call.agent)))
         said = await checked(drive.traces, guardrail, "tool_input", look)
         behavior = said.behavior["type"]
         result = ToolInputGuardrailResult(guardrail, said)
@@ -59,7 +60,7 @@ async def judged(drive: Drive, call: Call, tool: Tool | None, value: Any, contex
     reports: list[Report] = []
     for guardrail in guardrails:
         data = ToolOutputGuardrailData(context, drive.agent(call.agent), output=value)
-        said = await checked(drive.traces, guardrail, "tool_output", answer_of(guardrail.run, data))
+        said = await checked(drive.traces, guardrail, "tool_output", _asked(call, guardrail, data))
         behavior = said.behavior["type"]
         result = ToolOutputGuardrailResult(guardrail, said)
         reports.append(_report(drive, call, "tool_output", guardrail, (said, behavior, result)))
@@ -68,6 +69,15 @@ async def judged(drive: Drive, call: Call, tool: Tool | None, value: Any, contex
         if behavior == "reject_content":
             return Result(said.behavior["message"], reports, withheld=True)
     return Result(value, reports)
+
+
+async def _asked(call: Call, guardrail: Any, data: Any) -> Any:
+    """Ask a guardrail about a call; what it raises carries none of the call's secrets to its span."""
+    try:
+        return await answer_of(guardrail.run, data)
+    except Exception as error:
+        keep_words(call, error)
+        raise
 
 
 def _report(drive: Drive, call: Call, stage: str, guardrail: Any, said: tuple[Any, str, Any]) -> Report:

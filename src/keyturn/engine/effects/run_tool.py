@@ -39,6 +39,7 @@ from ...tools.base import (
 )
 from ...tools.known_digests import is_tool
 from ..driving.drive import Drive, let_run_as
+from ..driving.lease import still_held
 from ..facts.live_preview import CHANGED, changed_since, look, recorded
 from ..facts.values import kept
 from ..logger import error_words, logger
@@ -51,7 +52,7 @@ from .handoff_view import filtered_view
 from .nested_frames import open_frame
 from .proposals import revised
 from .result_words import Result, item_of, worded
-from .tool_errors import keep_words, log_tool_error
+from .tool_errors import log_tool_error, without_secrets
 
 #: What the model is told of a second handoff of one agent.
 TWICE = "Multiple handoffs detected, ignoring this one."
@@ -71,17 +72,8 @@ Objection = Callable[[Drive, FrameSettings, Call, Tool], Awaitable[str]]
 
 
 async def run_tool(drive: Drive, call_id: str, objection: Objection) -> None:
-    """Run a call that may run; what is raised carries none of its secrets to who records it."""
+    """Run a call that may run."""
     call = drive.run.calls[call_id]
-    try:
-        await _run(drive, call, objection)
-    except Exception as error:
-        keep_words(call, error)
-        raise
-
-
-async def _run(drive: Drive, call: Call, objection: Objection) -> None:
-    call_id = call.id
     begun = drive.begun.pop(call_id, None)
     tool, scope = await drive.tool_of(call), drive.scope(call.frame)
     if begun is not None:
@@ -217,6 +209,7 @@ async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, co
     call = drive.run.calls.get(call.id, call)  # as it was started: the run may have been folded anew since
     fatal: Exception | None = None
     raised: Exception | None = None
+    await still_held(drive)  # a process that stood still may have lost the run, and others say what becomes of the call
     try:
         if not is_tool(tool, call.raw, call.proposal.tool):  # it changed while the call stood in a hook, say
             raise ToolProblem(TOOL_CHANGED)
@@ -226,12 +219,12 @@ async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, co
         value = asking.needs
     except OutcomeUnknown as unknown:
         # Not again by itself: what did not end here would not end here the next time, and the time after that.
-        await drive.commit(cm.LoseCall(call.id, str(unknown), again=False))
+        await drive.commit(cm.LoseCall(call.id, without_secrets(call, str(unknown)), again=False))
         return
     except Exception as error:  # a tool may raise anything, and the run outlives it
+        log_tool_error(drive.run.id, call, tool, error)  # it takes the secrets out of the words that are traced
         if drive.traces is not None:
             drive.traces.raised(call.id, error)
-        log_tool_error(drive.run.id, call, tool, error)
         raised = error
         value, fatal = await _told(scope, call, tool, (context, error))
     if isinstance(value, Delegate):

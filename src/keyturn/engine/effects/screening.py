@@ -250,7 +250,7 @@ async def _policy(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, lo
     """Ask every policy of this frame; the outermost holds, unless an inner one is stricter."""
     stated: Verdict | None = None
     of_run = drive.scope(ev.ROOT).policy
-    view = _view(drive, call)
+    view = _view(drive, call, tool)
     await looked.quotas.look(scope.policies, view)
     for policy in scope.policies:
         verdict = await _heard(policy, drive, scope, call, view, looked)
@@ -287,7 +287,7 @@ def _untold(verdict: Verdict) -> bool:
     return _UNTOLD in verdict.by
 
 
-def _view(drive: Drive, call: Call) -> CallView:
+def _view(drive: Drive, call: Call, tool: Tool) -> CallView:
     return CallView(
         call.proposal.name,
         call.proposal.kind,
@@ -302,6 +302,7 @@ def _view(drive: Drive, call: Call) -> CallView:
         call.decision is not None,
         read_only=call.proposal.reads,
         secrets=call.proposal.secrets,
+        offered="" if tool.name == call.proposal.name else tool.name,
     )
 
 
@@ -380,7 +381,7 @@ async def _said_in_line(drive: Drive, scope: FrameSettings, call: Call, tool: To
     answer = await answer_of(tool.on_approval, scope.context, item)
     said = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
     approve = said.get("approve")
-    if approve is True:
+    if approve is True and (call.by == "tool" or not tool.own_questions_only):
         return decisions.approve(item.request, drive.live.clock(), via="on_approval")
     if approve is False:
         reason = said.get("reason") or None

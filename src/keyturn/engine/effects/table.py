@@ -13,16 +13,34 @@ from .quotas import return_owed
 from .run_tool import run_tool
 from .screening import outvoted, screen
 from .settle import settle
+from .tool_errors import keep_words
 
-PERFORM: dict[str, Callable[[Any, str], Awaitable[None]]] = {
+_Perform = Callable[[Any, str], Awaitable[None]]
+
+
+def _of_call(perform: _Perform) -> _Perform:
+    """Perform an effect on a call; what is raised carries none of its secrets to a record or a trace."""
+
+    async def performed(drive: Any, call_id: str) -> None:
+        call = drive.run.calls[call_id]
+        try:
+            await perform(drive, call_id)
+        except Exception as error:
+            keep_words(call, error)
+            raise
+
+    return performed
+
+
+PERFORM: dict[str, _Perform] = {
     "guard": guard,
     "tripped": tripped,
     "model": partial(ask_model, objection=outvoted),
     "exhausted": exhausted,
     "limited": limited,
-    "screen": screen,
-    "run": partial(run_tool, objection=outvoted),
-    "settle": settle,
+    "screen": _of_call(screen),
+    "run": _of_call(partial(run_tool, objection=outvoted)),
+    "settle": _of_call(settle),
     "judge": judge,
     "return": return_owed,
 }

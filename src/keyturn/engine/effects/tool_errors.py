@@ -33,7 +33,7 @@ def log_tool_error(run_id: str, call: Call, tool: Tool, error: BaseException) ->
     if meant:
         log.info("tool %r of agent %r refused in run %s, call %s: %s", *where, cleaned or _words(call, error))
     else:
-        trace = getattr(error, TRACE, None) or _without_secrets(call, traceback_of(error))
+        trace = getattr(error, TRACE, None) or without_secrets(call, traceback_of(error))
         log.warning("tool %r of agent %r raised in run %s, call %s\n%s", *where, trace)
 
 
@@ -42,16 +42,16 @@ def keep_words(call: Call, error: BaseException) -> None:
     if call.proposal.secrets and not hasattr(error, WORDS):
         with suppress(Exception):  # put into the dict, since a class may refuse attributes
             error.__dict__[WORDS] = _words(call, error)[:LONGEST]
-            error.__dict__[TRACE] = _without_secrets(call, traceback_of(error))
+            error.__dict__[TRACE] = without_secrets(call, traceback_of(error))
 
 
 def _words(call: Call, error: BaseException) -> str:
     raised = original(error)
     name = type(raised).__name__
-    return _without_secrets(call, f"{name}: {raised}") if tool_data_allowed() else name
+    return without_secrets(call, f"{name}: {raised}") if tool_data_allowed() else name
 
 
-def _without_secrets(call: Call, text: str) -> str:
+def without_secrets(call: Call, text: str) -> str:
     """Return the text with a mark for every secret argument of the call, in each way that it may be written."""
     if not call.proposal.secrets:
         return text

@@ -13,7 +13,7 @@ from ...core.errors import ToolSourceDown
 from ...core.preview import Preview
 from ...core.run import Call
 from ...support.user_code import answer_of, class_name
-from ...tools.base import Tool, not_blank, plain_preview
+from ...tools.base import Tool, plain_preview, shown_preview
 from ..logger import error_words, logger
 
 CHANGED = "what it would change is not as it was when it was shown: look again before you decide"
@@ -28,7 +28,7 @@ async def look(tool: Tool, call: Call, *, again: bool = False) -> Preview:
     try:
         made = await answer_of(tool.preview, call.params)
         if isinstance(made, Preview):
-            return recorded(not_blank(made, call.params, call.proposal.secrets))
+            return recorded(shown_preview(tool, made, call.params, call.proposal.secrets))
         logger.warning("the preview of %r is a %s, people are shown its arguments", tool.name, type(made).__name__)
         note = f"This tool's own preview is no preview but {type(made).__name__}; these are its arguments."
     except Exception as error:

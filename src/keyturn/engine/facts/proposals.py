@@ -17,7 +17,7 @@ from ...core.policy import Approval
 from ...core.preview import Preview
 from ...core.records import Gate, Recover
 from ...core.strict import parse
-from ...tools.base import InvalidArguments, Tool, not_blank, plain_preview, tool_digest
+from ...tools.base import InvalidArguments, Tool, plain_preview, shown_preview, tool_digest
 from ..run.frame_settings import FrameSettings, Toolset
 from ..run.new_ids import new_id
 from ..run.open_run import OpenRun
@@ -115,7 +115,7 @@ def _preview(tool: Tool, params: object) -> Preview | None:
     made = tool.preview(params)
     if not isinstance(made, Preview):
         return None
-    made = not_blank(made, params, tool.secrets)
+    made = shown_preview(tool, made, params, tool.secrets)
     return None if made == plain_preview(params, tool.secrets) else recorded(made)
 
 

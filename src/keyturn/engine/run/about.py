@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
 
+from ...core.items import Item
+from ...core.shown_items import SECRETS, is_call, tool_key
+from ...tools.base import Tool
 from .frame_settings import FrameSettings
 
 #: What a run says of where its session is kept, if its app does: another app may have a session of the same id.
@@ -46,3 +49,19 @@ def about_run(given: dict[str, Any], scope: FrameSettings, session: object) -> d
         if getattr(config, name) is not None:
             about[name] = getattr(config, name)
     return about
+
+
+def secrets_of(agents: Iterable[Any], given: str | list[Any]) -> dict[str, Any]:
+    """Return what a run records of its agents' tools: what each marks as secret; of others, those that its input calls.
+
+    >>> secrets_of([], "hi")
+    {}
+    """
+    items = [cast("Item", item) for item in given if isinstance(item, dict)] if isinstance(given, list) else []
+    called = {tool_key(item) for item in items if is_call(item)}
+    known: dict[str, set[str]] = {}
+    for tool in [each for agent in agents for each in (*agent.tools, *agent.handoffs) if isinstance(each, Tool)]:
+        for name in {tool.name, tool.name if tool.call_field else tool.call_type}:
+            if tool.secrets or name in called:
+                known.setdefault(name, set()).update(tool.secrets)
+    return {SECRETS: {name: sorted(known[name]) for name in sorted(known)}} if known else {}

@@ -20,6 +20,7 @@ from ...support.user_code import class_name
 from ...tools.base import Tool
 from ...tracing import Trace, of_model, of_reply, of_request, of_usage
 from ...tracing.base import Span, Tracer
+from ..logger import failure_words
 from ..run.open_run import OpenRun
 from .request_spans import RequestSpans, named
 from .trace_parent import Silent, group_of, own_trace, tracer_of
@@ -89,7 +90,7 @@ class RunSpans:
         self._stack.close()
 
     def _failed(self, span: Span, error: BaseException) -> None:
-        span.failed(class_name(error), str(error) if self._told else "")
+        span.failed(class_name(error), failure_words(error) if self._told else "")
 
     # ---------------------------------------------------------------------------------------------- the effects
 

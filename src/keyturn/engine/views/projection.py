@@ -15,8 +15,9 @@ from ...agents.tool_guardrail import ToolGuardrailFunctionOutput, ToolInputGuard
 from ...core import events as ev
 from ...core.call_ids import call_id
 from ...core.items import Item, own_copy
-from ...core.request import request_of, shown_item, waiting_calls
+from ...core.request import request_of, waiting_calls
 from ...core.run import Call, Run
+from ...core.shown_items import shown_call
 from ...core.usage import NOTHING
 from ...models.base import ModelResponse, Usage
 from ...tools.base import Tool
@@ -164,7 +165,7 @@ def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) ->
     """Make the item that people decide on, of a waiting call, with its tool where it is at hand."""
     return ToolApprovalItem(
         agent,
-        shown_item(call),
+        shown_call(call),
         tool_name=call.proposal.name,
         request=request_of(run, call),
         text=call.text,

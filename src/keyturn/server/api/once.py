@@ -1,8 +1,8 @@
 """Answer a repeated request as the first time: the same idempotency key with the same body does nothing twice.
 
 A server remembers its answers for a day. What holds between servers, and after a restart, is the record itself: the
-same decision of the same person on the same request is one, and a start, a fork and a message are named by their keys
-in the log of their run.
+same decision of the same person on the same request is one, and a start, a fork, a message, a resume and a withdrawal
+are named by their keys in the log of their run.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def key_of(headers: Any) -> str | None:
 
 
 def name_of_start(person: str, headers: object) -> str | None:
-    """Return the name under which somebody starts or forks a run, or sends a message, once; None without a key."""
+    """Return the name under which a person changes a run once; None without a key."""
     key = key_of(headers)
     return None if key is None else f"http {person} {key}"
 

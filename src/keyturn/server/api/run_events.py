@@ -86,5 +86,5 @@ async def run_lines(
             told = None if teller is None else [list(teller.rows(log.run, each)) for each in step.events]
             if place > after:
                 yield event(msgspec.json.encode(shown_line(place, log.run, step, told)), id=str(place))
-            if log.run.status in _ENDED or place == last:
-                return
+            if place == last or (log.run.status in _ENDED and await journal.head(run) == len(log)):
+                return  # what failed and was resumed has more lines

@@ -15,9 +15,11 @@ from ...core import events as ev
 from ...core.call_ids import call_id
 from ...core.drill_words import word_of
 from ...core.encodable import moment
+from ...core.items import texts_of
 from ...core.preview import redact
 from ...core.request import shown_params
 from ...core.run import Call, Run, request_id
+from ...core.shown_items import SECRETS, shown_input
 from ...core.strict import parse
 from ...render.verdicts import verdict_of
 from ...wire.seen import RunLine
@@ -50,9 +52,13 @@ def _shown(run: Run, event: ev.AnyEvent) -> Shown:
 Pairs = Iterator[tuple[str, Any]]
 
 
-def _started(_run: Run, e: ev.RunStarted) -> Pairs:
+def _started(run: Run, e: ev.RunStarted) -> Pairs:
     yield "requester", e.requester
-    yield "input", e.input
+    yield "input", shown_input(e.input, run.about.get(SECRETS, {}))
+
+
+def _added(run: Run, e: ev.InputAdded) -> Pairs:
+    yield "items", shown_input(e.items, run.about.get(SECRETS, {}))
 
 
 def _replied(run: Run, e: ev.ReplyRecorded) -> Pairs:
@@ -64,13 +70,7 @@ def _replied(run: Run, e: ev.ReplyRecorded) -> Pairs:
 
 def _text_of(output: list[Any]) -> str:
     """Return what the model said to people; its calls, whose arguments may be secret, are told beside it."""
-    said: list[str] = []
-    for item in output:
-        parts = item.get("content") if item.get("type") == "message" else None
-        for part in cast("list[Any]", parts) if isinstance(parts, list) else ():
-            text: Any = cast("dict[str, Any]", part).get("text") if isinstance(part, dict) else None
-            said += [text] if isinstance(text, str) else []
-    return "\n".join(said)
+    return "\n".join(text for item in output if item.get("type", "message") == "message" for text in texts_of(item))
 
 
 def _proposed(run: Run, name: str, made: ev.Proposal) -> Shown:
@@ -149,7 +149,7 @@ _MORE: dict[type[Any], Callable[[Run, Any], Pairs]] = {
     ev.RunStarted: _started,
     ev.FrameOpened: _named("agent"),
     ev.HandedOff: _named("agent"),
-    ev.InputAdded: _named("items"),
+    ev.InputAdded: _added,
     ev.ReplyRecorded: _replied,
     ev.CallScreened: _screened,
     ev.CallDecided: _decision,

@@ -129,7 +129,8 @@ async def fork_run(here: Here, run: IdPath, body: Annotated[said.Fork, taken(sai
 async def resume_run(here: Here, run: IdPath, body: Annotated[said.Resume, taken(said.Resume)]) -> Any:
     """Resume a run that failed or was set aside, on record as whoever asks."""
     await here.sight.steers(run)
-    await here.app.resume(run, body.max_turns, by=decider_of(here))
+    once = name_of_start(here.visitor.id, here.request.headers)
+    await here.app.resume(run, body.max_turns, by=decider_of(here), once=once)
     return answer(Done())
 
 

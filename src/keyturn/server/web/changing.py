@@ -15,6 +15,7 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import RedirectResponse, Response
 
+from ...core.declared import as_list, property_of
 from ...core.drill_words import told_of
 from ...core.errors import BadJson, Conflict, KeyturnError, NotAllowed, NotPending, UserError
 from ...core.predicates.predicate import holds, without_secrets
@@ -158,19 +159,18 @@ def changed(shown: ShownRequest, form: dict[str, str]) -> Change:
 def fields_of(shown: ShownRequest) -> list[Field]:
     """Return the arguments of a call as fields, each as its schema has it."""
     tool = shown.item.tool
-    spec: Any = {} if tool is None else tool.spec().get("schema") or {}
-    properties: dict[str, Any] = spec.get("properties") or {}
+    schema: object = None if tool is None else tool.spec().get("schema")
     secrets = shown.item.request.secrets
     given = cast("dict[str, Any]", shown.arguments)
     return [
-        _field(name, value, shown.present(name), properties.get(name) or {}, secret=name in secrets)
+        _field(name, value, shown.present(name), property_of(schema, name), secret=name in secrets)
         for name, value in given.items()
     ]
 
 
 def _field(name: str, value: object, text: str, schema: dict[str, Any], *, secret: bool) -> Field:
     about = str(schema.get("description") or "")
-    choices: list[Any] = schema.get("enum") or []
+    choices = as_list(schema.get("enum"))
     if secret:  # a choice has no place for "keep it": a browser would send its first
         return Field(name, "line", text, (), about, secret)
     if isinstance(value, bool):

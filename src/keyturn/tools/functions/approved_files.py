@@ -18,7 +18,7 @@ from ...core.items import own_copy
 from ...core.preview import Preview, Text
 from ...core.settable import Rules, then
 from ...support.user_code import run_callback
-from ..base import Prepared
+from ..base import Prepared, redacts
 from ..context import ToolContext
 from ..filesystem.problems import FileChanged, FileProblem, FileTooLarge, shown
 from ..filesystem.staging import ABSENT
@@ -76,6 +76,7 @@ class FileBoundTool(FunctionTool):
             if value is not None
         }
 
+    @redacts
     async def preview(self, params: object) -> Preview:  # type: ignore[override]  # a tool that looks may be awaited
         """Show the arguments, and after them each file as it is now."""
         made = super().preview(params)
