@@ -29,7 +29,8 @@ from keyturn.deep import create_deep_agent
 from keyturn.deferred import Agent as DeferredAgent
 from keyturn.deferred import ApprovalRequiredToolset, FunctionToolset
 from keyturn.testing import ScriptedModel, function_call
-from keyturn.tools.base import Prepared, Tool, always_asks
+from keyturn.tools.base import Prepared, Tool
+from keyturn.tools.gates import always_asks
 from tests.mcp.test_own_servers import Desk
 from tests.playing import Run, call
 from tests.public_objects import MAKERS

@@ -18,7 +18,7 @@ from keyturn.core.aside import MOST_LOST, SetAside
 from keyturn.journal.rows import Query
 from tests import forked
 from tests.playing import Clock, call, model
-from tests.waiting import until_status
+from tests.waiting import until, until_status
 
 MINUTE = 60_000
 
@@ -93,6 +93,24 @@ async def test_a_run_that_wrote_a_line_or_was_released_is_not_set_aside() -> Non
         await app.at_work()
         assert (await app.result(run, 30)).final_output == "done"
     assert done == ["paid"]
+
+
+@pytest.mark.parametrize("lacks", ["the agent", "the tool"])
+async def test_a_worker_that_lacks_what_a_run_needs_does_not_hide_how_many_died_of_it(lacks: str, caplog: Any) -> None:
+    clock, done = Clock(), list[str]()
+    journal = MemoryJournal(clock)
+    run = await _waits(journal, done)
+    for _ in range(MOST_LOST - 1):
+        await _dies(journal, clock, run)
+    async with App([Agent("other" if lacks == "the agent" else "desk", model=model())], journal) as app:
+        await app.at_work()
+        await until(lambda: "cannot be taken up here" in caplog.text)
+        await until(lambda: not app.busy)
+    await _dies(journal, clock, run)
+    async with App([_desk(done)], journal) as app:
+        await app.at_work()
+        await until_status(app, run, "set_aside")
+    assert done == []
 
 
 async def test_a_decision_on_a_run_that_is_set_aside_is_recorded_and_runs_nothing() -> None:

@@ -25,10 +25,12 @@ from keyturn.channels.apprise import (
     _tame,  # pyright: ignore[reportPrivateUsage]  # no service that draws links is here
 )
 from keyturn.channels.base import Channel, ChannelRefused, Recipient
+from keyturn.channels.messages import NoticedRequest, message_of
 from keyturn.channels.slack import SlackChannel
 from keyturn.channels.terminal import TerminalChannel
 from keyturn.channels.webhook import WebhookChannel
 from keyturn.channels.webpush import WebPushChannel
+from keyturn.journal.rows import Delivery
 from keyturn.testing.loopback.receiver import ReceiverServer
 from keyturn.testing.loopback.wire import HttpReply
 from keyturn.testing.suites.channels import ChannelSuite, Mood
@@ -253,3 +255,16 @@ def test_no_text_of_a_message_is_a_link_under_other_words(text: str) -> None:
     shown = _tame(text)
     assert "](" not in shown
     assert not re.search("<[a-z]+:", shown)
+
+
+def test_a_message_has_the_id_of_no_other_though_stores_give_their_numbers_again() -> None:
+    """In a copy, after a backup is brought back, and in another store: receivers drop what has an id that they know."""
+    to = Recipient(person="ada", channel="webhook")
+
+    def named(run: str, *, number: int = 1, at: int = 7, tenant: str = "default") -> str:
+        delivery = Delivery("webhook", "ada", "request.decided", run, f"r{run}", {"at": at}, 3, number=number)
+        return message_of([NoticedRequest(delivery)], to, tenant).id
+
+    assert named("5e1f") == named("5e1f", number=2), "the same notice, in a copy of its store"
+    others = [named("5e1f"), named("77aa"), named("5e1f", at=8), named("5e1f", tenant="acme")]
+    assert len(set(others)) == len(others)

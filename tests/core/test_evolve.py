@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core import evolve as module
+from keyturn.core.conversation import viewed
 from keyturn.core.errors import Conflict
 from keyturn.core.evolve import evolve, fold
 from keyturn.core.run import new_run, request_id
 from keyturn.core.usage import Counts
-from keyturn.core.view import viewed
 from tests.core.samples import ASK, USED, Pen, asked, everything, nested, reply, result, says, start, tool, user
 
 CALL = "r/1.0"

@@ -16,6 +16,7 @@ from keyturn import (
     RunContextWrapper,
     Runner,
     RunState,
+    ShellTool,
     UserError,
     function_tool,
 )
@@ -358,6 +359,47 @@ async def test_a_handoff_inside_a_subagent_does_not_bypass_the_gate(run: Any) ->
     waits = await run(agent.core_agent(), "go")
     assert [item.name for item in waits.interruptions] == ["deploy"]
     assert done == []
+
+
+# ------------------------------------------------------------------------------------------ servers at the provider
+
+
+def hosted(label: str = "docs") -> HostedMCPTool:
+    return HostedMCPTool({"type": "mcp", "server_label": label, "server_url": f"https://{label}.example.com/mcp"})
+
+
+def wants(tool: str, label: str = "docs") -> dict[str, Any]:
+    name = f"{label}_{tool}"
+    return {"type": "mcp_approval_request", "id": name, "server_label": label, "name": tool, "arguments": "{}"}
+
+
+async def test_a_rule_of_a_server_at_the_provider_holds_for_its_tools_and_one_of_a_tool_for_that_alone() -> None:
+    calls: list[Any] = [
+        wants("delete"),
+        wants("search"),
+        wants("search", "wiki"),
+        function_call("search", {"to": "a"}, call_id="local"),
+    ]
+    tools = [hosted(), hosted("wiki"), deploy_tool([], "search")]
+    rules: Any = {"docs": Approval(quorum=2), "docs/search": Approval(role="ops"), "search": Approval(role="web")}
+    agent = create_deep_agent(model(calls, "Done."), tools=tools, interrupt_on=rules, name="a")
+    async with App([agent], "memory://") as app:
+        await (await app.start("a", "go")).wait()
+        asked_on = {row.request.label: row.request.terms for row in await app.inbox.list()}
+    assert asked_on == {
+        "docs_delete": rules["docs"],
+        "docs_search": rules["docs/search"],
+        "wiki_search": None,
+        "local": rules["search"],
+    }
+
+
+def test_a_rule_that_no_call_would_be_asked_by_is_refused() -> None:
+    """The label of a server and the name of its tool are two names; commands that the provider runs ask nobody."""
+    shell = ShellTool(environment={"type": "container_auto"})
+    for rule, tools in [("delete", [hosted()]), ("wiki/delete", [hosted()]), ("docs/", [hosted()]), ("shell", [shell])]:
+        with pytest.raises(UserError, match=f"interrupt_on names '{rule}', and there is no such tool; there are "):
+            create_deep_agent(model(), tools=tools, interrupt_on={rule: True})
 
 
 @pytest.mark.parametrize("rules", [{"docs": FINANCE}, {"docs": FINANCE, "ls": False}], ids=["alone", "beside another"])

@@ -20,7 +20,7 @@ from keyturn.mcp.calls import OpenCalls, Parked
 from keyturn.testing import approve_all
 from tests.mcp.conftest import Inside, calling, log
 from tests.playing import play, through_text
-from tests.waiting import turns_of_the_loop
+from tests.waiting import never, turns_of_the_loop
 
 shop = MCPServer("shop", log_level="CRITICAL")
 ran: list[str] = []
@@ -226,12 +226,12 @@ async def test_what_a_call_asks_that_was_given_up_is_of_no_other_call(given_up: 
     """Its server works on, as one may that ignores a cancel: another run's people would answer in its place."""
     monkeypatch.setattr(calls_module, "PARKED_CALLS", 1)
     calls, ends = OpenCalls(), asyncio.Event()
-    first = asyncio.ensure_future(calls.run(asyncio.sleep(60), None))
+    first = asyncio.ensure_future(calls.run(never(), None))
     if given_up == "as too many wait":
         await turns_of_the_loop(5)
         parked = [asyncio.ensure_future(calls.ask("Pay 1000?"))]
         assert isinstance(await first, Parked)
-        second = asyncio.ensure_future(calls.run(asyncio.sleep(60), None))
+        second = asyncio.ensure_future(calls.run(never(), None))
         await turns_of_the_loop(5)
         parked.append(asyncio.ensure_future(calls.ask("Pay 7?")))
         assert isinstance(await second, Parked)

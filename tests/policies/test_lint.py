@@ -17,6 +17,7 @@ from keyturn import (
     CodeInterpreterTool,
     Computer,
     ComputerTool,
+    HostedMCPTool,
     Policy,
     PolicyFile,
     Reviewer,
@@ -135,6 +136,14 @@ def test_what_the_provider_runs_asks_no_rule_and_the_rule_is_refused() -> None:
     code = CodeInterpreterTool({"type": "code_interpreter", "container": {"type": "auto"}})
     with pytest.raises(UserError, match="'code_interpreter' is run by the provider, which asks no rule"):
         app(deny(tool="code_interpreter"), at=agent(pay, code))
+    with pytest.raises(UserError, match="'shell' is run by the provider, which asks no rule"):
+        app(deny(tool="shell"), at=agent(pay, ShellTool(environment={"type": "container_auto"})))
+
+
+def test_a_rule_that_names_a_server_at_the_provider_is_refused_as_its_tools_have_other_names() -> None:
+    docs = HostedMCPTool({"type": "mcp", "server_label": "docs", "server_url": "https://docs.example.com/mcp"})
+    with pytest.raises(UserError, match="'docs' is an MCP server at the provider: name its tools, or kind="):
+        app(deny(tool="docs"), at=agent(pay, docs))
 
 
 def test_a_computer_is_one_tool_and_hides_no_typo() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from ..core.digest import canonical
 from ..core.encodable import in_milliseconds, moment
 from ..core.request import Request
 from ..journal.rows import Delivery, RequestRow
@@ -63,8 +64,15 @@ def message_of(told: Sequence[NoticedRequest], to: Recipient, tenant: str, link:
 
 
 def message_id(told: Sequence[NoticedRequest], tenant: str) -> str:
-    """Return the id of a message, the same whenever the same is told to the same recipient."""
-    named = [[tenant, each.delivery.channel, each.delivery.person, each.delivery.number] for each in told]
+    """Return the id of a message, the same whenever the same is told to the same recipient, and of no other message.
+
+    A store's numbers alone are given again: in a copy, in a backup that is brought back, and in another store.
+    """
+    notices = [each.delivery for each in told]
+    named = [
+        [tenant, each.channel, each.person, each.notice, each.topic, each.run, each.subject, canonical(each.about)]
+        for each in notices
+    ]
     return "msg_" + hashlib.sha256(msgspec.json.encode(named)).hexdigest()[:32]
 
 

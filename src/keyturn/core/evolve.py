@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from . import crossing, queueing, quota, reply
+from . import conversation, crossing, queueing, quota
 from . import events as ev
+from .conversation import viewed
 from .digest import digest
 from .gate import lending, noting
 from .gate.noting import unmarked
@@ -18,7 +19,6 @@ from .policy import BY_BREAKER
 from .records import RUNS
 from .run import Frame, Run
 from .states import MOVES, READY
-from .view import viewed
 
 
 def fold(run: Run, steps: Iterable[ev.Step]) -> Run:
@@ -269,7 +269,7 @@ def _history_compacted(run: Run, event: ev.HistoryCompacted) -> None:
     frame.items = viewed(frame.items, event.view)
     frame.sent = frame.heard = max(len(frame.items) - unread, 0)
     frame.history = len(frame.items)
-    reply.count(run, event)
+    conversation.count(run, event)
 
 
 def _tools_judged(run: Run, event: ev.ToolsJudged) -> None:
@@ -330,8 +330,8 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.ContextSaved: _context_saved,
     ev.FrameOpened: _frame_opened,
     ev.InputAdded: _input_added,
-    ev.ReplyRecorded: reply.recorded,
-    ev.ReplyRefused: reply.count,
+    ev.ReplyRecorded: conversation.recorded,
+    ev.ReplyRefused: conversation.count,
     ev.CallScreened: _call_screened,
     ev.VoteCast: noting.vote_cast,
     ev.CallDecided: _call_decided,

@@ -15,7 +15,7 @@ from ..core.errors import UserError
 from ..core.nested_agent import nested_agent
 from ..tools.backends.backend import Backend
 from ..tools.backends.state import StateBackend
-from ..tools.base import Tool
+from ..tools.base import Tool, stands_for_several
 from .compaction import Compaction
 from .deps import DeepAgentDeps, deps_of
 from .interrupts import Interrupts, unknown_names
@@ -66,8 +66,9 @@ class Family:
         return list(found.values())
 
     def _own_names(self, agents: list[Agent[Any]]) -> set[str]:
-        own = {tool.name for agent in agents for tool in agent.tools if isinstance(tool, Tool)}
-        return own | set(self.builtin)
+        tools = [tool for agent in agents for tool in agent.tools if isinstance(tool, Tool) and not tool.hosted]
+        of_servers = {f"{tool.name}/*" for tool in tools if stands_for_several(tool)}
+        return {tool.name for tool in tools} | of_servers | set(self.builtin)
 
     def _missing(self, names: set[str]) -> bool:
         return any(unknown_names(rules.own, names) for rules in self.interrupts)

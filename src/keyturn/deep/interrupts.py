@@ -61,21 +61,22 @@ class Interrupts:
             raise
 
     async def __call__(self, call: CallView, context: object) -> Verdict | None:
-        """Return that a call asks, by the rule of its tool or of its server; None leaves it to the tool."""
-        rules = [self.rules.get(name, False) for name in (call.tool, call.offered)]
-        said = [verdict for rule in rules if (verdict := await self._said(rule, call, context)) is not None]
-        return next((verdict for verdict in said if verdict.terms is not None), said[0] if said else None)
-
-    @staticmethod
-    async def _said(rule: InterruptRule, call: CallView, context: object) -> Verdict | None:
+        """Return that a call asks, or None to leave it to the tool."""
+        name, rule = self._rule_of(call)
         if isinstance(rule, bool):
             return Verdict("ask", by="interrupt_on") if rule else None
         if isinstance(rule, Approval):
             return Verdict("ask", terms=rule, by="interrupt_on")
         answer = await answer_of(rule, context, call.params, call.call_id)
         if not isinstance(answer, bool):
-            raise UserError(f"interrupt_on[{call.tool!r}] must answer True or False, not {type(answer).__name__}")
+            raise UserError(f"interrupt_on[{name!r}] must answer True or False, not {type(answer).__name__}")
         return Verdict("ask", by="interrupt_on") if answer else None
+
+    def _rule_of(self, call: CallView) -> tuple[str, InterruptRule]:
+        """Return the rule of a call, and its name; of a tool of a server at the provider, else that of the server."""
+        names = (f"{call.offered}/{call.tool}", call.offered) if call.offered else (call.tool,)
+        rules = self.rules
+        return next(((name, rules[name]) for name in names if name in rules), (names[0], False))
 
 
 def checked(rules: Mapping[str, InterruptRule] | None) -> dict[str, InterruptRule]:
@@ -96,9 +97,13 @@ def checked(rules: Mapping[str, InterruptRule] | None) -> dict[str, InterruptRul
 
 
 def unknown_names(rules: Iterable[str], known: Iterable[str]) -> UserError | None:
-    """Return the error for rules of tools that nobody has: a typo would leave a tool open that was meant to ask."""
+    """Return the error for rules of tools that nobody has: a typo would leave a tool open that was meant to ask.
+
+    A known name that ends in "/*" is of a server at the provider, which brings tools of any name.
+    """
     names = sorted(set(known))
-    missing = sorted(set(rules) - set(names))
+    servers = tuple(name.removesuffix("*") for name in names if name.endswith("/*"))
+    missing = sorted(rule for rule in set(rules) - set(names) if not rule.startswith(servers) or rule in servers)
     if not missing:
         return None
     return UserError(f"interrupt_on names {missing[0]!r}, and there is no such tool; there are {', '.join(names)}")

@@ -15,7 +15,7 @@ from ..core.settable import Sealed
 from ..tools.base import Tool as AnyTool
 from ..tools.base import ToolLike
 from ..tools.function_tool import FunctionTool
-from ..tools.gated import Asks, gated
+from ..tools.gates import Asks, gated
 from .declaring import DeclaresTools
 from .requests import CallDeferred
 from .tool import Tool, as_tool

@@ -294,7 +294,7 @@ class Execution:
     def _others(self, error: BaseException) -> bool:
         """Return whether others write the session: a process that may hold the run, or a write that was cut off."""
         doubtful = self.drive.claim is not None and isinstance(error, Conflict | StorageError)
-        return "unanswered" in self.drive.stops or (doubtful and self.run.status != "cancelled")
+        return bool(self.drive.stops & {"unanswered", "left"}) or (doubtful and self.run.status != "cancelled")
 
     async def _start(self) -> None:
         given = self.said.start

@@ -11,6 +11,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from msgspec import structs
+
 from ..core.aside import SetAside
 from ..core.errors import Conflict, LogDamaged, StorageError, StoreRestored, ToolSourceDown
 from ..journal.base import RESERVED, Claim, Store
@@ -212,7 +214,7 @@ class Worker:
             return
         except Exception as error:
             self._leave_to_others(claim.run, error)
-            await self._leave(claim, 0)
+            await self._leave(structs.replace(claim, untried=True), 0)
             return
         self._plays[claim.run] = play
         play.drive.patient = True

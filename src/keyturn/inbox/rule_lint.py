@@ -17,7 +17,7 @@ from ..engine.run.agents import AgentGraph
 from ..policies.file import PolicyFile
 from ..policies.lint import Complaint, Known, KnownTool, lint, refuse
 from ..policies.rules import Policy
-from ..tools.base import Tool
+from ..tools.base import Tool, stands_for_several
 
 Agents = Mapping[str, Agent[Any]]
 
@@ -82,6 +82,7 @@ def known_of(agents: Agents) -> Known:
     named: list[tuple[str, str]] = []
     unknown: set[str] = set()
     provided: set[str] = set()
+    servers: set[str] = set()
     more = False
     for root in agents.values():
         for path, agent in AgentGraph(root).agent_at.items():
@@ -90,9 +91,10 @@ def known_of(agents: Agents) -> Known:
             offered = _offered(agent)
             if offered.more:
                 unknown.add(path)
-            provided |= {tool.name for tool in offered.tools if not isinstance(tool, Tool)}
+            provided |= {tool.name for tool in offered.tools if not isinstance(tool, Tool) or tool.hosted}
+            servers |= {tool.name for tool in offered.tools if isinstance(tool, Tool) and stands_for_several(tool)}
             tools += [_known(tool, agent.name, path) for tool in offered.tools if _is_one(tool)]
-    return Known(tools, named, unknown, provided, more)
+    return Known(tools, named, unknown, provided, more, servers)
 
 
 class _Offered(NamedTuple):
@@ -108,13 +110,13 @@ def _offered(agent: Agent[Any]) -> _Offered:
     asked = [getattr(source, "known_tools", None) for source in agent.mcp_servers]
     for known in asked:
         tools += [] if known is None else known(agent)
-    several = any(isinstance(tool, Tool) and not _is_one(tool) for tool in tools)
+    several = any(isinstance(tool, Tool) and stands_for_several(tool) for tool in tools)
     return _Offered(tools, None in asked or several)
 
 
 def _is_one(tool: object) -> bool:
-    """Return whether a tool has its own name; one that is several, such as a server at the provider, has others."""
-    return isinstance(tool, Tool) and "name" not in tool.identity
+    """Return whether rules are asked of a tool by its own name; what is several, such as a server, has others."""
+    return isinstance(tool, Tool) and not tool.hosted and not stands_for_several(tool)
 
 
 def _known(tool: Tool, agent: str, path: str) -> KnownTool:

@@ -55,6 +55,7 @@ class Claim(msgspec.Struct, frozen=True):
     `at` is the journal's time when it was given, by which the holder sets its clock; `head` is how many lines the log
     had then, as far as the journal says. `lost` counts the holders right before this one that neither wrote a line nor
     released the run: they died while they took it up. `since` is when its holder had it, by a clock of its process.
+    `untried` says, as it is released, that its holder lacks what the run needs: that says nothing of those before.
 
     >>> Claim("run", "worker 1", epoch=1, until=60_000).epoch
     1
@@ -68,6 +69,7 @@ class Claim(msgspec.Struct, frozen=True):
     head: int = 0
     lost: int = 0
     since: float | None = None
+    untried: bool = False
 
 
 @runtime_checkable

@@ -260,7 +260,7 @@ class MemoryJournal(Sealed):
         with self._lock, suppress(Conflict):
             log = self._held(claim.run, claim)
             log.holder, log.due = None, _earlier(log.due, due)
-            log.takers = 0
+            log.takers = claim.lost if claim.untried else 0
             over = bool(log.session) and self._mine.rows.runs[claim.run].status in ENDED
             if over:  # and its last words are in the session: the next one may begin
                 log.session, log.place = "", 0

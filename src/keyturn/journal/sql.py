@@ -197,7 +197,7 @@ class Tenant:
         except Conflict:
             return False
         times = [time for time in (at.due, due) if time is not None]
-        db.tell(say.RELEASED, min(times, default=None), self.name, claim.run)
+        db.tell(say.RELEASED, min(times, default=None), claim.lost if claim.untried else 0, self.name, claim.run)
         over = bool(at.session) and at.status in ENDED
         if over:  # and its last words are in the session: the next one may begin
             db.tell(say.GONE, self.name, claim.run)

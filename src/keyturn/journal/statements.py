@@ -238,7 +238,7 @@ TAKEN = (
     "WHERE tenant = ? AND run = ?"
 )
 RENEWED = "UPDATE runs SET held_until = ? WHERE tenant = ? AND run = ?"
-RELEASED = "UPDATE runs SET holder = NULL, held_until = NULL, due = ?, takers = 0 WHERE tenant = ? AND run = ?"
+RELEASED = "UPDATE runs SET holder = NULL, held_until = NULL, due = ?, takers = ? WHERE tenant = ? AND run = ?"
 # Of all tenants, where a store was restored.
 END_CLAIMS = (
     "UPDATE runs SET epoch = epoch + 1, holder = NULL, held_until = NULL, due = coalesce(due, ?), takers = 0 "

@@ -37,7 +37,8 @@ class Known(NamedTuple):
     """Holds what an app has: its tools, its agents by name and path, and where more may come from.
 
     `open` are the paths of agents whose servers bring tools that are not known yet, `provided` the tools that a
-    provider runs without asking any rule. With `more_agents`, a callback hands over to agents that only it knows.
+    provider runs without asking any rule, `servers` the MCP servers at a provider by label. With `more_agents`, a
+    callback hands over to agents that only it knows.
     """
 
     tools: Sequence[KnownTool]
@@ -45,6 +46,7 @@ class Known(NamedTuple):
     open: Collection[str] = ()
     provided: Collection[str] = ()
     more_agents: bool = False
+    servers: Collection[str] = ()
 
 
 class Complaint(NamedTuple):
@@ -130,6 +132,10 @@ class _Linted:
             return None
         if asked in self._known.provided:
             return self._say("tool", f"{asked!r} is run by the provider, which asks no rule: take it from the agent")
+        if asked in self._known.servers:
+            return self._say(
+                "tool", f"{asked!r} is an MCP server at the provider: name its tools, or kind='hosted_mcp'"
+            )
         whose = "" if self._rule.agent is None else f" of agent {self._rule.agent!r}"
         says = f"no tool{whose} is named {asked!r}{_near(asked, names)}"
         if self._open:

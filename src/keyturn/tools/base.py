@@ -333,14 +333,9 @@ class Tool(Constructed, abc.ABC):
         return plain_preview(params, self.secrets)
 
 
-def gate_of(tool: Tool) -> NeedsApproval:
-    """Return the gate that was set of a tool, without what its kind asks about in any case."""
-    return getattr(tool, "_own_gate", tool.needs_approval)
-
-
-def always_asks(tool: Tool) -> bool:
-    """Return whether every call of a tool asks."""
-    return gate_of(tool) is True
+def stands_for_several(tool: Tool) -> bool:
+    """Return whether calls name the tool that they mean, and this one is what brings those, as a server does."""
+    return "name" in tool.identity
 
 
 def as_typed(tool: Tool, wanted: Any) -> Prepared:

@@ -67,16 +67,13 @@ async def under_lease(drive: Drive, journal: Journal, claim: Claim, ttl_ms: int 
 
 
 async def to_the_end(drive: Drive, work: Coroutine[Any, Any, None]) -> None:
-    """Do what a cancel must not cut off.
-
-    If its caller leaves meanwhile, the lease is kept until it runs out.
-    """
+    """Do what a cancel must not cut off; of that a caller who leaves meanwhile waits for what is being recorded."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)
-    except asyncio.CancelledError:  # what is being written may still arrive
-        if not task.done() and drive.claim is not None:
-            drive.stops.add("unanswered")
+    except asyncio.CancelledError:
+        if not task.done():
+            drive.stops.add("left")
         raise
 
 
@@ -88,7 +85,8 @@ async def _give_back(drive: Drive, journal: Journal, later: int) -> None:
         return
     try:
         async with drive.at_rest():  # a step that came between the two would leave the run undue
-            await journal.release(drive.claim, await _due(drive, journal, drive.claim, later))
+            claim = structs.replace(drive.claim, untried="not_here" in drive.stops)
+            await journal.release(claim, await _due(drive, journal, claim, later))
     except Exception as error:  # the lease runs out by itself, and then the run is due
         logger.warning("run %s is held until its lease runs out: %s", drive.run.id, error_words(error))
 

@@ -21,7 +21,9 @@ that leaves may be cut short.
 - `cut_short`: somebody stopped waiting for an append, which may be kept nevertheless. The run is due at once, whatever
   it waits for. An append that fails otherwise takes this back.
 - `taken_over`: another process has the run. What is in flight is cut off: the other one says what becomes of it.
-- `unanswered`: a write to the session was cut off, and may arrive later. The lease runs out by itself.
+- `left`: its caller waits no longer for what follows an error. What was not written to the session yet, whoever resumes
+  the run adds.
+- `unanswered`: a write to the session is under way, or was cut off, and may arrive later. The lease runs out by itself.
 - `store_failed`: the store did not answer. It may hold a step more than is known here: then the run is due at once.
 - `damaged`: what the journal has is not what was written. People must mend it: it is looked at now and then.
 """
@@ -32,7 +34,7 @@ from typing import Literal
 
 StopReason = Literal[
     "after_turn", "cancelled", "leaving", "limit", "failed", "source_down", "not_here", "cut_short",
-    "taken_over", "unanswered", "store_failed", "damaged"
+    "taken_over", "left", "unanswered", "store_failed", "damaged"
 ]  # fmt: skip
 
 #: The caller wanted it so: a stream that ends for one of these ends without an error.

@@ -15,7 +15,8 @@ from ...core.people import Decider
 from ...core.policy import Approval
 from ...core.records import BY_GRANT
 from ...core.run import Call, Run
-from ...tools.base import Tool, always_asks
+from ...tools.base import Tool
+from ...tools.gates import always_asks
 from ...tools.known_digests import is_tool
 from ..driving.drive import Drive
 from ..logger import logger

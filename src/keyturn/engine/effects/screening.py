@@ -30,7 +30,7 @@ from ...core.run import Call, call_digest
 from ...core.standing import Still, still
 from ...core.states import READY
 from ...support.user_code import answer_of, class_name
-from ...tools.base import Tool, plain_preview
+from ...tools.base import Tool, plain_preview, stands_for_several
 from ..driving.drive import Drive
 from ..facts import decisions
 from ..facts.live_preview import look
@@ -302,7 +302,7 @@ def _view(drive: Drive, call: Call, tool: Tool) -> CallView:
         call.decision is not None,
         read_only=call.proposal.reads,
         secrets=call.proposal.secrets,
-        offered="" if tool.name == call.proposal.name else tool.name,
+        offered=tool.name if stands_for_several(tool) else "",
     )
 
 

@@ -17,7 +17,7 @@ from ...core.policy import Approval
 from ...core.preview import Preview
 from ...core.records import Gate, Recover
 from ...core.strict import parse
-from ...tools.base import InvalidArguments, Tool, plain_preview, shown_preview, tool_digest
+from ...tools.base import InvalidArguments, Tool, plain_preview, shown_preview, stands_for_several, tool_digest
 from ..run.frame_settings import FrameSettings, Toolset
 from ..run.new_ids import new_id
 from ..run.open_run import OpenRun
@@ -31,7 +31,7 @@ def called_name(tool: Tool | None, raw: Item) -> str:
     what the tool is then. A call of a tool that nobody knows is called what it calls itself.
     """
     named: object = raw.get("name")
-    if tool is not None and "name" not in tool.identity:
+    if tool is not None and not stands_for_several(tool):
         return tool.name
     if isinstance(named, str) and named:
         return named

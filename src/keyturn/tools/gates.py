@@ -1,7 +1,7 @@
-"""Make a tool ask for more, as a toolset wants it: the same tool, behind a gate that adds to its own.
+"""The gate of a tool: what was set of it, and how a toolset makes its tools ask for more.
 
-It shares all attributes with the tool of which it is made, so that each setting is what that tool's is when it is asked
-for, and its methods are its own. Nothing here knows toolsets, and no call is judged here.
+A tool behind another gate shares all attributes with the tool of which it is made, so that each setting is what that
+tool's is when it is asked for, and its methods are its own. Nothing here knows toolsets, and no call is judged here.
 """
 
 from __future__ import annotations
@@ -12,10 +12,20 @@ from functools import cache
 from typing import Any
 
 from ..support.user_code import answer_of
-from .base import NeedsApproval, Tool, gate_of
+from .base import NeedsApproval, Tool
 
 #: Says of a call whether it asks: `(ctx, tool, args)`, sync or async.
 Asks = Callable[[Any, Any, Any], Any]
+
+
+def gate_of(tool: Tool) -> NeedsApproval:
+    """Return the gate that was set of a tool, without what its kind asks about in any case."""
+    return getattr(tool, "_own_gate", tool.needs_approval)
+
+
+def always_asks(tool: Tool) -> bool:
+    """Return whether every call of a tool asks."""
+    return gate_of(tool) is True
 
 
 def gated(tool: Tool, asks: Asks | None = None) -> Tool:
