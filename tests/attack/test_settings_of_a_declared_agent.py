@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
 
-from keyturn import App, Policy, RunConfig, RunHooks, UsageLimits, UserError, function_tool
+from keyturn import App, Policy, RunConfig, RunHooks, Runner, UsageLimits, UserError, function_tool
 from keyturn.deep import create_deep_agent
 from keyturn.deferred import Agent, DeferredToolResults
 from keyturn.models.scripted.model import function_call
@@ -35,16 +36,37 @@ def declared(kind: str = "deferred", **options: Any) -> Any:
     return Agent(model, tools=[pay], name="desk", **options)
 
 
-@each("setting", HEARD_ALONE)
-async def test_an_app_refuses_an_agent_with_a_setting_of_its_own_runs(setting: str) -> None:
+def taken_by(door: str, agent: Any) -> Any:
+    if door == "app":
+        return App([agent], "memory://", worker=False)
+    core: Any = agent.core_agent()
+    if door == "app of the core":
+        return App([core], "memory://", worker=False)
+    return Runner.run_sync(core, "go") if door == "runner" else core.as_tool("ask", "Asks.")
+
+
+DOORS = ("app", "app of the core", "runner", "tool")
+
+
+@each(("kind", "setting", "door"), [(k, s, d) for k in ("deep", "deferred") for s in HEARD_ALONE for d in DOORS])
+def test_an_agent_with_a_setting_of_its_own_runs_is_given_to_nothing_else(kind: str, setting: str, door: str) -> None:
     """Given before, or later: a policy that denies would be passed by in silence."""
-    with pytest.raises(UserError, match=f"agent 'desk' has {setting}=, which its own"):
-        App([declared(**{setting: HEARD_ALONE[setting]})], "memory://")
-    late = declared()
-    async with App([late], "memory://", worker=False) as app:
+    if (kind, setting) == ("deep", "run_config"):  # which is made of its usage_limits=
+        return
+    with pytest.raises(UserError, match=rf"agent 'desk' has {setting}=, which its own run\(\) reads .*: "):
+        taken_by(door, declared(kind, **{setting: HEARD_ALONE[setting]}))
+    late = declared(kind)
+    app = taken_by("app", late)
+    with pytest.raises(AttributeError, match=f"'{setting}' of an? (Deep)?Agent cannot be set: only its own run"):
         setattr(late, setting, HEARD_ALONE[setting])
-        with pytest.raises(UserError, match=f"{setting}="):
-            await app.start("desk", "go")
+    assert (getattr(late, setting), list(app.agents)) == (None, ["desk"])
+
+
+def test_an_agent_that_nothing_else_runs_any_more_takes_settings_of_its_own_runs() -> None:
+    agent = declared()
+    assert agent.core_agent().name == "desk"
+    gc.collect()
+    agent.policy = DENY
 
 
 def test_an_app_refuses_usage_limits_of_a_deep_agent() -> None:

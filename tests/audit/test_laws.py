@@ -121,6 +121,15 @@ def too_soon() -> Steps:
     return after(pen, ev.CallStarted(CALL))
 
 
+def too_soon_with_question() -> Steps:
+    pen = asked(tool("c0", "allow", by_provider=True), tool("c1", "ask"))
+    return after(pen, ev.CallStarted(CALL))
+
+
+def unreplied() -> Steps:
+    return after(started(on(facts={"by_provider": True})), ev.CallFinished(CALL, result("c0")))
+
+
 def dropped(*then: cm.RunCommand) -> Steps:
     pen = nested(tool("c0"))
     pen(cm.StartCall("r/1.0/1.0", "t1"), *then)
@@ -247,6 +256,8 @@ THE_CALL: Table = {
     "started before its siblings": ("I7", too_soon),
     "started when the run was over": ("I7", lambda: over(ev.CallStarted(CALL))),
     "a second result": ("I2", lambda: after(finished(), ev.CallFinished(CALL, result("c0")))),
+    "started before its siblings, with the question": ("I7", too_soon_with_question),
+    "run by its provider, which has not replied": ("I2", unreplied),
     "a result before its start": ("I2", lambda: after(asked(), ev.CallFinished(CALL, result("c0")))),
     "the result of another call": ("I4", lambda: after(started(), ev.CallFinished(CALL, result("c9")))),
     "a result before its agent ended": ("I2", lambda: after(nested(), ev.CallFinished(CALL, result("outer")))),

@@ -373,8 +373,11 @@ class Auditor:
         assert not stale, "a decision goes stale from when it was said"
         assert not desk.guarded, "no tool before the guardrails have reported"
         assert not desk.tripped, "no tool after a tripwire"
-        others = [other for other in self.open(call.frame) if desk.barrier and not other.proposal.last]
-        assert not call.proposal.last or not others, "the last run last"
+        others = [other.proposal for other in self.open(call.frame) if desk.barrier]
+        early = not all(other.last or other.by_provider for other in others)
+        assert not call.proposal.last or call.proposal.by_provider or not early, "the last run last"
+        alone = all(other.by_provider for other in others)
+        assert not call.proposal.by_provider or alone, "what the provider runs is sent when all else has its result"
         call.place, call.acted = "running", call.acted or call.proposal.recover != "retry"
 
     def call_needs(self, event: ev.CallNeeds) -> None:
@@ -402,7 +405,9 @@ class Auditor:
         known = ready or (call.place == "open" and call.acted)
         assert call.place == "running" or (known and not event.again), "only what was started or may start is lost"
         assert event.call not in self.desks, "what an agent answers is not lost"
-        assert not event.again or call.proposal.recover == "retry", "what has effects is not started again by itself"
+        again = call.proposal.recover == "retry" or call.proposal.by_provider
+        assert not event.again or again, "what has effects is not started again by itself, unless it was not sent"
+        call.acted = call.doubted if event.again and call.proposal.by_provider else call.acted
         call.revoked |= call.place == "open"
         call.basis = call.basis if event.preview is None else event.preview.basis
         call.place, call.again = "open" if event.again else "doubt", call.again + (not event.again)

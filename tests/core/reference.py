@@ -130,6 +130,11 @@ class Reference(Time):
         """Whether a frame waits for this: its model, or a judgement of what was said and done."""
         return name in self.frames and self.frames[name]["then"] == what and not self.held(name)
 
+    def sends(self, name: str) -> bool:
+        """Whether a frame's model is asked next with calls that its provider runs."""
+        rides = [call["proposal"].by_provider and call["state"] in READY for call in self.open(name)]
+        return bool(rides) and all(rides) and all(self.may_run(call) for call in self.open(name))
+
     def held(self, name: str) -> bool:
         """Whether a frame waits for its calls: only where there is a barrier."""
         return bool(self.frames[name]["barrier"] and self.open(name))
@@ -389,8 +394,9 @@ class Reference(Time):
     def lose_call(self, c: cm.LoseCall) -> None:
         call = self.call(c.call, "started")
         if c.call not in self.frames:
-            if c.again and call["proposal"].recover == "retry":
-                call["state"] = "allowed"
+            made = call["proposal"]
+            if (c.again and made.recover == "retry") or (c.unsent and made.by_provider):
+                call |= {"state": "allowed", "acted": call["doubted"] if made.by_provider else call["acted"]}
             else:
                 self.doubt(call)
 

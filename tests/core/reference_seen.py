@@ -21,6 +21,10 @@ class Seen:
         """Whether a frame waits for its model, or for a judgement."""
         raise NotImplementedError
 
+    def sends(self, name: str) -> bool:
+        """Whether a frame's model is asked next with calls that its provider runs."""
+        raise NotImplementedError
+
     def may_run(self, call: Any) -> bool:
         """Whether what is around a call lets it start."""
         raise NotImplementedError
@@ -65,7 +69,7 @@ class Seen:
             if not frame["barrier"]:
                 continue
             if (
-                self.asks(name, "model")
+                (self.asks(name, "model") or self.sends(name))
                 and frame["guard"] not in ("before", "ahead")
                 and not (spent and frame["guard"])
             ):
@@ -77,6 +81,10 @@ class Seen:
                 does.add(("screen", name))
             elif call["state"] in DEAD:
                 does.add(("settle", name))
-            elif call["state"] in READY and self.may_run(call):
+            elif (
+                call["state"] in READY
+                and self.may_run(call)
+                and not (call["proposal"].by_provider and self.frames[call["frame"]]["barrier"])
+            ):
                 does.add(("run", name))
         return does

@@ -34,20 +34,16 @@ class Time(Beside):
         return bool(limit and since is not None and self.now > since + milliseconds(limit))
 
     def may_run(self, call: Any) -> bool:
-        frame = self.frames[call["frame"]]
-        late = all(other["proposal"].last for other in self.open(call["frame"]))
-        late = late or not call["proposal"].last
-        sent = not call["proposal"].elsewhere or all(
-            self.soon(each) for each in self.open(call["frame"]) if each is not call
-        )
+        frame, others = self.frames[call["frame"]], self.open(call["frame"])
+        late = all(other["proposal"].last or other["proposal"].by_provider for other in others)
+        late = late or not call["proposal"].last or call["proposal"].by_provider
+        sent = not call["proposal"].by_provider or all(self.sent(each) for each in others)
         return not frame["guard"] and not frame["tripped"] and (not frame["barrier"] or (late and sent))
 
-    def soon(self, call: Any) -> bool:
-        """Whether the next question to the model is not held back by a call."""
-        proposal, ready = call["proposal"], call["state"] in READY and not call["recheck"]
-        return (proposal.elsewhere and (ready or call["state"] == "started")) or (
-            proposal.last and not proposal.elsewhere and ready
-        )
+    def sent(self, call: Any) -> bool:
+        """Whether the next question to the model may hold a call."""
+        ready = call["state"] in READY and not call["recheck"]
+        return call["proposal"].by_provider and (ready or call["state"] == "started")
 
     def tick(self, c: cm.Tick) -> None:
         if self.status not in ("running", "failed"):

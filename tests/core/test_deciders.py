@@ -25,12 +25,9 @@ EVERYWHERE = [(state, word) for state in WAITING for word in OPENING[state]]
 
 
 def waiting(state: str, terms: Approval | None = None, requester: str | None = None, **facts: Any) -> Pen:
-    """A call that waits in this state on these terms, beside one that keeps its turn open.
-
-    What runs elsewhere is not started beside one that waits.
-    """
-    beside = [] if facts.get("elsewhere") and state != "asked" else [tool("c1", "ask", tool="t2")]
-    pen = asked(tool("c0", "", **facts), *beside, requester=requester)
+    """A call that waits in this state on these terms, beside one that keeps its turn open."""
+    beside = tool("c1", "ask", tool="t2")
+    pen = asked(tool("c0", "", **facts), beside, requester=requester)
     if state == "asked":
         pen(cm.Screen(CALL, Verdict("ask", terms=terms)))
         return pen

@@ -128,6 +128,7 @@ def proposals(draw: st.DrawFn) -> list[Any]:
             "last": draw(RARELY),
             "fixed": draw(RARELY),
             "elsewhere": draw(RARELY),
+            "by_provider": draw(RARELY),
             "args": draw(st.none() | st.sampled_from(['{"n":1}', '{"n":3,"m":1}'])),
         }
         arguments = draw(st.sampled_from(['{"n":1}', '{"n":2}', '{"n":3}'] * 5 + ["{", ""]))
@@ -425,7 +426,7 @@ class Commands(RuleBasedStateMachine):
         return cm.CompactHistory(name, [*kept, user("so far")], seen, draw(USAGE))
 
     def lose_call(self, draw: Draw, name: str) -> cm.RunCommand:
-        return cm.LoseCall(name, "lost", again=draw(SURE))
+        return cm.LoseCall(name, "lost", again=draw(SURE), unsent=draw(RARELY))
 
     def open_frame(self, draw: Draw, name: str) -> cm.RunCommand:
         if name.count("/") > 2:

@@ -96,8 +96,8 @@ def test_the_words_that_can_be_said_are_those_that_the_gate_takes() -> None:
 
 
 def waiting(state: str, **facts: Any) -> Pen:
-    beside = [] if facts.get("elsewhere") and state != "asked" else [tool("c1", "ask", tool="t2")]
-    pen = asked(tool("c0", "ask" if state == "asked" else "allow", **facts), *beside)
+    beside = tool("c1", "ask", tool="t2")
+    pen = asked(tool("c0", "ask" if state == "asked" else "allow", **facts), beside)
     if state != "asked":
         pen.begin()
         pen(cm.LoseCall(CALL, "lost") if state == "in_doubt" else cm.NeedInput(CALL, {"q": 1}, {"private": SECRET}))

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.digest import canonical, digest
-from keyturn.core.effects import pending
+from keyturn.core.effects import pending, sent_along
 from keyturn.core.gate.words import in_two_steps
 from keyturn.core.items import Item
 from keyturn.core.people import Decider, Proof
@@ -109,6 +109,8 @@ class World:
 
     def model(self, run: Run, frame_id: str) -> list[cm.RunCommand]:
         frame = run.frames[frame_id]
+        if frame.phase == "calls":  # its provider runs them before it replies
+            return [cm.StartCall(call.id, call.proposal.tool) for call in sent_along(run, frame)]
         dice = self.dice("model", frame.agent, frame.turn, frame.items)
         deep = frame_id.count("/")
         most = 0 if frame.turn >= TURNS - deep else 3

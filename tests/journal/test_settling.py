@@ -14,6 +14,7 @@ from keyturn.core import events as ev
 from keyturn.core.errors import Conflict, LogDamaged, StoreRestored
 from keyturn.engine import worker
 from keyturn.engine.run.log_cache import log_in
+from keyturn.inbox import restored
 from keyturn.inbox.restored import settle
 from keyturn.journal.rows import Query
 from keyturn.journal.sql_journal import SQLJournal
@@ -298,6 +299,30 @@ async def test_two_processes_that_settle_at_once_tell_every_run(place: Place) ->
     assert len(await Inbox(journal).list(kind="in_doubt")) == len(runs)
     assert all(row.status == "failed" for row in await journal.runs(Query()))
     await journal.close()
+
+
+async def test_a_slow_settlement_undoes_nothing_that_was_decided_after_a_quicker_one(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payer, journal = Payer(), place.opened()
+    for _ in range(2):
+        await waits(journal, payer, approved=False)
+    await journal.taken_for_restored(WHY)
+    other, settle_run = place.opened(), restored._settle_run
+
+    async def slow(*given: Any) -> None:
+        """Tell one run, and stand still while another process settles the store and a person decides."""
+        monkeypatch.setattr(restored, "_settle_run", settle_run)
+        await settle_run(*given)
+        assert await settle(other) is not None
+        for row in await Inbox(other).list():
+            await Inbox(other).approve(row, by="ben")
+
+    monkeypatch.setattr(restored, "_settle_run", slow)
+    await settle(journal)
+    assert sorted(row.state for row in await journal.requests(Query())) == ["approve", "approve"]
+    await journal.close()
+    await other.close()
 
 
 async def test_two_workers_that_begin_at_once_run_nothing_of_a_restored_store(place: Place) -> None:

@@ -157,12 +157,24 @@ class TestWhatIsSaid:
 
     def test_an_approval_request_is_told_once_and_its_shape_is_checked(self) -> None:
         item = {"type": "mcp_approval_request", "id": "m1", "server_label": "w", "name": "s", "arguments": "{}"}
-        event = {"type": "conversation.item.added", "item": item}
+        event = {"type": "conversation.item.done", "item": item}
         done = {"type": "response.output_item.done", "item": item, **WHERE}
         assert [told.type for told in read(event, done, event)] == ["mcp_approval_request"]
         other = {**event, "item": {**item, "arguments": '{"x":1}'}}
         assert [told.type for told in read(event, other)] == ["mcp_approval_request", "error"]
         assert [told.type for told in read({**event, "item": {**item, "name": None}})] == ["error"]
+
+    def test_an_approval_request_is_one_once_it_is_whole(self) -> None:
+        """As it begins it has no arguments, and what was cut off is none."""
+        item = {"type": "mcp_approval_request", "id": "m1", "server_label": "w", "name": "s", "arguments": ""}
+        whole = {**item, "arguments": '{"amount":900}', "status": "completed"}
+        begun = [
+            {"type": kind, "item": item, **WHERE} for kind in ("response.output_item.added", "conversation.item.added")
+        ]
+        [told] = read(*begun, {"type": "response.output_item.done", "item": whole, **WHERE})
+        assert told.item["arguments"] == '{"amount":900}'
+        cut = {**whole, "status": "incomplete"}
+        assert list(read(*begun, {"type": "response.output_item.done", "item": cut, **WHERE})) == []
 
 
 class TestErrors:

@@ -30,7 +30,7 @@ from keyturn import (
     handoff,
 )
 from keyturn.core.items import Item
-from keyturn.testing import ModelStep, ScriptedModel, ToolSuite, approve_all, assistant_message, function_call
+from keyturn.testing import ModelStep, ScriptedModel, ToolSuite, assistant_message, function_call
 from keyturn.testing.crash import Effects
 from keyturn.testing.loopback.responses import ResponsesServer
 from tests.models.openai.serving import served
@@ -242,14 +242,16 @@ async def test_an_approval_is_sent_as_it_is_when_the_provider_reads_it(then: str
         assert (len(world.model.calls), waits) == (1, ["read"])
 
 
-async def test_a_request_beside_a_handoff_is_answered_before_the_other_agent_is_asked() -> None:
+async def test_a_request_beside_a_handoff_asks_nobody_since_another_agent_would_send_the_answer() -> None:
     other = Agent("other", model=ScriptedModel(["hello"]))
     calls = [asks("r1"), function_call("over", {}, call_id="h1"), asks("r2")]
     model = ScriptedModel([calls, "stayed"])
     agent = Agent("desk", model=model, tools=[server_of()], handoffs=[handoff(other, tool_name_override="over")])
-    paused = await Runner.run(agent, "go")
-    done = await Runner.run(agent, approve_all(paused))
-    assert (done.final_output, done.last_agent.name) == ("hello", "other")
+    done = await Runner.run(agent, "go")
+    assert (done.final_output, done.last_agent.name, done.interruptions) == ("hello", "other", [])
+    words = "Not sent, and not executed: the same reply hands the conversation over to another agent. "
+    answers = [item for item in done.to_input_list() if item.get("type") == "mcp_approval_response"]
+    assert answers == [response(label, False, words + "Make the request alone.") for label in ("r1", "r2")]
 
 
 async def test_the_names_of_items_and_stream_events() -> None:

@@ -48,7 +48,7 @@ from ..policies.base import PolicyLike
 from ..server.settings import ServerSettings
 from .lifespan import AppResources, Lifespan
 from .run_handle import RunHandle
-from .settings import AppSettings, check_heard
+from .settings import AppSettings
 from .workers import AppWorkers, why_down
 
 OVER = ENDED
@@ -394,5 +394,4 @@ class App(AppSettings):
         agent = self.agents.get(name)
         if agent is None:
             raise AgentMissing(name, f"this app has no agent {name!r}; it has: {', '.join(self.agents) or 'none'}")
-        check_heard(name, self._declared.get(name, agent))  # it may have been given such a setting since
         return agent

@@ -35,42 +35,22 @@ _BOTH = "context_type= says how the context comes back, and so does context_dese
 def _agents(app: Any, name: str, given: Any) -> Any:
     """Keep the agents by name: always in the same dict, which inbox and workers read."""
     several = cast("Mapping[str, Any]", given).values() if isinstance(given, Mapping) else given
-    made: list[tuple[Any, Agent[Any]]] = [(agent, _core_of(agent)) for agent in several]
-    named = {agent.name: agent for _, agent in made}
+    made = [_core_of(agent) for agent in several]
+    named = {agent.name: agent for agent in made}
     if len(named) != len(made):
         raise UserError("two agents of an app have the same name; a run could not say whose it is")
-    for declared, agent in made:
-        check_heard(agent.name, declared)
     if (config := own_of(app).get("run_config")) is not None:
         checked_policy(named, config.policy)
-    own_of(app)["_declared"] = {agent.name: declared for declared, agent in made}
     known: dict[str, Agent[Any]] = own_of(app).setdefault(name, named)
     if known is not named:
         known.clear()
         known.update(named)
-    own_of(app)["_linted"] = [agent for _, agent in made]
+    own_of(app)["_linted"] = made
     return known
 
 
 def _core_of(declared: Any) -> Agent[Any]:
     return cast("Agent[Any]", declared) if isinstance(declared, Agent) else declared.core_agent()
-
-
-_FOR_OWN_RUNS = {
-    "policy": "give it to App(policy=...)",
-    "hooks": "give them to App(hooks=...)",
-    "run_config": "give it, or its usage_limits=, to App(run_config=RunConfig(...))",
-    "handle_deferred": "calls of an app are decided in its inbox, so leave it out, or state a policy",
-}
-
-
-def check_heard(name: str, declared: object) -> None:
-    """Refuse an agent with a setting that only its own `run()` reads: its runs in an app would go on without it."""
-    if isinstance(declared, Agent):
-        return
-    for setting, remedy in _FOR_OWN_RUNS.items():
-        if getattr(declared, setting, None) is not None:
-            raise UserError(f"agent {name!r} has {setting}=, which its own run() reads and an app does not: {remedy}")
 
 
 def _run_config(app: Any, name: str, given: Any) -> RunConfig:
@@ -172,7 +152,6 @@ class AppSettings(Constructed):
     slots: int
     #: How many seconds what was begun may take when the app is stopped.
     grace: float
-    _declared: Mapping[str, Any]
     _telling: ChannelService
     _resources: AppResources
     _drilling: DrillService

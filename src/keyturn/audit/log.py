@@ -44,6 +44,7 @@ def read_step(audited: AuditedRun, step: ev.Step) -> None:
     need(audited.withdrawn is None, "I1", "an approval was taken back, and its call could still run")
     reviews.owes_no_review(audited, None)
     need(audited.answered is None, "I8", "a nested agent ended and its call got no result")
+    need(not audited.unheard, "I2", "a call that its provider runs got its result, and the provider had not replied")
     need(not audited.forking, "I8", "a call asks anew as in a fork, and none begins")
     need(not audited.restoring, "I2", "a call was treated as after a restored store, and the run was not restored")
 
@@ -114,6 +115,7 @@ def result(audited: AuditedRun, event: ev.CallFinished) -> None:
     if audited.answered is not None:
         need(event.call == audited.answered, "I8", "a nested agent ended and another call got its result")
         audited.answered = None
+    frames.owes_reply(audited, event)
     gate.finished(audited, event)
 
 

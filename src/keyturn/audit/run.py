@@ -76,6 +76,8 @@ class AuditedRun:
     owed: tuple[str, str] | None = None
     withdrawn: str | None = None
     answered: str | None = None
+    #: The frames whose model must reply in this line, since a call has its result that the provider runs with that.
+    unheard: set[str] = field(default_factory=set[str])
     #: The calls that this line decides; that it must end with the restoring of the run; that it begins a fork.
     decided_now: list[AuditedCall] = field(default_factory=list[AuditedCall])
     restoring: bool = False

@@ -286,6 +286,7 @@ class LoseCall(RunCommand, frozen=True):
     call: str
     why: str
     again: bool = True  # whether a call that can be repeated is started anew at once, with no person asked
+    unsent: bool = False  # whether the provider, which was to run it, never began: it may start again
 
 
 class HandOff(RunCommand, frozen=True):

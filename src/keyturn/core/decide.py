@@ -17,7 +17,7 @@ from . import events as ev
 from .aside import check_not_aside
 from .crossing import fork, restored
 from .digest import canonical, digest
-from .effects import comes_next
+from .effects import comes_next, sent_along
 from .errors import Conflict, UserError
 from .evolve import evolve
 from .gate.deciding import bound_as_decided
@@ -131,7 +131,7 @@ def _start_call(run: Run, c: cm.StartCall) -> Events:
         raise Conflict("the approval was not executed in time and has gone stale; the call must ask again")
     if frame.guarding or frame.tripped is not None:
         raise Conflict("the input guardrails have not let this agent's tools run")
-    if not comes_next(run, call):
+    if not comes_next(run, call) and call not in sent_along(run, frame):
         raise Conflict("this call runs after its siblings, and not all of them are settled")
     if c.tool != call.proposal.tool:
         raise Conflict("the tool is not the one that was shown")
@@ -196,7 +196,8 @@ def _finish_call(run: Run, c: cm.FinishCall) -> Events:
 def _lose_call(run: Run, c: cm.LoseCall) -> Events:
     call = call_in(run, c.call, "started")
     if call.id not in run.frames:
-        yield ev.CallLost(c.call, c.why, again=c.again and call.proposal.recover == "retry")
+        unsent = c.unsent and call.proposal.by_provider
+        yield ev.CallLost(c.call, c.why, again=unsent or (c.again and call.proposal.recover == "retry"))
 
 
 def _hand_off(run: Run, c: cm.HandOff) -> Events:

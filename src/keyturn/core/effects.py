@@ -6,11 +6,10 @@ never what happened. An effect names what to do and on what; doing it reports ba
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from .run import Call, Frame, Run
-from .states import READY
+from .states import READY, SETTLED
 
 
 class Effect(NamedTuple):
@@ -36,7 +35,7 @@ def pending(run: Run) -> list[Effect]:
     if run.status != "running":
         return effects
     for frame in run.frames.values():
-        for do in _of_frame(frame):
+        for do in _of_frame(run, frame):
             effects.append(Effect(do, frame.id))
     groups = run.groups
     for do in ("screen", "settle"):
@@ -54,31 +53,29 @@ def pending(run: Run) -> list[Effect]:
 def comes_next(run: Run, call: Call) -> bool:
     """Return whether a call runs now, and not after its siblings, where there is a barrier.
 
-    One that the provider carries out acts with the next question to the model: it waits until no sibling holds that
-    question back, so that what is checked at its start is checked then.
+    One that the provider runs is started with the question that holds it: see `sent_along`.
     """
     frame = run.frames[call.frame]
     if not frame.barrier:
         return True
-    if call.proposal.last and frame.open != frame.last:
+    if call.proposal.by_provider:
         return False
-    return not call.proposal.elsewhere or not any(_holds_back(other) for other in _siblings(run, call))
+    return not call.proposal.last or frame.open == frame.last + frame.along
 
 
-def _siblings(run: Run, call: Call) -> Iterator[Call]:
-    """Yield the other calls of the reply that have no result yet."""
-    for group in run.groups.values():
-        yield from (other for other in group.values() if other.frame == call.frame and other.id != call.id)
+def sent_along(run: Run, frame: Frame) -> list[Call]:
+    """Return the calls that the provider runs while it answers the next question: none while anything holds that back.
+
+    All other calls of the reply have their results then, so that what is checked at the start is checked as it is sent.
+    """
+    if not frame.barrier or not frame.along or frame.open != frame.along:
+        return []
+    calls = [call for name in frame.calls if (call := run.calls[name]).state not in SETTLED]
+    free = all(call.state in (*READY, "started") and not call.recheck for call in calls)
+    return calls if free and not frame.guarding and frame.tripped is None else []
 
 
-def _holds_back(call: Call) -> bool:
-    """Return whether the model is not asked before this call has something else than its turn to wait for."""
-    if call.proposal.elsewhere:
-        return call.recheck or call.state not in (*READY, "started")
-    return not call.proposal.last or call.recheck or call.state not in READY
-
-
-def _of_frame(frame: Frame) -> list[str]:
+def _of_frame(run: Run, frame: Frame) -> list[str]:
     if frame.tripped is not None:
         return ["tripped"]
     does: list[str] = ["guard"] if frame.guarding else []
@@ -86,7 +83,8 @@ def _of_frame(frame: Frame) -> list[str]:
         return does
     if not frame.barrier:  # its model speaks by itself; what there is to do is what it calls
         return does
-    if frame.phase == "model":
+    sends = sent_along(run, frame) if frame.phase == "calls" else []
+    if frame.phase == "model" or (sends and all(call.state in READY for call in sends)):
         full = frame.max_turns is not None and frame.turn >= frame.max_turns
         if not (full and frame.guarding):
             does.append("exhausted" if full else "model")

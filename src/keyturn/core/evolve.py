@@ -182,7 +182,9 @@ def _call_voided(run: Run, event: ev.CallVoided) -> None:
     call.warned = False
     unmarked(call)
     call.asks += 1
-    run.frames[call.frame].last += event.proposal.last - call.proposal.last
+    frame = run.frames[call.frame]
+    frame.last += event.proposal.last - call.proposal.last
+    frame.along += event.proposal.by_provider - call.proposal.by_provider
     call.proposal = event.proposal
     run.key = run.key or event.proposal.key
     call.voided = event.why
@@ -235,6 +237,7 @@ def _call_lost(run: Run, event: ev.CallLost) -> None:
     call.renewed = event.nonce or call.renewed
     call.preview = event.preview or call.preview
     if event.again:
+        call.acted = call.doubted if call.proposal.by_provider else call.acted  # what was not sent ran nothing
         move(run, call, "again")
         return
     call.asks += 1

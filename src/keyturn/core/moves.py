@@ -97,6 +97,7 @@ def _settled(run: Run, call: Call) -> None:
     frame = run.frames[call.frame]
     frame.open -= 1
     frame.last -= call.proposal.last
+    frame.along -= call.proposal.by_provider
     if not frame.barrier:  # its model reads each result as it comes
         del run.calls[call.id]
         frame.calls.remove(call.id)
@@ -132,8 +133,8 @@ def open_calls(run: Run, frame: Frame, event: ev.ReplyRecorded) -> None:
         call = Call(name, frame.id, frame.agent, raw, proposal)
         run.key = run.key or proposal.key
         opened.append(call)
-        if proposal.last:
-            frame.last += 1
+        frame.last += proposal.last
+        frame.along += proposal.by_provider
         run.calls[name] = call
         frame.calls.append(name)
     for call in opened:

@@ -39,9 +39,10 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     question, `terms` on which terms it asks, `recover` what an interrupted start means, `last` that it runs after its
     siblings, `risk` what it states of itself, `reads` that it changes nothing,
     `secrets` which arguments are shown to nobody, `key` keys the digests of a call with secrets (those of earlier
-    versions have none), `fixed` that nobody may edit the arguments and `elsewhere` that nobody may answer in the tool's
-    place. `edited` says that `args` is what a person made of the call before its tool changed. `preview` is what people
-    are shown where that is not the arguments.
+    versions have none), `fixed` that nobody may edit the arguments, `elsewhere` that nobody may answer in the tool's
+    place and `by_provider` that the provider runs it while it answers the next question to the model. `edited` says
+    that `args` is what a person made of the call before its tool changed. `preview` is what people are shown where that
+    is not the arguments.
     """
 
     kind: str
@@ -63,6 +64,7 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     preview: Preview | None = None
     reads: bool = False
     key: str = ""
+    by_provider: bool = False
 
 
 class Watch(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):

@@ -182,6 +182,7 @@ class Frame(msgspec.Struct):
     heard: int = 0  # how many of them it had heard when it began its last reply, or the end of that
     open: int = 0  # how many calls have no result yet
     last: int = 0  # how many of those run after the others
+    along: int = 0  # how many of those the provider runs, by the next question
     calls: list[str] = []  # the calls of this turn, by id
     results: list[Call] = []  # settled calls whose results the agent judges
     queued: list[Item] = []  # what the model reads after the results

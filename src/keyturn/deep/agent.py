@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, Unpack
 
 from ..agents.agent import Agent as CoreAgent
@@ -25,7 +26,7 @@ from .interrupts import InterruptRule
 
 def _interrupts(agent: Any, _name: str, rules: Any) -> Any:
     """Give the agent other rules, which hold for the next call, also of runs that go on and of subagents."""
-    agent._plan.interrupts.change(rules, agent.core_agent().family.check)
+    agent._plan.interrupts.change(rules, agent.core_now().family.check)
     return ELSEWHERE
 
 
@@ -47,7 +48,7 @@ class DeepAgent(Agent[DeepAgentDeps]):
     @property
     def interrupt_on(self) -> Mapping[str, InterruptRule]:
         """Return by name which tools ask people."""
-        return self._plan.interrupts.own
+        return MappingProxyType(self._plan.interrupts.own)  # a name that is put in here would be compared with no tool
 
     def __init__(self, plan: DeepPlan, instructions: Instructions, tools: Sequence[Any], given: dict[str, Any]) -> None:
         self._plan = plan
@@ -67,8 +68,8 @@ class DeepAgent(Agent[DeepAgentDeps]):
             run_config=None if limits is None else RunConfig(usage_limits=limits),
         )
 
-    def core_agent(self, output_type: object = None) -> CoreAgent[DeepAgentDeps]:
-        """Return the `keyturn.Agent` that this one is, with the tools declared so far."""
+    def core_now(self, output_type: object = None) -> CoreAgent[DeepAgentDeps]:
+        """Return the `keyturn.Agent` that its own runs run."""
         answer = answer_type(self.output_type if output_type is None else output_type)
         declared = (answer, self.model, self.name, tuple(map(id, self._tools)), tuple(self._instructions.known_by()))
         if self._core is None or self._core[0] != declared:
@@ -81,7 +82,7 @@ class DeepAgent(Agent[DeepAgentDeps]):
         return self._core[1]
 
     def _renew(self) -> None:
-        self.core_agent()
+        self.core_now()
 
 
 def create_deep_agent(

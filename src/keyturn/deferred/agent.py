@@ -17,7 +17,7 @@ from ..agents.limits import UsageLimits
 from ..agents.settings import RunConfig
 from ..core.digest import digest
 from ..core.errors import UserError
-from ..core.settable import CALLBACK, Constructed, Rule, made_by, must, refused, then
+from ..core.settable import CALLBACK, Constructed, Rule, made_by, must, own_of, refused, then
 from ..core.usage import Usage
 from ..engine.result import RunResult
 from ..engine.run.blocking import waited_for
@@ -64,16 +64,38 @@ def _is_model(value: object) -> bool:
     return isinstance(value, str | Model | None)
 
 
+#: What only an agent's own `run()` reads, and what to do for runs that others begin.
+_FOR_OWN_RUNS = {
+    "policy": "give it to App(policy=...) or Runner.run(policy=...)",
+    "hooks": "give them to App(hooks=...) or Runner.run(hooks=...)",
+    "run_config": "give it, or its usage_limits=, to App(run_config=RunConfig(...)) or Runner.run(run_config=...)",
+    "handle_deferred": "leave it out: calls of an app are decided in its inbox, those of Runner.run on the state",
+}
+
+
+def _for_own_runs(rule: Rule) -> Rule:
+    """Refuse a setting of an agent's own runs while others run the agent, who would go on without it."""
+
+    def checked(agent: Any, name: str, value: object) -> Any:
+        made = rule(agent, name, value)
+        if made is not None and own_of(agent).get("_taken"):
+            raise AttributeError(f"{name!r} of {agent._described()} cannot be set: {_ALONE}; {_FOR_OWN_RUNS[name]}")
+        return made
+
+    return checked
+
+
+_ALONE = "only its own run() reads it, and an app or another agent has its core_agent()"
 _BY_DECORATOR = "decorate a function with it, or make the agent with it"
 AGENT_RULES: dict[str, Rule] = {
     "model": then(must(_is_model, "a string, a Model or None"), _follow("model")),
     "model_settings": then(made_by(settings_of), _follow("model_settings")),
     "output_type": _answer,
     "name": _name,
-    "handle_deferred": made_by(with_handler),
-    "hooks": must(lambda value: isinstance(value, RunHooks | None), "RunHooks or None"),
-    "policy": CALLBACK,
-    "run_config": must(lambda value: isinstance(value, RunConfig | None), "a RunConfig or None"),
+    "handle_deferred": _for_own_runs(made_by(with_handler)),
+    "hooks": _for_own_runs(must(lambda value: isinstance(value, RunHooks | None), "RunHooks or None")),
+    "policy": _for_own_runs(CALLBACK),
+    "run_config": _for_own_runs(must(lambda value: isinstance(value, RunConfig | None), "a RunConfig or None")),
     **dict.fromkeys(("instructions", "system_prompt", "tool", "tool_plain"), refused(_BY_DECORATOR)),
 }
 
@@ -106,7 +128,8 @@ class Agent(DeclaresTools, Constructed, Generic[TContext, OutputT]):
     run_config: RunConfig | None
     _rules = AGENT_RULES
     _remedies: ClassVar[Mapping[str, str]] = ABSENT
-    _cores: WeakSet[CoreAgent[Any]]
+    _cores: WeakSet[CoreAgent[Any]]  # all that were made of it
+    _taken: WeakSet[CoreAgent[Any]]  # those of them that others run
 
     def __init__(
         self,
@@ -126,6 +149,7 @@ class Agent(DeclaresTools, Constructed, Generic[TContext, OutputT]):
         run_config: RunConfig | None = None,
     ) -> None:
         self._cores = WeakSet()
+        self._taken = WeakSet()
         self.model = model
         self.output_type = output_type
         self.deps_type = deps_type
@@ -138,7 +162,7 @@ class Agent(DeclaresTools, Constructed, Generic[TContext, OutputT]):
         self._instructions = Instructions(instructions, system_prompt)
         self._tools: list[ToolLike] = [as_tool(each, "tools") for each in tools]
         self._toolsets = list(toolsets)
-        self.core_agent()
+        self.core_now()
 
     def __getattr__(self, name: str) -> Any:
         remedy = "" if name.startswith("_") else advice(name, dir(type(self)))
@@ -165,7 +189,22 @@ class Agent(DeclaresTools, Constructed, Generic[TContext, OutputT]):
         return self.instructions(function)
 
     def core_agent(self, output_type: object = None) -> CoreAgent[TContext]:
-        """Return the `keyturn.Agent` that this one is, with the tools declared so far."""
+        """Return the `keyturn.Agent` that this one is, with the tools declared so far.
+
+        It is refused while this agent has a setting that only its own `run()` reads.
+        """
+        core = self.core_now(output_type)
+        for setting, remedy in _FOR_OWN_RUNS.items():
+            if getattr(self, setting) is not None:
+                raise UserError(
+                    f"agent {core.name!r} has {setting}=, which its own run() reads and an app, a Runner or another "
+                    f"agent does not: {remedy}"
+                )
+        self._taken.add(core)
+        return core
+
+    def core_now(self, output_type: object = None) -> CoreAgent[TContext]:
+        """Return the `keyturn.Agent` that its own runs run."""
         answer = answer_type(self.output_type if output_type is None else output_type)
         made = CoreAgent[TContext](self.name or self._known_by(), self._instructions.text, **self._now())
         made.output_type = answer

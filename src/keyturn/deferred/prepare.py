@@ -43,7 +43,7 @@ class Declared(Protocol):
     policy: Any
     run_config: RunConfig | None
 
-    def core_agent(self, output_type: object = None) -> CoreAgent[Any]:
+    def core_now(self, output_type: object = None) -> CoreAgent[Any]:
         """Return the `keyturn.Agent` that runs."""
         ...
 
@@ -134,7 +134,7 @@ def _beyond(now: Usage, before: Usage) -> Usage:
 async def prepared(agent: Declared, said: Said) -> Prepared:
     """Read what `run` was given, or raise `UserError` with the name of what is wrong."""
     _check(said)
-    core = agent.core_agent(said.output_type)
+    core = agent.core_now(said.output_type)
     history = History(None, [], [])
     if said.message_history is not None:
         history = await read_history(said.message_history, core, said.deps)

@@ -74,10 +74,13 @@ async def settle(store: Any) -> Settled | None:
     for tenant in await store.tenants():
         view = store.of(tenant)
         told = cm.Restored(f"its store {why}", nonce)
-        for run in await view.every_run():
-            if run != DIRECTORY:
-                await _settle_run(view, run, told, done)
-        await _settle_directory(view, told.why, done)
+        for run in [each for each in await view.every_run() if each != DIRECTORY]:
+            if await restored() is None:  # another process was quicker: what was decided and begun since holds
+                log.info("the store was settled by another process")
+                return done
+            await _settle_run(view, run, told, done)
+        if await restored() is not None:
+            await _settle_directory(view, told.why, done)
     if not done.left:
         await store.settled()
     log.warning("the store %s: %s", why, done)

@@ -17,7 +17,7 @@ from ..core.policy import Approval
 from ..inbox.naming import Outcome
 from ..inbox.personal import SIGNABLE, Details, Marking, Verdict, signed_of
 from ..journal.rows import RequestRow
-from ..presenting.asking import STATES, vote_of, why_not
+from ..presenting.asking import STATES, is_held, vote_of, why_not
 from ..presenting.shown_request import ShownRequest
 from ..screens.asking import LineDialog, TextDialog
 from ..screens.call_view import CallView
@@ -276,7 +276,7 @@ class DecidingApp(App[None]):
         return "" if detail is None else f"In another terminal: {self.seat.signing(detail.row)}"
 
     def _is_high(self) -> bool:
-        return self.view.detail is not None and self.view.detail.row.risk == "high"
+        return self.view.detail is not None and is_held(self.view.detail.row)
 
     def _meant_it(self, request: ShownRequest) -> bool:
         """Return whether this is the second time, soon after the first, for exactly this call as it is changed."""

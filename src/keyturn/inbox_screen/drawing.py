@@ -8,7 +8,7 @@ from typing import LiteralString, NamedTuple, cast
 
 from ..console.screen import Terminal, TooNarrow
 from ..core.preview import Diff, Preview
-from ..presenting.asking import MARKS, STATES, ListRow, facts_of, question_of, votes_of
+from ..presenting.asking import MARKS, STATES, ListRow, facts_of, question_of, risk_words, votes_of
 from ..presenting.clock import span, stamp
 from ..presenting.trail import Mark
 from ..presenting.words_before import ADVICE, Context
@@ -19,7 +19,15 @@ from ..screens.drawing import Row, cut, labelled, line_rows, ours, painted
 from .reading import Detail
 
 _LATE = 600_000
-_STYLES = {"high": "bad", "medium": "waits", "question": "you", "doubt": "waits", "review": "you"}
+_STYLES = {
+    "critical": "bad",
+    "stated": "bad",
+    "high": "bad",
+    "medium": "waits",
+    "question": "you",
+    "doubt": "waits",
+    "review": "you",
+}
 _WANTS: dict[str, LiteralString] = {
     "external": "needs an answer for",
     "in_doubt": "started",
@@ -66,7 +74,7 @@ def _left(deadline: int | None, now: int) -> str:
 def head_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
     """Draw who wants what, how risky it is said to be, how long it waits still, and the one question."""
     row = detail.row
-    sign, word = MARKS[detail.mark]
+    sign, word = MARKS[detail.mark][0], risk_words(row)
     yield from labelled("quiet", "agent", row.request.path or row.agent, width)
     yield from labelled("heading", _WANTS.get(row.kind, "wants to run"), row.tool, width)
     risk: list[tuple[str, str]] = [(_STYLES.get(detail.mark, "quiet"), f"{sign} {word}")]

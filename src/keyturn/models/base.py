@@ -23,6 +23,9 @@ from ..support.constructors import settings
 T = TypeVar("T")
 # The roots of what HTTP clients and providers' packages raise when no answer came in time.
 _LATE = frozenset({"APITimeoutError", "TimeoutError", "TimeoutException"})
+# What HTTP clients raise where a request never left this machine, and with which statuses a provider refuses it whole.
+UNSENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "ConnectionRefusedError"})
+_REFUSALS = frozenset({400, 401, 403, 404, 413, 422, 429})
 
 
 class ReplyItem(RawItem):
@@ -244,6 +247,35 @@ async def in_time(asking: Awaitable[T], seconds: float) -> T:
         if not is_late(error):
             raise
         raise ModelTimeoutError(seconds) from error
+
+
+def approves(conversation: object) -> bool:
+    """Return whether a conversation ends with an approval by which a provider runs a call while it answers.
+
+    Such a question is sent once: a second one may run the call a second time.
+
+    >>> asked = {"type": "mcp_approval_request", "id": "r1"}
+    >>> approves([asked, {"type": "mcp_approval_response", "approval_request_id": "r1", "approve": True}])
+    True
+    """
+    for item in reversed(cast("list[Any]", conversation) if isinstance(conversation, list) else []):
+        kind = item.get("type") or "message"
+        if kind.endswith("_approval_response") and item.get("approve") is not False:
+            return True
+        ours = kind.endswith(("_approval_response", "_output")) or item.get("role") in ("user", "system", "developer")
+        if not ours:  # the model has answered all that stands before this
+            return False
+    return False
+
+
+def not_begun(error: BaseException) -> bool:
+    """Return whether a failed request is known not to have been begun: it was never sent, or was refused as a whole.
+
+    >>> not_begun(ConnectionRefusedError()), not_begun(ConnectionResetError())
+    (True, False)
+    """
+    unsent = {kind.__name__ for each in (error, error.__cause__) for kind in type(each).__mro__} & UNSENT
+    return bool(unsent) or getattr(error, "status_code", None) in _REFUSALS
 
 
 def is_late(error: BaseException) -> bool:

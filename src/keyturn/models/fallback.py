@@ -13,7 +13,7 @@ from ..core.errors import UserError
 from ..core.settable import Sealed, own_of
 from ..support.user_code import answer_of, run_callback
 from . import default_provider
-from .base import Model, ModelResponse, close_stream
+from .base import Model, ModelRequest, ModelResponse, approves, close_stream, not_begun
 from .faults import is_passing
 
 
@@ -22,7 +22,8 @@ class FallbackModel(Model, Sealed):
 
     Models are given as objects or by name. `last` is the one that answered last, None before the first answer.
     `hop` says of an error whether the next model is asked; the default is 408, 409, 425, 429, 5xx, timeouts and dead
-    connections. A conversation that is kept at one provider never moves to another.
+    connections. A conversation that is kept at one provider never moves to another, and a question by which a provider
+    may have run an approved call is not asked twice.
 
     >>> import asyncio
     >>> from keyturn.models.base import ModelSettings
@@ -52,7 +53,7 @@ class FallbackModel(Model, Sealed):
             try:
                 reply = await answer_of(model.get_response, *args, **kwargs)
             except Exception as error:
-                self._move_on(error, failed, kwargs)
+                self._move_on(error, failed, ModelRequest(*args, **kwargs))
             else:
                 own_of(self)["last"] = model
                 return reply
@@ -72,7 +73,7 @@ class FallbackModel(Model, Sealed):
             except Exception as error:
                 if begun:
                     raise
-                self._move_on(error, failed, kwargs)
+                self._move_on(error, failed, ModelRequest(*args, **kwargs))
             finally:
                 await close_stream(events)
 
@@ -81,11 +82,12 @@ class FallbackModel(Model, Sealed):
         for model in self.models:
             await model.close()
 
-    def _move_on(self, error: BaseException, failed: list[BaseException], kept: dict[str, Any]) -> None:
+    def _move_on(self, error: BaseException, failed: list[BaseException], request: ModelRequest) -> None:
         """Raise the error, unless the next model may be asked."""
         failed.append(error)
-        at_home = kept.get("previous_response_id") is not None or kept.get("conversation_id") is not None
-        if at_home or len(failed) == len(self.models) or not run_callback(self._hop, error):
+        at_home = request.previous_response_id is not None or request.conversation_id is not None
+        acted = approves(request.input) and not not_begun(error)
+        if at_home or acted or len(failed) == len(self.models) or not run_callback(self._hop, error):
             for number, before in enumerate(failed[:-1], 1):
                 error.add_note(f"model {number} failed before: {type(before).__name__}: {before}")
             raise error

@@ -28,6 +28,8 @@ from .terms import DECIDERS, at_expiry, deciders_of, terms_of
 LINE = 96
 
 MARKS: dict[str, tuple[str, str]] = {
+    "critical": ("▲", "critical risk"),
+    "stated": ("▲", "risk stated otherwise"),
     "high": ("▲", "high risk"),
     "medium": ("■", "medium risk"),
     "low": ("●", "low risk"),
@@ -37,6 +39,8 @@ MARKS: dict[str, tuple[str, str]] = {
     "": ("○", "risk not stated"),
 }
 
+#: The risks that have a mark of their own, from the highest.
+RISKS = ("critical", "high", "medium", "low")
 NOTHING_RAN = ("reject", "expire", "did_not_run", "answer", "asked_back", "drill_passed", "drill_failed", "void")
 
 
@@ -89,7 +93,18 @@ def mark_of(row: RequestRow) -> str:
         return "doubt"
     if row.kind == "review":
         return "review"
-    return row.risk if row.risk in MARKS else ""
+    return row.risk if row.risk in RISKS or not row.risk else "stated"
+
+
+def is_held(row: RequestRow) -> bool:
+    """Return whether an approval is held, or its key pressed twice: of a high risk, or one stated in another word."""
+    return row.risk not in ("", "low", "medium")
+
+
+def risk_words(row: RequestRow) -> str:
+    """Return the words of a request's mark, with a risk that has none as it is stated."""
+    mark = mark_of(row)
+    return f"risk: {escape(row.risk, keep='')}" if mark == "stated" else MARKS[mark][1]
 
 
 def telling_line(request: Request) -> Escaped:

@@ -178,10 +178,12 @@ class ServerReader:
         """Tell of calls whose own events were lost."""
         output = response.get("output")
         for item in cast("list[Any]", output) if isinstance(output, list) else []:
-            if not isinstance(item, dict) or cast("Wire", item).get("type") != "function_call":
+            kind: Any = cast("Wire", item).get("type") if isinstance(item, dict) else None
+            ended = {"function_call": self._ended_call, "mcp_approval_request": self._ended_approval}.get(kind)
+            if ended is None:
                 continue
             try:
-                yield from self._ended_call(cast("Wire", item), _name(response))
+                yield from ended(cast("Wire", item), _name(response))
             except Malformed as error:
                 yield malformed(error, "response.done")
 
@@ -230,8 +232,8 @@ class ServerReader:
         kind = item.get("type")
         if kind == "message":
             yield from self._message(event, item)
-        elif kind == "mcp_approval_request":
-            yield from self._approval(item, _response_of(event))
+        elif kind == "mcp_approval_request" and not str(event.get("type")).endswith(".added"):
+            yield from self._ended_approval(item, _response_of(event))  # as it begins it has no arguments
 
     def _message(self, event: Wire, item: Wire) -> Events:
         name = text(item, "id")
@@ -299,6 +301,9 @@ class ServerReader:
         call = ev.RealtimeModelToolCallEvent(tool, call_id, arguments, own, previous, response_id=response)
         yield call_item(call)
         yield call
+
+    def _ended_approval(self, item: Wire, response: str | None) -> Events:
+        return self._approval(item, response) if item.get("status", "completed") == "completed" else ()
 
     def _approval(self, item: Wire, response: str | None) -> Events:
         name = text(item, "id")

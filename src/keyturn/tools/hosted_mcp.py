@@ -1,8 +1,9 @@
 """Hosted MCP: a server whose tools the provider calls, once somebody here has approved.
 
 The provider does not run such a tool before it has the answer to its approval request. So approving is the whole
-effect: the answer is an item of the next question to the model. It can be given again and harms nobody, and there is
-nothing here to be edited, and no result that a person could give.
+effect: the answer is an item of the next question to the model, inside of which the provider runs the tool. The call is
+started with that question, and is over when its reply is recorded. There is nothing here to be edited, and no result
+that a person could give.
 """
 
 from __future__ import annotations
@@ -63,6 +64,11 @@ class _Approved:
     """Marks the result of an approved call; no answer of a person is this."""
 
 
+def _approval(request: Mapping[str, Any]) -> Item:
+    """Return the approval of a request, as the next question holds it."""
+    return {"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": True}
+
+
 def _own_config(tool: HostedMCPTool, _name: str, given: Any) -> dict[str, Any]:
     """Keep a copy: a request is approved for this server, and the dict it was made of may be changed by then."""
     _check_config(given)
@@ -102,8 +108,8 @@ class HostedMCPTool(Tool):
     provider: ClassVar[str] = OPENAI
     # A request means that the provider wants a word: where the configuration promised none, all the more so.
     needs_approval = True
-    idempotent = True
     announced = answerable = editable = False
+    go_ahead = staticmethod(_approval)
     tool_config: dict[str, Any]
     on_approval_request: OnApprovalRequest | None
     _rules = HOSTED_MCP_RULES
@@ -160,10 +166,9 @@ class HostedMCPTool(Tool):
 
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
         """Return the answer to the request; words are the reason of a rejection."""
-        made: Item = {"type": "mcp_approval_response", "approval_request_id": item["id"]}
         if isinstance(value, _Approved):
-            return {**made, "approve": True}
-        return {**made, "approve": False, "reason": str(value)}
+            return _approval(item)
+        return {**_approval(item), "approve": False, "reason": str(value)}
 
     @redacts
     def preview(self, params: Any) -> Preview:

@@ -87,6 +87,7 @@ def replied(audited: AuditedRun, event: ev.ReplyRecorded) -> None:
     free = not frame.open or not frame.barrier
     need(free, "I6", f"the model of {event.frame} was asked while calls of it were open")
     need(frame.phase == "model", "I8", f"the model of {event.frame} answered and had not been asked")
+    audited.unheard.discard(event.frame)
     need(frame.guarded != "before", "I7", f"the model of {event.frame} was asked before its guardrails reported")
     labels = {proposal.label for proposal in event.proposals}
     need(len(labels) == len(event.proposals), "I4", f"two calls of {event.frame} have one id")
@@ -136,9 +137,22 @@ def may_run(audited: AuditedRun, call: AuditedCall) -> str:
     frame = audited.frame(call.frame)
     if frame.guarded or frame.tripped:
         return "before its agent's guardrails let it"
-    waits = call.proposal.last and frame.barrier
-    early = waits and not all(other.proposal.last for other in _unsettled(audited, frame))
+    others = _unsettled(audited, frame) if frame.barrier else []
+    early = call.proposal.last and not all(other.proposal.last or other.proposal.by_provider for other in others)
+    early = early or (call.proposal.by_provider and not all(_sent_along(other) for other in others))
     return "before its siblings had their results" if early else ""
+
+
+def _sent_along(call: AuditedCall) -> bool:
+    """Return whether the question that is about to be asked may hold a call."""
+    return call.proposal.by_provider and call.place in ("ready", "running") and not call.recheck
+
+
+def owes_reply(audited: AuditedRun, event: ev.CallFinished) -> None:
+    """Note a result of which only the reply can tell: that of a call which the provider ran as it answered."""
+    call = audited.at(event.call)
+    if call.proposal.by_provider and call.place == "running" and audited.frame(call.frame).barrier:
+        audited.unheard.add(call.frame)
 
 
 def settled(audited: AuditedRun, call: AuditedCall) -> None:

@@ -365,9 +365,9 @@ def lost(audited: AuditedRun, event: ev.CallLost) -> None:
     call.preview = event.preview or call.preview
     call.revoked = call.revoked or call.place != "running"
     if event.again:
-        again = call.proposal.recover == "retry"
+        again = call.proposal.recover == "retry" or call.proposal.by_provider
         need(again, "I2", f"call {call.id} may start again by itself, and its tool never said that it may")
-        call.place = "ready"
+        call.place, call.acted = "ready", call.doubted if call.proposal.by_provider else call.acted
         return
     call.place, call.doubted = "doubt", True
     call.asked_at = audited.now

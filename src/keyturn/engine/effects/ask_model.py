@@ -15,7 +15,7 @@ from ...agents.settings import CallModelData, ModelInputData
 from ...core import commands as cm
 from ...core.call_ids import call_id
 from ...core.errors import Conflict, MaxTurnsExceeded, ModelBehaviorError, UserError
-from ...core.items import Item, own_copy, without_id
+from ...core.items import Item, own_copies, own_copy, without_id
 from ...core.run import Frame
 from ...core.usage import Counts, addable
 from ...models.base import (
@@ -40,57 +40,68 @@ from .compact_history import compact_history
 from .fused_steps import end_of
 from .judge import answered
 from .proposals import ReplyReading
+from .provider_calls import ProviderCalls, checked_calls
 from .result_words import unknown_worded
+from .run_tool import Objection
 
 _TEXT = (str, type(None))
 
 
-async def ask_model(drive: Drive, frame_id: str) -> None:
-    """Ask the model of a frame's agent and record what it answers."""
+async def ask_model(drive: Drive, frame_id: str, objection: Objection) -> None:
+    """Ask the model of a frame's agent and record what it answers; calls that the provider runs are started with it."""
     frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
     agent = drive.agent(frame.agent)
     model = model_for(agent, scope.config)
-    if drive.meter.lets(model):
+    if drive.meter.lets(model) and frame.phase == "model":
         await compact_history(drive, frame, scope, agent, model)
     if not drive.meter.lets(model):  # a summary counts, too
         drive.stops.add("limit")
         return
+    calls = await checked_calls(drive, frame, scope, objection)
+    if calls is None:
+        return
     drive.meter.asking += 1
     try:
-        await _ask(drive, frame, scope, agent, model)
+        await _ask(drive, frame, scope, agent, model, calls)
     finally:
         drive.meter.asking -= 1
 
 
-async def _ask(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any], model: Model) -> None:
+async def _ask(
+    drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any], model: Model, calls: ProviderCalls
+) -> None:
     if frame.fresh:
         await _agent_starts(drive, frame, scope, agent)
     toolset = await drive.toolset(frame, fresh=True)
-    request, heard = await _request(drive, frame, scope, toolset)
+    more = calls.items()
+    request, heard = await _request(drive, frame, scope, toolset, more)
     if drive.run.frames[frame.id].guarding == "ahead":  # a message came that may not reach the model unseen
         return
     listeners = [hooks for hooks in (scope.hooks, agent.hooks) if hooks is not None]
     if listeners:
-        await _llm_starts(drive, frame, scope, request, listeners)
+        await _llm_starts(drive, frame, scope, request, listeners, more)
     used: tuple[str, Counts] | None = None
     reading = None
     try:
+        await calls.start(request.input)
         asking: Awaitable[ModelResponse] = _reply(drive, frame.id, model, request)
         if (seconds := request.model_settings.timeout) is not None:
             asking = in_time(asking, seconds)
         response = await (asking if drive.traces is None else drive.traces.chat(model, request, asking))
+        calls.replied = True
         used = response.model, response.usage.counts()
         scope.context.usage.count(*used)
         for hooks in listeners:
             with raised_by("on_llm_end of the hooks"):
                 await hooks.on_llm_end(scope.context, agent, replace(response, output=own_copy(response.output)))
         reading = ReplyReading(drive, frame, toolset).read(response)
-        await _record(drive, scope, reading, response, used[1], heard)
+        await _record(drive, scope, reading, response, used[1], heard, calls=calls)
     except Exception as error:
         # Of a store that failed nobody knows whether it holds the reply.
         if reading is None or isinstance(error, ModelBehaviorError):
             await _refuse(drive, frame, used or _told(scope, error, name_of(model)))
-        raise
+        if not await calls.failed(error):
+            raise
 
 
 async def hear(
@@ -125,6 +136,7 @@ async def _record(
     counts: Counts,
     heard: int | None = None,
     agent: str | None = None,
+    calls: ProviderCalls | None = None,
 ) -> None:
     frame = reading.frame
     judged = drive.agent(frame.agent).tool_use_behavior != "run_llm_again"
@@ -145,12 +157,13 @@ async def _record(
     )
     end = [] if reading.proposals or not frame.barrier else end_of(drive, frame, scope, reading.output)
     grants = await borrow_for_reply(drive, frame, reading.output, proposals)
+    results = [] if calls is None else calls.results()
     try:
-        await drive.commit(*grants, record, *end)
+        await drive.commit(*results, *grants, record, *end)
     except Conflict:
         if not end:
             raise
-        await drive.commit(record)
+        await drive.commit(*results, record)
         return
     finally:
         if heard is not None and heard < len(frame.items) - len(reading.output):  # messages came in between
@@ -188,34 +201,41 @@ async def _agent_starts(drive: Drive, frame: Frame, scope: FrameSettings, agent:
 
 
 async def _llm_starts(
-    drive: Drive, frame: Frame, scope: FrameSettings, request: ModelRequest, listeners: list[Any]
+    drive: Drive,
+    frame: Frame,
+    scope: FrameSettings,
+    request: ModelRequest,
+    listeners: list[Any],
+    more: list[Item],
 ) -> None:
     """Call hooks with what the model is about to read; each gets items of its own."""
     agent, filtered = drive.agent(frame.agent), scope.config.call_model_input_filter is not None
     for hooks in listeners:
-        told = own_copy(request.input) if filtered else _conversation(drive, frame, scope, hooks)
+        told = own_copy(request.input) if filtered else _conversation(drive, frame, scope, hooks, more)
         with raised_by("on_llm_start of the hooks"):
             await hooks.on_llm_start(scope.context, agent, request.system_instructions, told)
 
 
-def _conversation(drive: Drive, frame: Frame, scope: FrameSettings, reader: object) -> list[Item]:
-    """Return what the model is to read of a frame's conversation, as items that only this reader has."""
+def _conversation(drive: Drive, frame: Frame, scope: FrameSettings, reader: object, more: list[Item]) -> list[Item]:
+    """Return what the model is to read of a frame's conversation and behind it, as items that only this reader has."""
     live, frames = drive.live, drive.run.frames
     conversation = live.copies.of(reader, frames[frame.id], live.prefixes.get(frame.id) or None, frames)
     if scope.managed:
         conversation = conversation[frame.sent :]
     if scope.config.reasoning_item_id_policy == "omit":
         conversation = [without_id(item) if item.get("type") == "reasoning" else item for item in conversation]
-    return conversation
+    return [*conversation, *own_copies(more)]
 
 
-async def _request(drive: Drive, frame: Frame, scope: FrameSettings, toolset: Toolset) -> tuple[ModelRequest, int]:
+async def _request(
+    drive: Drive, frame: Frame, scope: FrameSettings, toolset: Toolset, more: list[Item]
+) -> tuple[ModelRequest, int]:
     """Return what the model is asked, and how many items of the conversation it hears."""
     agent, config = drive.agent(frame.agent), scope.config
     instructions = await agent.get_system_prompt(scope.context)
-    heard = len(frame.items)
+    heard = len(frame.items) + len(more)
     # A provider may make a model anew for each turn: its reader is what was named.
-    conversation = _conversation(drive, frame, scope, agent.model if config.model is None else config.model)
+    conversation = _conversation(drive, frame, scope, agent.model if config.model is None else config.model, more)
     if config.call_model_input_filter is not None:
         data = CallModelData(ModelInputData(own_copy(conversation), instructions), agent, scope.context.context)
         changed = await answer_of(config.call_model_input_filter, data)

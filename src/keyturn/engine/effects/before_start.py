@@ -22,7 +22,9 @@ from ..driving.drive import Drive
 from ..logger import logger
 from ..run.frame_settings import FrameSettings
 
-First = Literal["policy", "verdict", "tool", "terms", "proof", "grant", "guardrails", "slot", "world", "hooks"]
+First = Literal[
+    "policy", "verdict", "tool", "terms", "proof", "grant", "guardrails", "slot", "world", "hooks", "question"
+]
 
 
 #: Why a call asks anew whose tool states other terms than it was decided on.
@@ -34,7 +36,7 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
 
     That is: the newest policy's word on a decision, the policies that were not asked about the call, the tool and its
     own terms as they are now, the signatures of people, who gave the grant, input guardrails, a free slot, the world
-    that the call was shown with, and hooks.
+    that the call was shown with, hooks, and the question by which a provider runs it.
     """
     first: list[First] = []
     undecided = call.recheck or call.state == "asked"
@@ -58,6 +60,8 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
         first.append("world")
     if hooked(drive, scope, call.agent):
         first.append("hooks")
+    if call.proposal.by_provider and drive.run.frames[call.frame].barrier:
+        first.append("question")
     return first
 
 

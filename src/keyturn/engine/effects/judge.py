@@ -8,6 +8,7 @@ answer passes `concluded`, where output guardrails run first.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from ...agents.agent import Agent, FunctionToolResult, ToolsToFinalOutputResult
@@ -15,10 +16,12 @@ from ...agents.output import output_schema_for
 from ...agents.settings import RunErrorData, RunErrorHandlerInput, handled
 from ...core import commands as cm
 from ...core import events as ev
+from ...core.effects import sent_along
 from ...core.errors import ModelBehaviorError, ModelRefusalError, UserError
 from ...core.events import Report
 from ...core.items import Item, message_text, refusal_text
-from ...core.run import Frame
+from ...core.run import Call, Frame
+from ...sessions.history import superseded_output
 from ...support.user_code import answer_of, raised_by, run_callback
 from ..driving.drive import Drive
 from ..facts.values import jsonable
@@ -27,6 +30,8 @@ from ..session.sync import save_session
 from ..tracing.spans import checked
 from ..views.items import ToolApprovalItem, ToolCallOutputItem
 from .nested_frames import answer_caller
+
+_UNSENT = "Not sent, and not executed: the agent's work ended before its model was asked again."
 
 
 class FinalAnswer(NamedTuple):
@@ -40,7 +45,7 @@ async def judge(drive: Drive, frame_id: str) -> None:
     frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
     agent = drive.agent(frame.agent)
     if frame.results:
-        answer = None if frame.unread else await _of_tools(drive, frame, scope, agent)
+        answer = None if frame.unread else await answer_of_tools(drive, frame, scope, frame.results)
     else:
         try:
             answer = _of_reply(frame, agent)
@@ -92,9 +97,13 @@ def _words(reply: list[Item]) -> tuple[str, str]:
     return (message_text(texts[-1]), refusal_text(texts[-1])) if texts else ("", "")
 
 
-async def _of_tools(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any]) -> FinalAnswer | None:
+async def answer_of_tools(
+    drive: Drive, frame: Frame, scope: FrameSettings, settled: Sequence[Call]
+) -> FinalAnswer | None:
+    """Return the answer that these calls' results are by the agent's `tool_use_behavior`; None where they are none."""
+    agent = drive.agent(frame.agent)
     behavior: Any = agent.tool_use_behavior
-    results = await _results(drive, frame, agent)
+    results = await _results(drive, frame, agent, settled)
     if not results or behavior == "run_llm_again":
         return None
     if behavior == "stop_on_first_tool":
@@ -108,10 +117,10 @@ async def _of_tools(drive: Drive, frame: Frame, scope: FrameSettings, agent: Age
     return _answer(agent, verdict.final_output) if verdict.is_final_output else None
 
 
-async def _results(drive: Drive, frame: Frame, agent: Agent[Any]) -> list[FunctionToolResult]:
+async def _results(drive: Drive, frame: Frame, agent: Agent[Any], settled: Sequence[Call]) -> list[FunctionToolResult]:
     """Return the turn's results in the order of its calls; only a tool of the agent can end its work."""
     toolset, results = await drive.toolset(frame), list[FunctionToolResult]()
-    for call in frame.results:
+    for call in settled:
         tool = toolset.find(call.raw)
         if tool is not None and tool.announced and not tool.after_siblings:
             item = cast("Item", call.item)
@@ -162,7 +171,13 @@ async def answered(drive: Drive, frame_id: str, kind: str, error: Any) -> None:
     if not any(report.tripped for report in reports):
         drive.live.finals[frame_id] = value
     said = [_answer_message(value)] if answer.include_in_history else []
-    await drive.commit(cm.CloseRun(jsonable(value), said, reports))
+    await drive.commit(*unsent(drive, frame), cm.CloseRun(jsonable(value), said, reports))
+
+
+def unsent(drive: Drive, frame: Frame) -> list[cm.RunCommand]:
+    """Return commands that end the approved calls which no question will hold any more."""
+    calls = sent_along(drive.run, frame)
+    return [cm.FinishCall(call.id, superseded_output(call.raw, _UNSENT), failed=True) for call in calls]
 
 
 def _error_data(result: Any) -> RunErrorData:

@@ -27,6 +27,11 @@ from ..run.frame_settings import FrameSettings, Toolset
 _EPHEMERAL = ("id", "status", "provider_data")
 
 
+_HANDED_OVER = (
+    "Not sent, and not executed: the same reply hands the conversation over to another agent. Make the request alone."
+)
+
+
 class ReplyReading:
     """Reads one reply: its items, the calls among them, and the specs of tools that may ask."""
 
@@ -56,7 +61,16 @@ class ReplyReading:
                 self._seen[label] = own
                 self._check_room()
                 self._call(raw, label)
+        if self.frame.barrier and any(made.last and made.refused is None for made in self.proposals):
+            self.proposals = [self._not_sent(made) if made.by_provider else made for made in self.proposals]
         return self
+
+    def _not_sent(self, made: Proposal) -> Proposal:
+        """Refuse a call that the provider would run by the next question, since another agent asks that."""
+        raw = self.output[made.item]
+        tool = self._toolset.find(raw)
+        assert tool is not None
+        return refused_as(tool, raw, (made.name, made.label, made.item), _HANDED_OVER)
 
     def _check_room(self) -> None:
         """Refuse a reply with more calls than one may have: reading them all would hold up every other run."""

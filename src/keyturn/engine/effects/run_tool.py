@@ -84,23 +84,59 @@ async def run_tool(drive: Drive, call_id: str, objection: Objection) -> None:
         return
     stands = still(call)
     first = before_start(drive, scope, call, tool)
-    if why := await _why_anew(drive, scope, call, tool, first, objection):
-        await ask_anew(drive, scope, call, tool, why, stands=stands)
-        return
     context = drive.tool_context(call, tool)
-    reports: list[Report] = []
-    if "guardrails" in first:
-        reports, message = await rejected_by_input(drive, call, tool, context)
-        if message is not None:
-            item = item_of(call, tool, Result(message), ran=False)
-            await drive.commit(stands, cm.FinishCall(call_id, item, failed=True, reports=reports))
-            return
+    reports = await _first_looks(drive, scope, call, tool, context, first, objection, stands)
+    if reports is None:
+        return
     if not first:
         await drive.commit(stands, drive.start_of(call, call.proposal.tool))
         await _invoke(drive, scope, call, tool, context)
         return
     async with scope.slot():
-        await _start(drive, scope, call, tool, context, reports, objection, stands)
+        if await _last_looks(drive, scope, call, tool, context, objection, stands):
+            context.__dict__.update(let_run_as(call))  # hooks may have edited theirs
+            await drive.commit(stands, drive.start_of(call, call.proposal.tool, reports))
+            await _invoke(drive, scope, call, tool, context)
+
+
+async def start_with_question(
+    drive: Drive, call: Call, tool: Tool, objection: Objection
+) -> tuple[ToolContext[Any], list[cm.RunCommand]] | None:
+    """Check a call that the provider runs a last time; return its context and the commands that start it.
+
+    None where it does not start: then it asks anew, or has its result.
+    """
+    stands = still(call)
+    scope, context = drive.scope(call.frame), drive.tool_context(call, tool)
+    first = before_start(drive, scope, call, tool)
+    reports = await _first_looks(drive, scope, call, tool, context, first, objection, stands)
+    if reports is None or not await _last_looks(drive, scope, call, tool, context, objection, stands):
+        return None
+    return context, [stands, drive.start_of(call, call.proposal.tool, reports)]
+
+
+async def _first_looks(
+    drive: Drive,
+    scope: FrameSettings,
+    call: Call,
+    tool: Tool,
+    context: ToolContext[Any],
+    first: Sequence[First],
+    objection: Objection,
+    stands: Still,
+) -> list[Report] | None:
+    """Return what input guardrails said of a call; None where it asks anew, or one of them rejected it."""
+    if why := await _why_anew(drive, scope, call, tool, first, objection):
+        await ask_anew(drive, scope, call, tool, why, stands=stands)
+        return None
+    if "guardrails" not in first:
+        return []
+    reports, message = await rejected_by_input(drive, call, tool, context)
+    if message is None:
+        return reports
+    item = item_of(call, tool, Result(message), ran=False)
+    await drive.commit(stands, cm.FinishCall(call.id, item, failed=True, reports=reports))
+    return None
 
 
 async def _why_anew(
@@ -118,36 +154,33 @@ async def _why_anew(
     return await lapsed(drive, call, terms_of(call, tool)) if "grant" in first else ""
 
 
-async def _start(
+async def _last_looks(
     drive: Drive,
     scope: FrameSettings,
     call: Call,
     tool: Tool,
     context: ToolContext[Any],
-    reports: list[Report],
     objection: Objection,
     stands: Still,
-) -> None:
-    """Check the preview once more, now that others had their word, and record the start."""
+) -> bool:
+    """Check a call once more, now that others had their word; return whether it may start, else it asks anew."""
     changed = await changed_since(tool, call)
     if changed is not None:
         await ask_anew(drive, scope, call, tool, CHANGED, changed, stands)
-        return
+        return False
     await tool_hooks(scope, context, "on_tool_start", tool)
+    why = ""
     if not is_tool(tool, call.raw, call.proposal.tool):  # it changed while others had their word
-        await ask_anew(drive, scope, call, tool, _TOOL_CHANGED, stands=stands)
-        return
-    if outgrown(drive.run, call, tool):
-        await ask_anew(drive, scope, call, tool, OUTGROWN, stands=stands)
-        return
-    terms = terms_of(call, tool)  # the policy may have changed, a key may have been revoked, or a person may have left
-    why = await objection(drive, scope, call, tool)
-    if why := why or await unsigned(drive, call, terms) or await lapsed(drive, call, terms):
+        why = _TOOL_CHANGED
+    elif outgrown(drive.run, call, tool):
+        why = OUTGROWN
+    else:  # the policy may have changed, a key may have been revoked, or a person may have left
+        terms = terms_of(call, tool)
+        why = await objection(drive, scope, call, tool)
+        why = why or await unsigned(drive, call, terms) or await lapsed(drive, call, terms)
+    if why:
         await ask_anew(drive, scope, call, tool, why, stands=stands)
-        return
-    context.__dict__.update(let_run_as(call))  # they may have edited theirs
-    await drive.commit(stands, drive.start_of(call, call.proposal.tool, reports))
-    await _invoke(drive, scope, call, tool, context)
+    return not why
 
 
 async def ask_anew(

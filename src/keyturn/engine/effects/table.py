@@ -35,7 +35,7 @@ def _of_call(perform: _Perform) -> _Perform:
 PERFORM: dict[str, _Perform] = {
     "guard": guard,
     "tripped": tripped,
-    "model": ask_model,
+    "model": partial(ask_model, objection=outvoted),
     "exhausted": exhausted,
     "limited": limited,
     "screen": _of_call(screen),

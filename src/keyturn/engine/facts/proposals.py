@@ -105,6 +105,8 @@ def facts_of(tool: Tool) -> dict[str, Any]:
         facts["fixed"] = True
     if not tool.answerable:
         facts["elsewhere"] = True
+    if tool.go_ahead is not None:
+        facts["by_provider"] = True
     return facts
 
 

@@ -15,7 +15,7 @@ from typing import Any, Self, cast, get_args
 from ...core.errors import ModelBehaviorError
 from ...core.items import input_items
 from ...core.settable import Sealed
-from ..base import Model, ModelRequest, ModelResponse
+from ..base import Model, ModelRequest, ModelResponse, approves
 from ..faults import retries
 from ..reading import charged, understood
 from ..reply_events import StreamEvent
@@ -104,12 +104,15 @@ class OpenAIResponsesModel(Model, Sealed):
         # A stored prompt names a model of its own; only one that was asked for by name takes its place.
         name = self._name if request.prompt is not None else self.model
         settings = request.model_settings
+        acts = approves(request.input)
+        if acts and hasattr(client, "with_options"):  # it is known here, and not there, what may be sent once more
+            client = client.with_options(max_retries=0)
         return OpenAIQuestion(
             client.responses,
             responses_body(name, request),
             settings,
-            retries(settings.retry, 2 if ours else 0),
-            kept=request.conversation_id is not None,
+            retries(settings.retry, 2 if ours or acts else 0),
+            once=acts or request.conversation_id is not None,
         )
 
 

@@ -16,12 +16,10 @@ import msgspec
 
 from ...core.errors import ModelBehaviorError, UserError
 from ...core.items import Item
-from ..base import ModelSettings
+from ..base import UNSENT, ModelSettings
 from ..faults import again, is_passing, status_of
 from ..reading import PARSERS
 
-# These say that the question never left this machine.
-_UNSENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
 # These come with a status that passes elsewhere, and will be said again to every further try.
 _LASTING = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
@@ -39,15 +37,15 @@ _NOT_BODY = ("extra_headers", "extra_query", "timeout")
 class OpenAIQuestion(NamedTuple):
     """Holds one call of a method of the SDK, and how often it may be retried.
 
-    `kept` says that a conversation at the provider may have taken the question in, though no answer came: it is asked
-    again only where that cannot be.
+    `once` says that the provider may have acted on the question though no answer came: it kept it in a conversation, or
+    ran a call that it approves. It is asked again only where that cannot be.
     """
 
     resource: Any
     body: dict[str, Any]
     settings: ModelSettings
     retries: int = 0
-    kept: bool = False
+    once: bool = False
 
     def passing(self, error: BaseException) -> bool:
         """Return whether a retry may help, and does no harm."""
@@ -57,7 +55,7 @@ class OpenAIQuestion(NamedTuple):
         """Return whether a retry does no harm, and is not bound to be refused."""
         if getattr(error, "code", None) in _LASTING:
             return False
-        return not self.kept or status_of(error) == 429 or type(error.__cause__).__name__ in _UNSENT
+        return not self.once or status_of(error) == 429 or type(error.__cause__).__name__ in UNSENT
 
 
 class OpenAIAnswer(NamedTuple):

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from ...application.app import App
 from ...core.errors import KeyturnError
 from ...inbox.personal import PersonalInbox
-from ...presenting.asking import MARKS, STATES, seconds
+from ...presenting.asking import MARKS, RISKS, STATES, is_held, risk_words, seconds
 from ...presenting.clock import span, stamp
 from ..errors import refused
 from ..live import Live
@@ -136,7 +136,13 @@ def _environment() -> Environment:
         "groups": _groups,
         "short": _short,
     }
-    known: dict[str, Any] = {"MARKS": MARKS, "STATES": STATES}
+    known: dict[str, Any] = {
+        "MARKS": MARKS,
+        "STATES": STATES,
+        "RISKS": RISKS,
+        "is_held": is_held,
+        "risk_words": risk_words,
+    }
     made.globals.update(known)
     of_words: dict[str, Any] = {"plural": plural, "data": _data, "name": _named}
     made.filters.update(of_words)

@@ -20,7 +20,7 @@ from .pages import Here, failure, page
 
 router = APIRouter(include_in_schema=False)
 
-RISKS = ("", "low", "medium", "high")
+RISKS = ("", "low", "medium", "high", "critical")
 
 
 class Meaning(NamedTuple):
