@@ -197,11 +197,6 @@ class Reference(Time):
         for call in [self.calls[name] for name in made]:
             self.enter(call)
 
-    def guard_frame(self, c: cm.GuardFrame) -> None:
-        if self.status in ("running", "failed") and c.frame in self.frames and self.frames[c.frame]["guard"]:
-            need(c.seen == self.frames[c.frame]["unseen"])
-            self.frames[c.frame] |= {"guard": "", "unseen": 0, "tripped": any(report.tripped for report in c.reports)}
-
     def judge_frame(self, c: cm.JudgeFrame) -> None:
         self.alive()
         need(self.asks(c.frame, "judge"))

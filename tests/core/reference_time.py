@@ -78,3 +78,8 @@ class Time(Beside):
         self.alive()
         need(c.frame in self.frames and not self.frames[c.frame]["barrier"])
         self.frames[c.frame]["agent"] = c.agent
+
+    def guard_frame(self, c: cm.GuardFrame) -> None:
+        if self.status in ("running", "failed") and c.frame in self.frames and self.frames[c.frame]["guard"]:
+            need(c.seen == self.frames[c.frame]["unseen"])
+            self.frames[c.frame] |= {"guard": "", "unseen": 0, "tripped": any(report.tripped for report in c.reports)}

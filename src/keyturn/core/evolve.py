@@ -287,7 +287,8 @@ def _tools_judged(run: Run, event: ev.ToolsJudged) -> None:
 def _guardrail_reported(run: Run, event: ev.GuardrailReported) -> None:
     frame = run.frames.get(event.on)
     if frame is not None:
-        frame.guarding, frame.unseen = "", ()
+        frame.guarding = ""
+        frame.unseen = ()
         frame.tripped = next((report for report in event.reports if report.tripped), None)
 
 

@@ -35,7 +35,9 @@ async def guard(drive: Drive, frame_id: str) -> None:
     scope = await drive.enter(frame_id)
     while True:
         frame = drive.run.frames[frame_id]
-        agent, unseen, given = drive.agent(frame.agent), frame.unseen, _given(drive, frame)
+        agent = drive.agent(frame.agent)
+        unseen = frame.unseen
+        given = _given(drive, frame)
         # Each has its own: what one of them edits, the others would not see.
         looks = [
             checked(drive.traces, one, "input", answer_of(one.run, agent, own_copy(given), scope.context))
