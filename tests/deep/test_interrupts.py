@@ -414,3 +414,11 @@ async def test_a_rule_for_a_hosted_server_holds_for_each_of_its_tools(rules: Any
         await run.wait()
         [row] = await app.inbox.list()
         assert (row.tool, row.request.terms) == (name, FINANCE)
+
+
+def test_rules_are_replaced_whole_so_that_each_name_is_compared_with_the_tools() -> None:
+    agent: Any = create_deep_agent(model(), interrupt_on=GATED)
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        agent.interrupt_on["write_fil"] = True
+    agent.interrupt_on = {**agent.interrupt_on, "ls": True}
+    assert agent.interrupt_on == {**GATED, "ls": True}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, Unpack
 
 from ..agents.agent import Agent as CoreAgent
@@ -47,7 +48,7 @@ class DeepAgent(Agent[DeepAgentDeps]):
     @property
     def interrupt_on(self) -> Mapping[str, InterruptRule]:
         """Return by name which tools ask people."""
-        return self._plan.interrupts.own
+        return MappingProxyType(self._plan.interrupts.own)  # a name that is put in here would be compared with no tool
 
     def __init__(self, plan: DeepPlan, instructions: Instructions, tools: Sequence[Any], given: dict[str, Any]) -> None:
         self._plan = plan
