@@ -23,6 +23,7 @@ from keyturn import (
 )
 from keyturn.audit.checker import check
 from keyturn.core.items import Item
+from keyturn.deferred import FunctionToolset
 from keyturn.models.fallback import FallbackModel
 from keyturn.models.openai import wire
 from keyturn.testing import approve_all, function_call
@@ -224,3 +225,16 @@ async def test_a_filter_that_leaves_out_an_approval_is_refused() -> None:
         with pytest.raises(UserError, match="call_model_input_filter left out the approval of 'pay': keep it"):
             await Runner.run(agent, approve_all(paused), run_config=RunConfig(call_model_input_filter=shorter))
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("required", ["never", {"never": {"tool_names": ["read"]}}], ids=str)
+def test_what_the_provider_runs_unasked_is_put_behind_no_gate_here(required: Any) -> None:
+    """Finding D16: `approval_required()` took it, and the provider was told never to ask."""
+    tool = HostedMCPTool({**BANK, "require_approval": required})
+    told = "HostedMCPTool 'bank': require_approval says \"never\""
+    with pytest.raises(UserError, match=told):
+        FunctionToolset([tool]).approval_required().static()
+    with pytest.raises(UserError, match=told):
+        tool.needs_approval = True
+    tools: Any = FunctionToolset([HostedMCPTool(BANK)]).approval_required().static()
+    assert [asks.needs_approval for asks in tools] == [True]

@@ -17,10 +17,10 @@ from ..core.errors import BadJson, UserError
 from ..core.exact_text import is_exact
 from ..core.items import Item, RawItem, own_copy
 from ..core.preview import Json, Preview, Text, redact
-from ..core.settable import CALLBACK, Rule, refused
+from ..core.settable import CALLBACK, Rule, refused, then
 from ..support.urls import private_digest, public_url
 from ..support.user_code import answer_of
-from .base import InvalidArguments, Prepared, Tool, redacts
+from .base import TOOL_RULES, InvalidArguments, Prepared, Tool, redacts
 from .context import RunContextWrapper
 from .functions.structured import any_object
 from .hosted import OPENAI
@@ -76,11 +76,22 @@ def _own_config(tool: HostedMCPTool, _name: str, given: Any) -> dict[str, Any]:
     return own_copy(dict(given))
 
 
+def _refuse_exempt(tool: Any, asks: object) -> None:
+    """Refuse a gate where the provider runs calls that no gate sees; a toolset sets one of each tool that it gates."""
+    required = tool.tool_config.get("require_approval")
+    if asks is not False and (required == "never" or (isinstance(required, dict) and "never" in required)):
+        raise UserError(
+            f'HostedMCPTool {tool.name!r}: require_approval says "never", and the provider runs those calls without '
+            'asking; leave "never" out where all calls are to ask'
+        )
+
+
 _LABEL = "it is the server_label of tool_config: set that"
 _PROVIDER = "the provider runs the call and keeps its result"
 HOSTED_MCP_RULES: dict[str, Rule] = {
     "tool_config": _own_config,
     "on_approval_request": CALLBACK,
+    "needs_approval": then(TOOL_RULES["needs_approval"], _refuse_exempt),
     "name": refused(_LABEL),
     "server_label": refused(_LABEL),
     "on_approval": refused("on_approval_request is what decides requests in line"),

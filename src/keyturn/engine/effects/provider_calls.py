@@ -64,8 +64,9 @@ class ProviderCalls:
 
     def _go_ahead(self, call: Call) -> Item | None:
         for each in self._checked:
-            if each.call.id == call.id and each.tool.go_ahead is not None:
-                return each.tool.go_ahead(call.raw)
+            make = type(each.tool).go_ahead
+            if each.call.id == call.id and make is not None:
+                return make(call.raw)
         return None
 
     async def start(self, sent: Sequence[Any]) -> None:
