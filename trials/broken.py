@@ -25,7 +25,7 @@ from trials.alteration import Edit, Moves, Mutant, mutant
 
 _DIGEST_FITS = "decision.digest != call_digest(run, call)"
 _HELD = "(holder.run, holder.worker, holder.epoch) != (claim.run, claim.worker, claim.epoch)"
-_OLD_TOOL = "tool_digest(tool, call.raw) != call.proposal.tool"
+_OLD_TOOL = "not is_tool(tool, call.raw, call.proposal.tool)"
 _SECOND = {
     ("approved", "reject"): "rejected",
     ("rejected", "approve"): "approved",
@@ -47,8 +47,7 @@ BROKEN: list[Mutant] = [
         "tool not compared at the start",
         "I4 a tool that changed asks again",
         Edit(before_start.before_start, _OLD_TOOL, "False"),
-        Edit(run_tool._start, "now != call.proposal.tool", "False"),
-        Edit(run_tool._start, "start_of(call, now, reports)", "start_of(call, call.proposal.tool, reports)"),
+        Edit(run_tool._last_looks, _OLD_TOOL, "False"),
         Edit(run_tool._invoke, _OLD_TOOL, "False"),
     ),
     mutant(

@@ -17,6 +17,7 @@ from keyturn import (
     Policy,
     Rule,
     RunConfig,
+    RunHooks,
     Runner,
     UserError,
     function_tool,
@@ -238,3 +239,26 @@ def test_what_the_provider_runs_unasked_is_put_behind_no_gate_here(required: Any
         tool.needs_approval = True
     tools: Any = FunctionToolset([HostedMCPTool(BANK)]).approval_required().static()
     assert [asks.needs_approval for asks in tools] == [True]
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["in a hook", "as its start is recorded"])
+async def test_a_server_that_changes_just_before_its_call_is_sent_asks_anew(late: bool) -> None:
+    class Moves(RunHooks[Any]):
+        async def on_llm_start(self, context: Any, agent: Any, system_prompt: Any, input_items: Any) -> None:
+            if server.requests and not late:
+                agent.tools[0].tool_config = EVE
+
+    class Slow(MemoryJournal):
+        async def append(self, *args: Any, **options: Any) -> Any:
+            if late and any(b"CallStarted" in line for line in args[2]):
+                agent.tools[0].tool_config = EVE
+            return await super().append(*args, **options)
+
+    server = ResponsesServer([[ASKS]])
+    async with served(server) as model:
+        agent = desk(model)
+        options: dict[str, Any] = {"journal": Slow(), "hooks": Moves()}
+        paused = await Runner.run(agent, "go", **options)
+        asked = await Runner.run(agent, approve_all(paused), **options)
+        assert "https://eve.example.com/mcp" in str(asked.interruptions[0].preview)
+    assert len(server.requests) == 1, "nothing of the approval was sent"

@@ -140,14 +140,14 @@ def _silent_retry(patch: pytest.MonkeyPatch) -> None:
 
 def _effect_first(patch: pytest.MonkeyPatch) -> None:
     """A tool is touched before its start is recorded."""
-    start = run_tool._start
+    look = run_tool._last_looks
 
-    async def hasty(made: Any, scope: Any, call: Any, tool: Any, context: Any, *rest: Any) -> None:
+    async def hasty(made: Any, scope: Any, call: Any, tool: Any, context: Any, *rest: Any) -> bool:
         with contextlib.suppress(Exception):
             await tool.invoke(context, Prepared(call.text))
-        await start(made, scope, call, tool, context, *rest)
+        return await look(made, scope, call, tool, context, *rest)
 
-    patch.setattr(run_tool, "_start", hasty)
+    patch.setattr(run_tool, "_last_looks", hasty)
 
 
 def _deaf_to_time(patch: pytest.MonkeyPatch) -> None:

@@ -83,7 +83,7 @@ async def _ask(
     used: tuple[str, Counts] | None = None
     reading = None
     try:
-        await calls.start(request.input)
+        await calls.start(request.input, toolset)
         asking: Awaitable[ModelResponse] = _reply(drive, frame.id, model, request)
         if (seconds := request.model_settings.timeout) is not None:
             asking = in_time(asking, seconds)

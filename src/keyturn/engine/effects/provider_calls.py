@@ -16,12 +16,13 @@ from ...core.effects import sent_along
 from ...core.errors import Conflict, ModelBehaviorError, StorageError, UserError
 from ...core.items import Item, own_copies
 from ...core.run import Call, Frame
+from ...core.standing import Outdated
 from ...models.base import not_begun
 from ...tools.base import TOOL_CHANGED, OutcomeUnknown, Prepared, Tool
 from ...tools.known_digests import is_tool
 from ..driving.drive import Drive
 from ..logger import error_words, logger
-from ..run.frame_settings import FrameSettings
+from ..run.frame_settings import FrameSettings, Toolset
 from .judge import answer_of_tools, unsent
 from .result_words import Result, item_of
 from .run_tool import Objection, start_with_question
@@ -69,22 +70,29 @@ class ProviderCalls:
                 return make(call.raw)
         return None
 
-    async def start(self, sent: Sequence[Any]) -> None:
-        """Record the start of the calls; `sent` is the conversation as it is about to be sent."""
+    async def start(self, sent: Sequence[Any], toolset: Toolset) -> None:
+        """Record the start of the calls; `sent` is the conversation, `toolset` the tools that are about to be sent."""
         if not self._checked:
             return
+        self._check_sent(toolset)
         for each in self._checked:
             if self._go_ahead(each.call) not in sent:
                 raise UserError(
                     f"call_model_input_filter left out the approval of {each.call.proposal.name!r}: keep it"
                 )
         await self._drive.commit(*(command for each in self._checked for command in each.start))
+        self._check_sent(toolset)
         for each in self._checked:
-            if not is_tool(each.tool, each.call.raw, each.call.proposal.tool):
-                raise UserError(TOOL_CHANGED)
             value = await each.tool.invoke(each.context, Prepared(each.call.text))
             self._results.append(cm.FinishCall(each.call.id, item_of(each.call, each.tool, Result(value))))
         self._sent = True
+
+    def _check_sent(self, toolset: Toolset) -> None:
+        """Raise unless the tools that are sent are those that were checked; the calls are looked at again then."""
+        for each in self._checked:
+            tool = toolset.find(each.call.raw)
+            if tool is None or not is_tool(tool, each.call.raw, each.call.proposal.tool):
+                raise Outdated(TOOL_CHANGED)
 
     def results(self) -> list[cm.RunCommand]:
         """Return the commands that end the calls, to be recorded with the reply."""
