@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.codec import Log
-from keyturn.core.effects import waiting
+from keyturn.core.effects import pending, waiting
 from keyturn.core.errors import Conflict
 from keyturn.core.policy import Approval
 from keyturn.core.preview import Preview, Text
+from keyturn.core.usage import NOTHING
 from tests.core.samples import ALLOW, ASK, Pen, everything, reply, result, says, start, tool, user
 
 HOUR = 3_600_000
@@ -295,3 +296,15 @@ def test_what_waits_does_not_make_each_turn_dearer(turns: int) -> None:
     for _ in range(turns):
         events = pen(reply(tool("c0", "ask")))
         assert len(events) == 2
+
+
+def test_a_call_that_the_provider_runs_holds_back_no_call_that_comes_last() -> None:
+    pen = Pen()
+    pen(cm.Start("run", "salt", "hi", {}, "a", [user("hi")], None))
+    calls = [{"type": "function_call", "call_id": f"c{place}", "name": "t", "arguments": "{}"} for place in (0, 1)]
+    made = [
+        ev.Proposal("function", "t", f"c{place}", place, "t1", gate="allow", last=True, by_provider=place == 1)
+        for place in (0, 1)
+    ]
+    pen(cm.RecordReply("r", calls, made, NOTHING))
+    assert ("run", "r/1.0") in pending(pen.run)

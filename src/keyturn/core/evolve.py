@@ -14,7 +14,7 @@ from .conversation import viewed
 from .digest import digest
 from .gate import lending, noting
 from .gate.noting import unmarked
-from .moves import ask_before_acting, drop_below, let_run, move, read_in, troubled
+from .moves import ask_before_acting, drop_below, let_run, move, read_in, runs_last, troubled
 from .policy import BY_BREAKER
 from .records import RUNS
 from .run import Frame, Run
@@ -183,7 +183,7 @@ def _call_voided(run: Run, event: ev.CallVoided) -> None:
     unmarked(call)
     call.asks += 1
     frame = run.frames[call.frame]
-    frame.last += event.proposal.last - call.proposal.last
+    frame.last += runs_last(event.proposal) - runs_last(call.proposal)
     frame.along += event.proposal.by_provider - call.proposal.by_provider
     call.proposal = event.proposal
     run.key = run.key or event.proposal.key

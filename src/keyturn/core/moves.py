@@ -93,10 +93,15 @@ def _take_back(run: Run, call: Call) -> None:
         call.let = None
 
 
+def runs_last(proposal: ev.Proposal) -> bool:
+    """Return whether a call runs here, after its siblings; one that the provider runs is started with a question."""
+    return proposal.last and not proposal.by_provider
+
+
 def _settled(run: Run, call: Call) -> None:
     frame = run.frames[call.frame]
     frame.open -= 1
-    frame.last -= call.proposal.last
+    frame.last -= runs_last(call.proposal)
     frame.along -= call.proposal.by_provider
     if not frame.barrier:  # its model reads each result as it comes
         del run.calls[call.id]
@@ -133,7 +138,7 @@ def open_calls(run: Run, frame: Frame, event: ev.ReplyRecorded) -> None:
         call = Call(name, frame.id, frame.agent, raw, proposal)
         run.key = run.key or proposal.key
         opened.append(call)
-        frame.last += proposal.last
+        frame.last += runs_last(proposal)
         frame.along += proposal.by_provider
         run.calls[name] = call
         frame.calls.append(name)
