@@ -453,8 +453,9 @@ async def test_an_input_approves_no_call_that_did_not_run() -> None:
     for items in ([asked, yes], [yes], [ran, asked, yes], [asked, yes, {**ran, "name": "delete_page"}]):
         with pytest.raises(UserError, match="the input approves a call of a hosted MCP server"):
             await Runner.run(Agent("a", model=ScriptedModel(["done"])), items)
-    again = [asked, yes, ran, {"role": "user", "content": "and now?"}]
-    assert (await Runner.run(Agent("a", model=ScriptedModel(["done"])), again)).final_output == "done"
+    for answer in (ran, {"role": "assistant", "content": "There is no such page."}):
+        again = [asked, yes, answer, {"role": "user", "content": "and now?"}]
+        assert (await Runner.run(Agent("a", model=ScriptedModel(["done"])), again)).final_output == "done"
 
 
 async def test_the_loopback_server_wants_an_answer_to_each_request_and_none_besides() -> None:

@@ -33,7 +33,7 @@ def checked_items(given: str | list[Any]) -> list[Item]:
 
 
 def _check_no_approval(items: list[Item]) -> None:
-    """Refuse an approval of a provider's call that the conversation does not show as run: the gate approves calls.
+    """Refuse an approval of a provider's call that the conversation does not show as answered: the gate approves calls.
 
     >>> _check_no_approval([{"type": "mcp_approval_response", "approval_request_id": "r1", "approve": False}])
     """
@@ -42,14 +42,17 @@ def _check_no_approval(items: list[Item]) -> None:
         if not str(item.get("type")).endswith("_approval_response") or item.get("approve") is False:
             continue
         request = asked.get(item.get("approval_request_id"), {})
-        if not any(_ran(request, later) for later in items[place:]):
+        if not any(_answers(request, later) for later in items[place:]):
             raise UserError(
                 "the input approves a call of a hosted MCP server: leave the mcp_approval_response out, and the call "
                 "is an interruption that RunState.approve or the inbox decides"
             )
 
 
-def _ran(request: Item, item: Item) -> bool:
+def _answers(request: Item, item: Item) -> bool:
+    """Return whether an item came after the provider had an approval: the call, or what the model said of it."""
+    if item.get("role") == "assistant":
+        return True
     names = ("server_label", "name")
     return item.get("type") == "mcp_call" and all(item.get(name) == request.get(name, ...) for name in names)
 
