@@ -248,7 +248,7 @@ def _a_place_of_its_own() -> Iterator[None]:
     """A directory with two files in it, and a key that is not the user's."""
     before, key = os.getcwd(), os.environ.get("KEYTURN_SECRET")
     with tempfile.TemporaryDirectory() as place:
-        os.environ["KEYTURN_SECRET"] = "the secret of the captures"
+        os.environ["KEYTURN_SECRET"] = "the-secret-of-the-captures"
         os.chdir(place)
         try:
             Path("style.css").write_text(STYLE, encoding="utf-8")

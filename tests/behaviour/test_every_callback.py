@@ -15,6 +15,7 @@ from tests.callbacks import CALLBACKS
 #: `CALLBACKS` that calls it, or in parentheses what else does.
 TAKEN = {
     "needs_approval": "needs_approval",
+    "gate": "needs_approval",  # what a server states of its tools
     "requires_approval": "needs_approval",
     "asks": "needs_approval",
     "policy": "policy",

@@ -5,7 +5,7 @@ One append is one commit. Nothing of the world is touched between the two, and w
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -43,8 +43,8 @@ class Told(MemoryJournal):
 class Watched(Desk):
     """The same in a journal that tells, and with an inbox."""
 
-    def __init__(self, calls: int = 1, **options: Any) -> None:
-        super().__init__([call("pay", f"c{n}", amount=5 + n) for n in range(calls)], "paid")
+    def __init__(self, calls: int = 1, replies: Sequence[str] = (), **options: Any) -> None:
+        super().__init__([call("pay", f"c{n}", amount=5 + n) for n in range(calls)], "paid", *replies)
         self.agent = self.agent.clone(**options)
         self.journal = Told()
         self.inbox = Inbox(self.journal)
@@ -155,11 +155,11 @@ async def test_a_cancel_in_that_moment_ends_the_run_and_nothing_runs(run: Run) -
     assert (await desk.journal.runs())[0].status == "cancelled"
 
 
-async def test_a_message_between_the_last_reply_and_the_end_is_recorded(run: Run) -> None:
-    desk = Watched()
+async def test_a_message_between_the_last_reply_and_the_end_is_read(run: Run) -> None:
+    desk = Watched(replies=["and now this"])
     state = await desk.asked(run)
     result = await desk.approved(run, state, b"FrameClosed", lambda: desk.inbox.send(state.run_id, "and now?"))
-    assert result.final_output == "paid"
+    assert result.final_output == "and now this"
     assert "and now?" in str(result.to_input_list())
 
 

@@ -313,7 +313,7 @@ def test_calls_and_requests_name_the_response_that_they_are_of() -> None:
     reader = ServerReader()
     events: list[Any] = [
         {"type": "response.output_item.done", "response_id": "r1", "output_index": 0, "item": call},
-        {"type": "response.output_item.added", "response_id": "r1", "output_index": 1, "item": request},
+        {"type": "response.output_item.done", "response_id": "r1", "output_index": 1, "item": request},
         {"type": "response.done", "response": {"id": "r2", "status": "completed", "output": [late]}},
     ]
     told: list[Any] = [each for event in events for each in reader.read(event)]
