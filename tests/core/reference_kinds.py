@@ -49,7 +49,7 @@ class AnyRun(Reference):
     # One that failed -------------------------------------------------------------------------------------------------
 
     def go_on(self) -> None:
-        if self.status == "failed" and self.ends is None:
+        if self.status == "failed":
             self.status, self.told = "running", None
 
     def add_input(self, c: cm.AddInput) -> None:
