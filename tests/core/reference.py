@@ -555,6 +555,7 @@ class Reference(Time):
 
     def covers(self, grant: Any, call: Any) -> bool:
         terms, params = grant["terms"], json.loads(call["args"] or "{}")
+        due = steps(call["terms"])[-1 if call["sure"] and self.sure(call) else 0]
         return (
             not grant["revoked"]
             and (terms.agent, terms.tool) == (call["agent"], call["proposal"].tool)
@@ -566,13 +567,8 @@ class Reference(Time):
                 terms.verdict == "reject" or not (twofold(call["terms"]) or (call["terms"] and call["terms"].min_look))
             )
             and (1 if call["terms"] is None else self.several(call["terms"], terms.verdict)) == 1
-            and fits(self.due_step(call), terms.decider, None, self.requester)
+            and fits(due, terms.decider, None, self.requester)
         )
-
-    def due_step(self, call: Any) -> Any:
-        """The terms that hold now: those of the requester first, where they confirm."""
-        made = steps(call["terms"])
-        return made[-1] if call["sure"] and self.sure(call) else made[0]
 
     def within(self, params: Any, name: str, most: Any, terms: Any) -> bool:
         """Whether arguments are those of a grant; "never again" holds where nobody can tell, too."""
