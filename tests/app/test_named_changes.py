@@ -34,7 +34,7 @@ async def test_a_named_message_is_added_once_also_when_its_run_is_over() -> None
     run = await _app(journal).start("desk", "go")
     for _ in range(2):
         await _app(journal).send(run.id, "Pay once more.", once="retry-7")
-    with pytest.raises(Conflict, match="another message was sent under this name"):
+    with pytest.raises(Conflict, match="something else was done under this name"):
         await _app(journal).send(run.id, "Pay twice more.", once="retry-7")
     await _app(journal).send(run.id, "Pay once more.", once="retry-8")
     await _app(journal).send(run.id, "Pay once more.")

@@ -16,7 +16,7 @@ from . import drills, queueing, quota
 from . import events as ev
 from .aside import check_not_aside
 from .crossing import fork, restored
-from .digest import canonical, digest
+from .digest import canonical
 from .effects import comes_next, sent_along
 from .errors import Conflict, UserError
 from .evolve import evolve
@@ -94,9 +94,7 @@ def _save_context(run: Run, c: cm.SaveContext) -> Events:
 
 
 def _add_input(run: Run, c: cm.AddInput) -> Events:
-    if c.once and (known := run.named.get(c.once)) is not None:  # however the run went on since
-        if known != digest(c.items):
-            raise Conflict("another message was sent under this name; choose another name for this one")
+    if said_once(run, c.once, c.items):
         return
     open_run(run)
     if run.queued:

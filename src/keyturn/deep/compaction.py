@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from ..core.errors import UserError
 from ..core.immutable import immutable
-from ..core.items import Item
+from ..core.items import Item, texts_of
 from ..models.base import Model, ModelRequest, ModelSettings
 
 _ASK = (
@@ -77,13 +77,8 @@ class Compaction:
 
     def text_of(self, output: Sequence[Item]) -> str:
         """Return the text of the model's answer."""
-        told: list[str] = []
-        for item in output:
-            parts: Any = item.get("content") if item.get("type", "message") == "message" else None
-            for part in cast("list[Any]", parts) if isinstance(parts, list) else []:
-                text: Any = cast("dict[str, Any]", part).get("text") if isinstance(part, dict) else None
-                told += [text] if isinstance(text, str) else []
-        return "\n".join(told).strip()
+        said = [item for item in output if item.get("type", "message") == "message"]
+        return "\n".join(text for item in said for text in texts_of(item)).strip()
 
     def shortens(self, summary: str, items: Sequence[Item]) -> bool:
         """Return whether a summary is shorter than the items in whose place it would stand."""

@@ -19,6 +19,7 @@ from ..core import events as ev
 from ..core.codec import Log
 from ..core.items import Item
 from ..journal.base import Journal
+from ..journal.rows import ENDED
 from ..models.base import ModelResponse, Usage
 from .driving.stop import BY_CALLER
 from .execution import Execution
@@ -351,6 +352,6 @@ async def followed(journal: Journal, run_id: str, root: Agent[Any]) -> AsyncGene
         async for line in lines:
             for event in await follower.told_by(line):
                 yield event
-            over = live.run.status in ("finished", "failed", "cancelled", "erased")
+            over = live.run.status in ENDED
             if over and await journal.head(run_id) == len(live.log):  # what failed and was resumed has more lines
                 return

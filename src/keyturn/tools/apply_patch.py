@@ -21,7 +21,6 @@ from ..core.settable import TEXT, Rule, made_by, must
 from ..core.strict import parse
 from ..support.user_code import answer_of, awaited, run_callback
 from .base import (
-    ASKED_LATE,
     TOOL_RULES,
     Asking,
     InvalidArguments,
@@ -30,6 +29,7 @@ from .base import (
     Prepared,
     Tool,
     ToolProblem,
+    asked_late,
     plain_preview,
 )
 from .functions.path_arguments import plain_path
@@ -222,9 +222,7 @@ class ApplyPatchTool(Tool):
         except OutcomeUnknown:
             raise
         except Asking as error:
-            if not before:
-                raise
-            raise OutcomeUnknown(ASKED_LATE.format(len(before))) from error
+            raise asked_late(error, len(before)) from None
         except Exception:
             if not before:
                 raise

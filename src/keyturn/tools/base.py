@@ -64,8 +64,10 @@ class OutcomeUnknown(Exception):
     """Raised where a tool was started and its outcome is unknown: the call is in doubt."""
 
 
-#: What people are told of a call that asked them something when a part of it was done, so that it cannot begin anew.
-ASKED_LATE = "it asked for a person's word when {} of its parts were done, and the rest was not"
+def asked_late(error: Asking, done: int) -> Exception:
+    """Return what to raise of a call that asks once `done` of its parts are done: then it cannot begin anew."""
+    words = f"it asked for a person's word when {done} of its parts were done, and the rest was not"
+    return OutcomeUnknown(words) if done else error
 
 
 class ToolProblem(Exception):

@@ -22,7 +22,6 @@ from ..core.preview import Json, Preview, Text
 from ..core.settable import CALLBACK, Rule, one_of, own_of, refused
 from ..support.user_code import answer_of
 from .base import (
-    ASKED_LATE,
     TOOL_RULES,
     Asking,
     InvalidArguments,
@@ -31,6 +30,7 @@ from .base import (
     Prepared,
     Tool,
     ToolProblem,
+    asked_late,
 )
 from .computer_actions import read_actions
 from .context import RunContextWrapper
@@ -239,7 +239,7 @@ class ComputerTool(Tool, Generic[TComputer]):
                 except OutcomeUnknown:
                     raise
                 except Asking as error:
-                    raise (error if place == 1 else OutcomeUnknown(ASKED_LATE.format(place - 1))) from None
+                    raise asked_late(error, place - 1) from None
                 except Exception as error:
                     what = f"Action {place} of {len(actions)} ({action['type']}) failed"
                     raise ToolProblem(f"{what}; what came before it was done, what follows was not.") from error

@@ -91,16 +91,15 @@ async def _write(drive: Drive, scope: FrameSettings, items: list[Item]) -> None:
     One that is cut off may still arrive: a lease runs out by itself then, and the next run of the session waits for it.
     """
     drive.stops.add("unanswered")
+    answered = True
     try:
         await answer_of(called, scope.session.add_items, scope.context, items=[own_copy(item) for item in items])
     except asyncio.CancelledError:
-        if drive.claim is None:  # nobody may ever take the run up: what it said is written once more
+        answered = drive.claim is None  # nobody may ever take the run up: what it said is written once more
+        raise
+    finally:
+        if answered:
             drive.stops.discard("unanswered")
-        raise
-    except BaseException:
-        drive.stops.discard("unanswered")
-        raise
-    drive.stops.discard("unanswered")
 
 
 async def _stored(scope: FrameSettings) -> list[Item]:

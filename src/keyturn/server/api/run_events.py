@@ -12,9 +12,9 @@ from fastapi import Header, Query
 
 from ...core.codec import Log
 from ...core.errors import UserError
-from ...core.states import OVER
 from ...engine.run.open_run import chain_of
 from ...journal.base import Store
+from ...journal.rows import ENDED
 from ...presenting.event_words import Teller
 from ...wire.seen import RunLine
 from ..streams import EventStream, event
@@ -25,7 +25,6 @@ from .run_lines import shown_line
 
 routes = Routes("events")
 _PLACE = re.compile(r"[0-9]{1,9}")
-_ENDED = (*OVER, "failed", "erased")
 
 Words = Annotated[bool, Query(description="Each event has its `words`, rows for people.")]
 Follow = Annotated[bool, Query(description="False: the stream ends after the lines that are there now.")]
@@ -86,5 +85,5 @@ async def run_lines(
             told = None if teller is None else [list(teller.rows(log.run, each)) for each in step.events]
             if place > after:
                 yield event(msgspec.json.encode(shown_line(place, log.run, step, told)), id=str(place))
-            if place == last or (log.run.status in _ENDED and await journal.head(run) == len(log)):
+            if place == last or (log.run.status in ENDED and await journal.head(run) == len(log)):
                 return  # what failed and was resumed has more lines
