@@ -129,8 +129,7 @@ class Execution:
         """Drive the run until it is finished or only people can move it; no other may use its state meanwhile."""
         with contained:
             run_id = self.state.run_id
-            ended = None if self._hand_over is None else await self._hand_over()
-            if ended is not None:
+            if self._hand_over is not None and (ended := await self._hand_over()) is not None:
                 self.state.moved(ended)
             used = self.live.used if self.claim is None else None  # under a claim the journal says who may move the run
             try:
@@ -146,6 +145,7 @@ class Execution:
                 with tracing(self.live, self.scope.config) as self.drive.traces:
                     return await self._under_lease()
             finally:
+                self.drive.drop_begun(*self.drive.begun)
                 self._refused()
                 if used is not None:
                     over = self.run.status == "finished" and not self.live.handed_out

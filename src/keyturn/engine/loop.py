@@ -133,7 +133,7 @@ class Loop:
         do, on = effect
         run = drive.log.run
         if on not in (run.calls if do in _ON_CALLS else run.owed if do == "return" else run.frames):
-            drive.begun.pop(on, None)  # settled by somebody else since it was found to be done
+            drive.drop_begun(on)  # settled by somebody else since it was found to be done
             return
         try:
             with contained:  # what user code raised past the seams inside
@@ -222,5 +222,5 @@ class Loop:
             job.cancel()
         await asyncio.gather(*self._jobs.values(), return_exceptions=True)
         self._jobs, self._done = {}, []  # what ended meanwhile is abandoned as well
-        self.drive.begun.clear()
+        self.drive.drop_begun(*self.drive.begun)
         await lose_started(self.drive, "it was cancelled while it ran")
