@@ -234,7 +234,7 @@ class DrillService:
         )  # fmt: skip
         tools = {made.tool: tool_spec(tool, raw)}
         reply = cm.RecordReply(ROOT, [raw], [made], Counts(requests=1), tools=tools, model=_model_of(agent))
-        asked = cm.Screen(f"{ROOT}/1.0", Verdict("ask", template.reason, terms=terms, by=template.by))
+        asked = cm.Screen(f"{ROOT}/1.0", Verdict("ask", template.reason, terms=terms, by=template.by), revision=1)
         thought = 900 + self._number(drills, period, "thought") % 4_000
         steps: list[tuple[int, cm.RunCommand]] = [
             (now - thought, begin),

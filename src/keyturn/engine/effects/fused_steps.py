@@ -42,7 +42,7 @@ async def deliver(drive: Drive, decisions: Sequence[ev.Decision], *commands: cm.
 
 async def pass_on(drive: Drive, call: Call, tool: Tool) -> None:
     """Record that no policy stands against a decision, and with it the start of the call where nothing comes first."""
-    stands, passed = still(call), cm.Screen(call.id, ALLOW, on_decision=True)
+    stands, passed = still(call), _unopposed(call)
     if before_start(drive, drive.scope(call.frame), call, tool):
         await drive.commit(stands, passed)
         return
@@ -50,6 +50,11 @@ async def pass_on(drive: Drive, call: Call, tool: Tool) -> None:
         await _begin(drive, call, tool, stands, passed)
     except Conflict:  # its siblings or guardrails come first, or its approval went stale
         await drive.commit(stands, passed)
+
+
+def _unopposed(call: Call) -> cm.Screen:
+    """Return the command to record that no policy stands against the decision on a call as it stands."""
+    return cm.Screen(call.id, ALLOW, on_decision=True, revision=call.revision)
 
 
 async def _begin(drive: Drive, call: Call, tool: Tool, *before: cm.RunCommand) -> None:
@@ -75,7 +80,7 @@ async def _passed(
             continue
         if (await drive.enter(call.frame)).policies:
             continue
-        made.append(cm.Screen(call.id, ALLOW, on_decision=True))
+        made.append(_unopposed(call))
         if len(decisions) == 1 and call.state == "asked" and decision.verdict in ("approve", "edit"):
             starts = await _startable(drive, call)
     return made, starts
