@@ -87,8 +87,10 @@ class Call(NamedTuple):
 
     @property
     def people(self) -> People:
-        """Return the people of the app, who are changed once under a key."""
-        return self.app.people if self.once is None else self.app.people.once(*self.once)
+        """Return the people of the app, who are changed once under a key of the token: another may less."""
+        if self.once is None:
+            return self.app.people
+        return self.app.people.once(f"{self.once.name} {self.visitor.login.token}", self.once.asked)
 
     @property
     def inbox(self) -> PersonalInbox:
