@@ -22,6 +22,8 @@ class KeyturnError(Exception):
     """
 
     run_data: Any = None
+    #: Whether what was asked for may have been done all the same: its answer was lost.
+    uncertain: bool = False
 
     @cached_property
     def message(self) -> str:
@@ -309,9 +311,13 @@ class Conflict(KeyturnError):
 class StorageError(KeyturnError):
     """Raised where a journal could not store what it was given; nothing unstored was acted on.
 
-    >>> issubclass(StorageFull, StorageError)
-    True
+    Whether it was stored is not known where the journal itself was away.
+
+    >>> StorageError("the line broke").uncertain, StorageFull("the disk is full").uncertain
+    (True, False)
     """
+
+    uncertain = True
 
 
 class StorageFull(StorageError):
@@ -323,6 +329,8 @@ class StorageFull(StorageError):
     'the disk is full'
     """
 
+    uncertain = False
+
 
 class LogDamaged(StorageError):
     """Raised where a line of a run's log is not the one that was written; that run alone is stopped.
@@ -332,6 +340,8 @@ class LogDamaged(StorageError):
     >>> LogDamaged("5e1f", 3, "is not the line that was written there").line
     3
     """
+
+    uncertain = False
 
     def __init__(self, run: str, line: int, why: str) -> None:
         self.run = run
@@ -352,6 +362,8 @@ class StoreRestored(StorageError):
     True
     """
 
+    uncertain = False
+
 
 class StoreMoved(StorageError):
     """Raised where the store was moved by `keyturn copy`, or is an unfinished copy: nothing runs in it.
@@ -359,6 +371,8 @@ class StoreMoved(StorageError):
     >>> issubclass(StoreMoved, StorageError)
     True
     """
+
+    uncertain = False
 
 
 class UnsafeStore(RuntimeWarning):
