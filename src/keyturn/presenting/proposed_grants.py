@@ -25,7 +25,9 @@ DIGITS = 9  # that a number of calls has at most
 SINGLE = 3  # so many proposals that fix one argument alone
 # What an argument is called that names a file. Of any other text nobody knows what a slash in it means: "cat src/x" is
 # no file in "cat src", and all that a shell takes may follow it.
-_FILES = frozenset("path file filename filepath folder dir directory source src destination dest dst".split())
+_FILES = frozenset({
+    "path", "file", "filename", "filepath", "folder", "dir", "directory", "source", "src", "destination", "dest", "dst",
+})  # fmt: skip
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
