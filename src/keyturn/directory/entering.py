@@ -17,6 +17,7 @@ from . import credentials, decide, subjects
 from . import events as ev
 from .book import Book
 from .login import By, Login, digest_of, id_in, id_of, names, new_secret
+from .spelling import one_line
 from .state import ADMIN, Directory, Subject, Token
 
 _LINK_MS = 24 * 3_600_000
@@ -139,7 +140,7 @@ class Entering(ABC):
         name, text = new_secret(once)
         length = milliseconds(lasts)
         count = None if counted is None else ev.KeyCounted(*counted)
-        decide.one_line(label, "a label")
+        one_line(label, "a label")
 
         def made(now: Directory, at: int) -> decide.Events:
             scopes = credentials.SESSION_SCOPES

@@ -41,6 +41,7 @@ from .signed import (
     trusted_keys,
     unsigned,
 )
+from .spelling import named
 from .state import Delegation, Directory, Key, Person
 
 _CODE_MS = 24 * 3_600_000
@@ -110,7 +111,7 @@ class People(Entering):
         they decide in that person's place. Say "authenticated" only of who proved who they are.
         """
         now = await self._store.now()
-        found = (await self._book.read()).decider(decide.named(person, "a person"), now, strength, terms, requester)
+        found = (await self._book.read()).decider(named(person, "a person"), now, strength, terms, requester)
         if found is None:
             raise NotAllowed(f"nobody named {person!r} is in this directory")
         return found

@@ -69,7 +69,8 @@ class OwnInbox:
     async def facts(self, request: str) -> RequestFacts:
         """Return one request with all that stands beside it."""
         row = await self.get(request)
-        return RequestFacts.of(row, await self._standing(row), await log_in(self._inbox.store, row.run))
+        standing, log = await self._standing(row), await log_in(self._inbox.store, row.run)
+        return RequestFacts.of(row, standing, log.steps)
 
     async def _standing(self, row: RequestRow) -> Standing:
         terms, requester = row.request.terms_now, row.request.requester

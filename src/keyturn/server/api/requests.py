@@ -171,7 +171,8 @@ async def get_detail(here: Here, request: IdPath) -> Any:
     stands, now = await standing_of(here.app, here.visitor, row), await here.app.inbox.now()
     if row.state == "damaged":
         return answer(RequestDetail.of(RequestFacts(row, stands), now))
-    return answer(RequestDetail.of(RequestFacts.of(row, stands, await log_in(here.app.journal, row.run)), now))
+    log = await log_in(here.app.journal, row.run)
+    return answer(RequestDetail.of(RequestFacts.of(row, stands, log.steps), now))
 
 
 @routes.add("GET", "/requests/{request}/form", scope=("read", "decide"), gives=Form, errors=(404,))
