@@ -159,7 +159,10 @@ class CallView(Vertical):
             event.stop()
 
     def take(self, letter: str, pressed_at: float) -> bool:
-        """Take a letter; return whether it is one of this call's. Any key that comes too early begins the wait anew."""
+        """Take a key; return whether it is a letter of this call.
+
+        Any key that comes too early begins the wait anew.
+        """
         request = self.request
         if request is None:
             return False
