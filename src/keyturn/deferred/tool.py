@@ -99,10 +99,11 @@ class Tool(FunctionTool):
         """Return the call's result as the model reads it; data is JSON, and metadata is not for the model."""
         if isinstance(value, ToolReturn):
             value = value.told()
-        if isinstance(value, dict | list | tuple) or hasattr(value, "model_dump") or is_dataclass(value):
+        is_data = isinstance(value, dict | list | tuple) or hasattr(value, "model_dump") or is_dataclass(value)
+        if is_data:
             told = rendered(value)
             if isinstance(told, str):
-                return super().output(item, json.dumps(dump(cast("Any", value)), ensure_ascii=False))
+                return super().output(item, json.dumps(dump(value), ensure_ascii=False))
         return super().output(item, value)
 
 
