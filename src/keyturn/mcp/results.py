@@ -22,15 +22,21 @@ class _Content(Protocol):
 
 
 class _Words(_Content, Protocol):
+    """Is a text."""
+
     text: str
 
 
 class _Media(_Content, Protocol):
+    """Is a picture or a sound, as Base64."""
+
     mime_type: str
     data: str
 
 
 class _Link(_Content, Protocol):
+    """Names a resource that is elsewhere."""
+
     name: str
     description: str | None
     mime_type: str | None
@@ -38,6 +44,8 @@ class _Link(_Content, Protocol):
 
 
 class _Result(Protocol):
+    """Is the answer of a call of a tool."""
+
     content: Sequence[_Content]
     structured_content: object
 
