@@ -12,7 +12,7 @@ from ..core.settable import Rule, must, then
 from ..models.base import Model, ModelSettings
 from .agent_base import AgentBase
 from .guardrail import InputGuardrail, OutputGuardrail
-from .handoff import Handoff
+from .handoff import Handoff, check_handoff
 from .hooks import AgentHooksBase
 from .output import AgentOutputSchemaBase
 
@@ -62,6 +62,8 @@ def _check_handoffs(agent: AgentBase[Any], handoffs: Iterable[object]) -> None:
         if not isinstance(entry, AgentBase | Handoff):
             what = f"an Agent or a Handoff, not {type(entry).__name__}"
             raise UserError(f"handoffs of agent {agent.name!r}: an entry must be {what}")
+        given = cast("Any", entry)
+        check_handoff(agent, given.agent if isinstance(entry, Handoff) else given, given)
 
 
 def _guardrails(setting: str, wanted: type) -> Rule:

@@ -181,6 +181,7 @@ class Handoff(Tool, Generic[TContext, TAgent]):
     async def invoke(self, context: RunContextWrapper[Any], prepared: Prepared) -> Handover:
         """Find out who goes on, and hand over."""
         target = _agent(await self.on_invoke_handoff(context, prepared.text), f"handoff {self.tool_name!r}")
+        check_handoff(getattr(context, "agent", None), target, self)
         return Handover(target, self.get_transfer_message(target), self.input_filter or self._nesting(context))
 
     def _nesting(self, context: object) -> HandoffInputFilter | None:
@@ -273,6 +274,25 @@ def _check_callback(name: str, on_handoff: object, structured: StructuredInput |
     wanted = "one argument: the context" if structured is None else "two arguments: the context and the input"
     if not takes(on_handoff, 1 if structured is None else 2):
         raise UserError(f"handoff {name!r}: on_handoff must take {wanted}")
+
+
+def check_handoff(source: Any, target: Any, entry: Any) -> None:
+    """Refuse a handoff between an agent of a realtime session and one of a run, and a filter without effect."""
+    talked_to: bool = getattr(source, "realtime", False)
+    if source is None:
+        return
+    if target is not None and getattr(target, "realtime", False) != talked_to:
+        remedy = (
+            "is not talked to; hand over to a RealtimeAgent, or give the other one as a tool: as_tool(...)"
+            if talked_to
+            else "is a RealtimeAgent; hand over to an Agent, which a run can ask"
+        )
+        raise UserError(f"handoffs of agent {source.name!r}: {target.name!r} {remedy}")
+    if talked_to and isinstance(entry, Handoff) and (entry.input_filter or entry.nest_handoff_history):
+        raise UserError(
+            f"handoffs of agent {source.name!r}: input_filter= and nest_handoff_history= have no effect in a realtime "
+            "session, where the provider keeps the conversation; leave them out"
+        )
 
 
 def handoffs_of(agent: Any) -> list[Handoff[Any, Any]]:
