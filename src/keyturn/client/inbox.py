@@ -267,7 +267,7 @@ class AsyncInbox:
         """Ask the agent back: the call does not run, and its model answers the question."""
         return await self._decided(request, "ask_back", said.AskBack, words, {"question": question})
 
-    async def answer(self, request: Shown, output: Any, **words: Unpack[Sent]) -> RequestRow:
+    async def answer(self, request: Shown, output: object, **words: Unpack[Sent]) -> RequestRow:
         """Give the call's result in its tool's place, or what its tool asked for."""
         return await self._decided(request, "answer", said.Answer, words, {"output": output})
 
