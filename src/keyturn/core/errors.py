@@ -311,13 +311,14 @@ class Conflict(KeyturnError):
 class StorageError(KeyturnError):
     """Raised where a journal could not store what it was given; nothing unstored was acted on.
 
-    Whether it was stored is not known where the journal itself was away.
-
     >>> StorageError("the line broke").uncertain, StorageFull("the disk is full").uncertain
     (True, False)
     """
 
     uncertain = True
+
+    def __init_subclass__(cls) -> None:
+        cls.uncertain = False  # each of these says what failed; otherwise the journal was away
 
 
 class StorageFull(StorageError):
@@ -329,8 +330,6 @@ class StorageFull(StorageError):
     'the disk is full'
     """
 
-    uncertain = False
-
 
 class LogDamaged(StorageError):
     """Raised where a line of a run's log is not the one that was written; that run alone is stopped.
@@ -340,8 +339,6 @@ class LogDamaged(StorageError):
     >>> LogDamaged("5e1f", 3, "is not the line that was written there").line
     3
     """
-
-    uncertain = False
 
     def __init__(self, run: str, line: int, why: str) -> None:
         self.run = run
@@ -362,8 +359,6 @@ class StoreRestored(StorageError):
     True
     """
 
-    uncertain = False
-
 
 class StoreMoved(StorageError):
     """Raised where the store was moved by `keyturn copy`, or is an unfinished copy: nothing runs in it.
@@ -371,8 +366,6 @@ class StoreMoved(StorageError):
     >>> issubclass(StoreMoved, StorageError)
     True
     """
-
-    uncertain = False
 
 
 class UnsafeStore(RuntimeWarning):
