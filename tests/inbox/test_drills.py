@@ -142,7 +142,7 @@ async def test_all_that_is_read_of_it_is_as_of_a_true_one() -> None:
                     {**msgspec.to_builtins(await app.get(run)), "run": "", "started_at": 0, "updated_at": 0},
                     [[sorted(event) for event in line.events] for line in lines],
                     [[event["event"] for event in line.events] for line in lines],
-                    [(mark.word, mark.by) for mark in trail_of(log, row.call)],
+                    [(mark.word, mark.by) for mark in trail_of(log.steps, row.call)],
                     len(row.id), len(row.run), len(row.request.label),
                 ]
             )  # fmt: skip

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from keyturn import MemoryJournal, Policy
 from keyturn.core.policy import CallView
 from keyturn.inbox.insights import Insights
-from keyturn.inbox.suggestions import FEWEST, Suggestion, suggest
+from keyturn.inbox.replayed import Suggestion
+from keyturn.inbox.suggestions import FEWEST, suggest
 from keyturn.journal.rows import Changes, RequestRow, RunRow
 from tests.effort import some
 

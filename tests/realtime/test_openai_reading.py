@@ -18,6 +18,7 @@ from keyturn.realtime import (
     RealtimeModelSendUserInput,
     RealtimeServerError,
 )
+from keyturn.realtime import model_events as me
 from keyturn.realtime.openai_items import Malformed
 from keyturn.realtime.openai_reading import ServerReader, parse
 from keyturn.realtime.openai_turns import ResponseTurns
@@ -347,3 +348,11 @@ def test_every_event_of_the_protocol_is_known() -> None:
     others = [kind for kind in _classes("RealtimeServerEvent") for told in read({"type": kind}) if told.type == "other"]
     assert others == []
     assert len(_classes("RealtimeServerEvent")) >= 46
+
+
+def test_a_response_that_failed_is_told_as_an_error() -> None:
+    why = {"type": "failed", "error": {"type": "tokens", "code": "rate_limit_exceeded", "message": "Slow down."}}
+    response = {"id": "r1", "status": "failed", "status_details": why}
+    error, ended = ServerReader().read({"type": "response.done", "response": response})
+    assert isinstance(error, me.RealtimeModelErrorEvent)
+    assert (error.error.message, error.error.code, ended.type) == ("Slow down.", "rate_limit_exceeded", "turn_ended")

@@ -476,3 +476,18 @@ async def test_entering_twice_at_once_makes_one_run() -> None:
     assert [type(each) for each in said] == [type(session), UserError]
     await session.close()
     assert (len(await journal.runs()), model.connects) == (1, 1)
+
+
+async def test_a_model_object_is_of_one_session_at_a_time() -> None:
+    """Else the second session hears what is said in the first one, and its end hangs up on the first one's user."""
+    model = OwnModel()
+    runner = RealtimeRunner(support(), model=model, journal="memory://")
+    first = await (await runner.run()).enter()
+    second = await runner.run()
+    with pytest.raises(UserError, match="another session uses this OwnModel"):
+        await second.enter()
+    await second.close()
+    assert (model.closes, len(model.listeners)) == (0, 1)
+    await first.close()
+    async with await runner.run() as third:
+        await third.send_message("hi")

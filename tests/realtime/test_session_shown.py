@@ -74,6 +74,34 @@ def test_the_pages_of_a_waiting_realtime_call_render_and_a_person_there_decides(
     assert ran == ["ann"]
 
 
+async def test_a_result_of_a_realtime_run_has_what_each_call_came_to_though_others_were_made_meanwhile() -> None:
+    """It said of calls that had run that they were not executed, once the model had made another one."""
+    agent = voice()
+    app, model = App([agent], MemoryJournal(), worker=False), OwnModel()
+    session = await (await RealtimeRunner(agent, model=model, app=app).run()).enter()
+    followed: list[Any] = []
+    following = asyncio.ensure_future(follow(app, session.run_id, followed))
+    await model.calls("login", {"user": "ann", "password": "hunter2"}, "c1")
+    await model.calls("login", {"user": "bob", "password": "hunter2"}, "c2")
+    await until(lambda: len(session.pending_approvals) == 2)
+    await session.send_message("Are they in?")
+    await session.approve_tool_call("c1")
+    await session.reject_tool_call("c2")
+    await until(lambda: len(model.outputs()) == 2)
+    await session.close()
+    await following
+    result = await app.result(session.run_id)
+    given = [item.get("output", item.get("role")) for item in result.to_input_list()[2:]]
+    assert given == ["user", "ann is in", "Tool execution was not approved."]
+    outputs = [event.item.output for event in followed if getattr(event, "name", "") == "tool_output"]
+    assert outputs == ["ann is in", "Tool execution was not approved."]
+
+
+async def follow(app: App, run: str, heard: list[Any]) -> None:
+    async for event in app.stream(run):
+        heard.append(event)
+
+
 async def test_the_command_line_shows_lists_and_checks_what_sessions_write(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

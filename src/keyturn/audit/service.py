@@ -29,8 +29,9 @@ from ..engine.run.open_run import clock_ms
 from ..journal import opened as opened_journal
 from ..journal.base import RESERVED, Store
 from ..journal.rows import Query
+from ..support.whole_files import replaced
 from .decisions.agentack import POLICY, trace_of
-from .decisions.entries import AuditEntry
+from .decisions.entry import AuditEntry
 from .decisions.search import Found, Wanted, entries, search, search_page
 from .decisions.table import DecisionTable
 from .evidence.public_keys import PublicKeys
@@ -38,7 +39,6 @@ from .evidence.report import VerifyReport
 from .evidence.signing import Signer, key_file
 from .evidence.verify import opened, read_marks, verify_file
 from .evidence.verify_store import verify_store
-from .evidence.whole_files import replaced
 from .evidence.write import FileWriter, Written, names_of
 
 Format = Literal["jsonl", "csv", "agentack"]

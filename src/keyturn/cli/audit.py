@@ -18,10 +18,9 @@ from typing import Any, LiteralString
 
 import msgspec
 
-from ..audit.decisions.entries import AuditEntry
+from ..audit.decisions.entry import AuditEntry
 from ..audit.evidence.report import VerifyReport, moment_of
 from ..audit.evidence.signing import Signer, key_file
-from ..audit.evidence.whole_files import replaced
 from ..audit.evidence.write import Written
 from ..audit.service import FORMATS, Audit, Terms, own_keys, read_public
 from ..core.errors import KeyturnError, LogDamaged, UserError
@@ -31,6 +30,7 @@ from ..directory.read_lines import Read
 from ..engine.run.open_run import clock_ms
 from ..journal import open_journal
 from ..render.escape import escape, quote
+from ..support.whole_files import replaced
 from .finding import SHORT
 from .logging_in import reader_of
 from .printing import must_be_there, print_labelled, print_row

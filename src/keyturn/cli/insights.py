@@ -12,7 +12,7 @@ import msgspec
 
 from ..core.errors import UserError
 from ..inbox.figures import Figures, InsightsReport
-from ..inbox.suggestions import Suggestion
+from ..inbox.replayed import Suggestion
 from ..render.escape import escape
 from .seats.base import Seat
 from .seats.sitting import run_at

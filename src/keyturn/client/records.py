@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from ..audit.decisions.entries import AuditEntry
-from ..audit.evidence.whole_files import replaced
+from ..audit.decisions.entry import AuditEntry
 from ..directory.read_lines import Read
 from ..inbox.figures import InsightsReport
-from ..inbox.suggestions import Suggestion
+from ..inbox.replayed import Suggestion
+from ..support.whole_files import replaced
 from ..wire import said
 from ..wire.records import AuditPage, PolicySeen, ReadsPage, ReplayReport, Suggestions, Verified
 from .sending import Sender

@@ -58,7 +58,7 @@ class Desk:
             return
         request = ShownRequest(item)
         introduce(self.screen, item, place, count)
-        point_out(self.screen, context_of(self.state.live.log, item.call))
+        point_out(self.screen, context_of(self.state.live.log.steps, item.call))
         self.present(request)
         while not self._decided(request):
             pass

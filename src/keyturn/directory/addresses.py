@@ -10,7 +10,8 @@ import msgspec
 from ..core.errors import Conflict, NotAllowed, UserError
 from . import events as ev
 from .bounds import LONGEST_ADDRESS, room_for
-from .decide import Events, named, one_line, own_or_admin, somebody
+from .decide import Events, own_or_admin, somebody
+from .spelling import named, one_line
 from .state import ADMIN, Directory, Person
 
 

@@ -6,54 +6,27 @@ Pure, as the core is: state and arguments in, events or a refusal out. What chan
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Collection, Iterable
 from typing import Any, cast
 
 from ..core.digest import canonical
 from ..core.errors import Conflict, NotAllowed, UserError
 from ..core.lookalikes import looks_as
-from ..core.people import Decider, Proof, plain_text
+from ..core.people import Decider, Proof
 from ..render.names import mixed_script
 from . import events as ev
 from .bounds import check_pace, check_settings, room_for
 from .fold import fold
 from .settings import check_setting
+from .spelling import named, one_line
 from .state import ADMIN, OURS, SCOPES, Directory, Key, Person
 
 Events = list[ev.AnyDirectoryEvent]
-_LONGEST = 200
 #: How many logins of one person can last at the same time.
 MOST_SESSIONS = 20
 #: A password that is kept by another hash ends no login.
 ALL_SESSIONS = ev.ALL_SESSIONS
 _HASH = re.compile(r"\$argon2id\$v=\d+\$m=\d{1,9},t=\d{1,4},p=\d{1,3}\$[A-Za-z0-9+/]{8,100}\$[A-Za-z0-9+/]{16,200}")
-
-
-def named(text: Any, what: str) -> str:
-    """Return a name that a directory can hold: short, visible, and written in one way only.
-
-    >>> named("ada", "a person")
-    'ada'
-    """
-    plain_text(text, what)
-    if not 0 < len(text) <= _LONGEST:
-        raise UserError(f"{what} is named by 1 to {_LONGEST} characters")
-    if unicodedata.normalize("NFC", text) != text or any(unicodedata.category(each)[0] in "CZ" for each in text):
-        raise UserError(f"{what} is named in visible characters without spaces: {text!r} holds others")
-    return text
-
-
-def one_line(text: Any, what: str, longest: int = _LONGEST) -> str:
-    """Return a text that people read in one line: nothing in it is invisible or begins another one.
-
-    >>> one_line("Ada L.", "a name")
-    'Ada L.'
-    """
-    plain_text(text, what)
-    if len(text) > longest or not text.isprintable():
-        raise UserError(f"{what} is one line of at most {longest} visible characters, not {text[:_LONGEST]!r}")
-    return text
 
 
 def let_in(directory: Directory, person: str, token: str, scopes: Collection[str], scope: str, now: int) -> None:

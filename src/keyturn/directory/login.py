@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 
 from ..core.errors import UserError
 from ..core.people import Decider, plain_text
-from .decide import named
+from .spelling import named
 
 DECIDE = "decide"
 PEOPLE = "people"

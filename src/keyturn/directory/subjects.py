@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ..core.errors import NotAllowed, UserError
 from . import events as ev
-from .decide import Events, admin, named
+from .decide import Events, admin
+from .spelling import named
 from .state import Directory, Subject
 
 

@@ -20,7 +20,8 @@ from ..journal import opened
 from ..journal.base import Store
 from ..journal.rows import COUNTED_FROM, DAY_MS, EDGES, Period, Tally
 from .figures import Figures, InsightsReport, Times
-from .suggestions import SCANNED, Suggestion, suggestions_from
+from .replayed import Suggestion
+from .suggestions import SCANNED, suggestions_from
 
 #: The setting of the directory that says how long somebody has to look, by risk, and what holds where nothing is set.
 MIN_LOOK = "min_look"

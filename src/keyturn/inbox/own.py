@@ -69,7 +69,8 @@ class OwnInbox:
     async def facts(self, request: str) -> RequestFacts:
         """Return one request with all that stands beside it."""
         row = await self.get(request)
-        return RequestFacts.of(row, await self._standing(row), await log_in(self._inbox.store, row.run))
+        standing, log = await self._standing(row), await log_in(self._inbox.store, row.run)
+        return RequestFacts.of(row, standing, log.steps)
 
     async def _standing(self, row: RequestRow) -> Standing:
         terms, requester = row.request.terms_now, row.request.requester
@@ -125,11 +126,12 @@ class OwnInbox:
         *,
         until: datetime | None = None,
         lasts: str | None = None,
+        once: str | None = None,
         **shown: Unpack[Naming],
     ) -> RequestRow:
-        """Claim a request or let it go, snooze it or end that."""
+        """Claim a request or let it go, snooze it or end that, once under a name."""
         timed: dict[str, Any] = {"until": until, "lasts": lasts} if mark in ("take", "snooze") else {}
-        made: RequestRow = await getattr(self._inbox, mark)(request, by=self._by, **timed, **shown)
+        made: RequestRow = await getattr(self._inbox, mark)(request, by=self._by, once=once, **timed, **shown)
         return made
 
     async def withdraw(

@@ -116,11 +116,11 @@ class Reading:
 
     async def context(self, row: RequestRow) -> Context:
         """Return what was said before the call of a request, and how the model's words press whoever reads them."""
-        return context_of(await self._requests.log(row.run), row.call)
+        return context_of((await self._requests.log(row.run)).steps, row.call)
 
     async def trail(self, row: RequestRow) -> list[Mark]:
         """Return what happened to the call of a request so far, oldest first: votes, decisions, edits, its result."""
-        return trail_of(await log_in(self._requests.store, row.run), row.call)
+        return trail_of((await log_in(self._requests.store, row.run)).steps, row.call)
 
     async def preview_edit(self, request: Shown, edit: Mapping[str, Any], **words: Unpack[Naming]) -> EditPreview:
         """Return what approving a request with these arguments would run, as its tool checks it; nothing is recorded.

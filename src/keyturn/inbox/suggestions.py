@@ -20,6 +20,7 @@ from ..core.predicates.predicate import holds, number_at
 from ..core.records import BY_GRANT
 from ..journal.base import Store
 from ..journal.rows import Query, RequestRow
+from .replayed import Suggestion
 
 #: Of how many requests the newest are read at most, whatever their tool.
 SCANNED = 20_000
@@ -32,32 +33,6 @@ _SHARES = (Fraction(1), Fraction(19, 20), Fraction(9, 10), Fraction(4, 5), Fract
 _NAME = re.compile(r"[\w.@+-]{0,64}")
 _PLAIN_KINDS = ("function", "mcp")
 _MISSING = object()
-
-
-class Suggestion(msgspec.Struct, frozen=True):
-    """Suggests to let calls of a tool run unasked that satisfy `where`.
-
-    Of the newest requests of this tool of this agent, people decided `decided`, and approved `approved` of them as they
-    were asked; the rule would have let run `saves` of these, and none of the others. `free` are the arguments about
-    which it says nothing. `policy` is the rule as an operator's file has it.
-
-    >>> Suggestion("pay", "desk", 120, 120, 96, {"amount": {"le": 50}}, [], "").says
-    '120 of 120 approved unchanged: this rule would have saved 96'
-    """
-
-    tool: str
-    agent: str
-    decided: int
-    approved: int
-    saves: int
-    where: dict[str, Any]
-    free: list[str]
-    policy: str
-
-    @property
-    def says(self) -> str:
-        """Return what it is founded on."""
-        return f"{self.approved} of {self.decided} approved unchanged: this rule would have saved {self.saves}"
 
 
 class _Past(NamedTuple):

@@ -224,7 +224,7 @@ class InboxApp(DecidingApp):
         """Take a letter wherever the cursor is, where the request is on the screen."""
         letter = event.character or ""
         shown = len(self.screen_stack) == 1 and not isinstance(self.focused, Input) and self.view.region.height
-        if shown and self.view.take(letter):
+        if shown and self.view.take(letter, event.time):
             event.stop()
             event.prevent_default()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..core.codec import Log
+from ..core.events import Step
 from ..journal.rows import RequestRow
 from .asking import Standing
 from .trail import Mark, trail_of, was_started
@@ -23,7 +23,7 @@ class RequestFacts(NamedTuple):
     ran: bool = False
 
     @classmethod
-    def of(cls, row: RequestRow, standing: Standing, log: Log) -> RequestFacts:
+    def of(cls, row: RequestRow, standing: Standing, steps: Sequence[Step]) -> RequestFacts:
         """Return what the log of its run has of a request."""
-        trail = trail_of(log, row.call)
-        return cls(row, standing, context_of(log, row.call), trail, len(log.steps), was_started(trail))
+        trail = trail_of(steps, row.call)
+        return cls(row, standing, context_of(steps, row.call), trail, len(steps), was_started(trail))

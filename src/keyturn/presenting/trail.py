@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, cast
 
 from ..core import events as ev
 from ..core.beside_events import ApprovalWithdrawn, CallLooked, CallMarked, ReviewGiven
-from ..core.codec import Log
 from ..core.drill_words import SAID, word_of
 from ..core.gate.reviews import reviewed_call
 from ..render.escape import Escaped, clip
@@ -29,11 +28,11 @@ class Mark(NamedTuple):
     kind: str = ""
 
 
-def trail_of(log: Log, call: str) -> list[Mark]:
+def trail_of(steps: Iterable[ev.Step], call: str) -> list[Mark]:
     """Return what happened to a call, oldest first; of a review, to the call that it is about."""
     call = reviewed_call(call) or call
     history, marks = CallHistory(), list[Mark]()
-    for number, step in enumerate(log.steps, 1):
+    for number, step in enumerate(steps, 1):
         for event in step.events:
             history.read(event)
             marks += _marks(_At(number, step, history), event, call)

@@ -5,10 +5,10 @@ All of it was written by others. Where the model's words press whoever decides, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, LiteralString, NamedTuple, cast
 
 from ..core import events as ev
-from ..core.codec import Log
 from ..core.gate.reviews import reviewed_call
 from ..core.items import texts_of
 from ..render.escape import Escaped, clip
@@ -30,14 +30,14 @@ class Context(NamedTuple):
 NOTHING_SAID = Context(None, ())
 
 
-def context_of(log: Log, call: str) -> Context:
+def context_of(steps: Iterable[ev.Step], call: str) -> Context:
     """Return what the run was asked for, and what the model wrote as it proposed the call; of a review, its call."""
     task = ""
     words = list[str]()
     call = reviewed_call(call) or call
     frame = call.rsplit("/", 1)[0]
     proposed = False  # what the model wrote after that is of another call
-    for event in (event for step in log.steps for event in step.events):
+    for event in (event for step in steps for event in step.events):
         proposed = proposed or getattr(event, "call", None) == call
         if isinstance(event, ev.RunStarted):
             task = _task(event.input)

@@ -55,6 +55,8 @@ class Session(NamedTuple):
     # Whether two agents, by their paths, have the same hosted MCP server for a request.
     same_server: Callable[[Item, str, str], Awaitable[bool]]
     words: WaitingMessage | None
+    # Whether this process holds the run still: another one that took it over delivers its results.
+    held: Callable[[], Awaitable[bool]]
 
 
 class Before(NamedTuple):
@@ -165,8 +167,8 @@ class Delivery:
             self._replayed[label] = self._replayed[label]._replace(output=wire["output"])
 
     async def _deliver(self) -> None:
-        while self._sent < len(items := self._items()):
-            item = items[self._sent]
+        while self._sent < len(self._items()) and await self._session.held():
+            item = self._items()[self._sent]
             self._note(item)
             self.told = self._sent + 1
             for event in self._events(item, self._sent):

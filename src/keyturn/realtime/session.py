@@ -23,6 +23,7 @@ from ..engine.states.state import RunState
 from ..engine.views.event_stream import Feed
 from ..engine.views.items import ToolApprovalItem
 from ..support.user_code import answer_of
+from . import model_use
 from .agent import RealtimeAgent
 from .beginning import Beginning
 from .config import RealtimeUserInput
@@ -88,7 +89,12 @@ class RealtimeSession(SessionDecisions, Settable):
             raise UserError("a session is entered once; make another one with RealtimeRunner.run")
         self._entered = True
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        play = await self._beginning.execution(partial(self._take_in, ready))
+        model_use.take(self._model, self)
+        try:
+            play = await self._beginning.execution(partial(self._take_in, ready))
+        except BaseException:
+            model_use.let_go(self._model, self)
+            raise
         self._put_together(play)
         self._driver = asyncio.ensure_future(play.finish())
         try:
@@ -117,7 +123,7 @@ class RealtimeSession(SessionDecisions, Settable):
         self._recorder = Recorder(play.drive, play.model, self._send, self._failed)
         words = self._config.get("waiting_message", waiting_message)
         settings = partial(settings_of, play.drive, self._info.context)
-        session = Session(lambda: self._run, self._send, settings, partial(same_server, play.drive), words)
+        session = Session(lambda: self._run, self._send, settings, partial(same_server, play.drive), words, play.held)
         line = Line(session, lambda: self._run.frames[ROOT].agent, self._failed)
         made = self._connections = Connections(self._model, self._model_config, self._config, line)
         heard = Conversation(), self._recorder, self._guards, self._judging, made, self._called
@@ -358,6 +364,7 @@ class RealtimeSession(SessionDecisions, Settable):
                 task.cancel()
             self._tell()
             self._events.close()
+            model_use.let_go(self._model, self)
             self._over.set()
 
     async def _close(self, driver: asyncio.Task[Any], end: bool | None) -> None:

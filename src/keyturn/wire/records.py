@@ -6,10 +6,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..audit.decisions.entries import AuditEntry
+from ..audit.decisions.entry import AuditEntry
 from ..directory.read_lines import Read
-from ..inbox.replayed import Replayed, Unread
-from ..inbox.suggestions import Suggestion
+from ..inbox.replayed import Replayed, Suggestion, Unread
 
 
 class AuditPage(msgspec.Struct, frozen=True):

@@ -27,7 +27,8 @@ from pydantic import Secret as PydanticSecret
 from typing_extensions import TypedDict
 
 from keyturn.core.errors import UserError
-from keyturn.tools.functions.schema import FunctionSchema, Secret, function_schema
+from keyturn.tools.functions import parameters
+from keyturn.tools.functions.schema import FunctionSchema, InvalidArguments, Secret, function_schema
 from tests.table import each
 
 
@@ -477,3 +478,62 @@ def test_a_marked_model_is_a_secret_only_where_it_is_marked() -> None:
     def f(a: Place, b: Annotated[Place, Secret]) -> None: ...
 
     assert secrets_of(f) == ("b",)
+
+
+# -------------------------------------------------------------------------------------------- tools that are made anew
+
+
+def _with(annotation: Any, *default: Any) -> Callable[..., Any]:
+    def post(word: Any) -> None: ...
+
+    post.__annotations__["word"], post.__defaults__ = annotation, default or None
+    return post
+
+
+ALIKE_BUT_NOT_THE_SAME = [
+    (int, 1), (bool, True), (float, 1.0), (float, 0.0), (float, -0.0), (int,), (str, "1"), (str,), (Any,), (object,),
+    (int | str, 1), (str | int, 1), (Literal[1],), (Literal[True],), (Literal["1"],), (list[int],), (list[bool],),
+    (list,), (tuple[int, ...],), (tuple[int],), (tuple[()],), (dict[str, int],), (set[int],), (frozenset[int],),
+    (Annotated[int, "how many"],), (Annotated[int, "which"],), (int | None,), (int | None, None),
+]  # fmt: skip
+
+
+def test_a_tool_made_anew_has_a_schema_of_its_own_and_the_model_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    def all_made() -> list[FunctionSchema]:
+        return [function_schema(_with(*given), strict_json_schema=False) for given in ALIKE_BUT_NOT_THE_SAME]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(parameters, "form_of", lambda *_given: None)  # each has a model of its own
+        alone = all_made()
+    first = all_made()
+    monkeypatch.setattr(parameters, "_build", None)  # nothing is built any more
+    again = all_made()
+    for given, *made in zip(ALIKE_BUT_NOT_THE_SAME, alone, first, again, strict=True):
+        assert len({repr(schema.params_json_schema) for schema in made}) == 1, given
+        for text in ("{}", '{"word":1}', '{"word":true}', '{"word":"1"}', '{"word":[1]}', '{"word":null}'):
+            assert len({_outcome(schema, text) for schema in made}) == 1, (given, text)
+    for schema in again:
+        schema.params_json_schema["properties"]["word"]["description"] = "changed by its owner"
+    assert "changed" not in str([schema.params_json_schema for schema in (*first, *all_made())])
+
+
+def _outcome(schema: FunctionSchema, text: str) -> str:
+    try:
+        return repr(schema.bind(schema.freeze(text).text))
+    except InvalidArguments as error:
+        return str(error)
+
+
+def test_descriptions_names_and_strictness_are_part_of_what_is_alike() -> None:
+    def post(word: str) -> None:
+        """Post it.
+
+        Args:
+            word: what to say
+        """
+
+    told = function_schema(post).params_json_schema
+    untold = function_schema(post, use_docstring_info=False).params_json_schema
+    assert [each["properties"]["word"].get("description") for each in (told, untold)] == ["what to say", None]
+    assert function_schema(post, name_override="send").params_json_schema["title"] == "send_args"
+    assert "additionalProperties" not in function_schema(post, strict_json_schema=False).params_json_schema

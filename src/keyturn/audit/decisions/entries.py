@@ -1,4 +1,4 @@
-"""One entry for each thing that somebody or something decided, as the logs tell it.
+"""Make one entry for each thing that somebody or something decided, of the lines of a log.
 
 A person's word, a vote of a quorum, a policy's verdict, a grant and its end, a request that ran out, a run that was
 cancelled: each says who, when, on which call and on which bytes. Secrets are redacted before anything is compared.
@@ -7,58 +7,15 @@ cancelled: each says who, when, on which call and on which bytes. Secrets are re
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
-from typing import Any, Literal
-
-import msgspec
+from typing import Any
 
 from ...core import events as ev
 from ...core.digest import canonical
 from ...core.drill_words import word_of
-from ...core.encodable import Encodable, moment
+from ...core.encodable import moment
 from ...render.verdicts import asks_more, rechecked, verdict_of
 from .calls import CallBook
-
-What = Literal[
-    "decision", "vote", "verdict", "recheck", "review", "drill", "grant", "revocation", "cancellation", "damage"
-]
-
-
-class AuditEntry(Encodable, frozen=True, omit_defaults=True):
-    """Describes one decision on record.
-
-    `what` says what it is: a "decision" that settled a request, a "vote" that did not yet, a "verdict" of a tool or a
-    policy, the policy's "recheck" of a decision ("upheld", "more", "deny"), a "review" of a call that had been let run,
-    the end of a "drill", a "grant" and its "revocation", a "cancellation" of the run. "damage" says that the log cannot
-    be read from there on. `digest` names the bytes that were decided on, `arguments` shows them as they were proposed
-    and `edited` what a person made of them, both with secrets redacted. `key` names the place of the entry, for the
-    next page.
-
-    >>> from datetime import UTC, datetime
-    >>> AuditEntry("5.run.0.0", "run", 0, datetime(2026, 11, 2, tzinfo=UTC), "decision", "approve").by
-    ''
-    """
-
-    key: str
-    run: str
-    line: int
-    at: datetime
-    what: What
-    verdict: str
-    by: str = ""
-    via: str = ""
-    strength: str = ""
-    roles: tuple[str, ...] = ()
-    tool: str = ""
-    agent: str = ""
-    call: str = ""
-    request: str = ""
-    digest: str = ""
-    arguments: str = ""
-    edited: str = ""
-    note: str = ""
-    message: str = ""
-    proof: str = ""
+from .entry import AuditEntry, What
 
 
 def entries_of(book: CallBook, step: ev.Step, started_at: int, line: int) -> Iterator[AuditEntry]:
@@ -123,14 +80,3 @@ def _grant(book: CallBook, event: ev.GrantGiven | ev.GrantRevoked) -> dict[str, 
 
 def _person(who: Any) -> dict[str, Any]:
     return {} if who is None else {"by": who.id, "strength": who.strength, "roles": who.roles}
-
-
-def damage(run: str, started_at: int, line: int, at: int, why: str) -> AuditEntry:
-    """Make the entry that stands for lines which cannot be read."""
-    key = f"{started_at}.{run}.{line}.0"
-    return AuditEntry(key, run, line, moment(max(at, 0)), "damage", "damaged", note=why)
-
-
-def texts(entry: AuditEntry) -> str:
-    """Return all that an entry says, to be searched."""
-    return "\n".join(str(value) for value in msgspec.structs.asdict(entry).values()).casefold()

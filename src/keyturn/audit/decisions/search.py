@@ -21,7 +21,8 @@ from ...engine.run.open_run import chain_of
 from ...journal.base import Store
 from ...journal.rows import Query, RunRow
 from .calls import CallBook
-from .entries import AuditEntry, damage, entries_of, texts
+from .entries import entries_of
+from .entry import AuditEntry, damage, texts
 
 _PAGE = 200
 #: How many lines of a log are held at once.

@@ -12,7 +12,7 @@ from typing import Any, TextIO, cast
 import msgspec
 
 from ...render.escape import escape
-from .entries import AuditEntry
+from .entry import AuditEntry
 
 COLUMNS = tuple(field.name for field in msgspec.structs.fields(AuditEntry) if field.name != "key")
 # Also in the wide forms that some spreadsheets read as the plain ones.

@@ -9,12 +9,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
-from ...audit.decisions.entries import AuditEntry
+from ...audit.decisions.entry import AuditEntry
 from ...core.people import Proof
 from ...directory.read_lines import Read
 from ...inbox.figures import InsightsReport
 from ...inbox.personal import PersonalInbox
-from ...inbox.suggestions import Suggestion
+from ...inbox.replayed import Suggestion
 from ...journal.rows import Query, RequestRow, RunRow
 from ...presenting.story import Story
 from ...proofs.base import PublicKey

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ...application.app import App
-from ...audit.decisions.entries import AuditEntry
+from ...audit.decisions.entry import AuditEntry
 from ...audit.service import Audit
 from ...core.codec import Log
 from ...core.encodable import moment
@@ -29,8 +29,7 @@ from ...inbox.figures import InsightsReport
 from ...inbox.insights import Insights
 from ...inbox.personal import PersonalInbox
 from ...inbox.replay import replay
-from ...inbox.replayed import Replayed, Unread
-from ...inbox.suggestions import Suggestion
+from ...inbox.replayed import Replayed, Suggestion, Unread
 from ...journal.base import Store
 from ...journal.rows import Query, RunRow
 from ...policies.rules import Policy

@@ -11,7 +11,7 @@ from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
 from typing import Any
 
-from ...audit.decisions.entries import AuditEntry
+from ...audit.decisions.entry import AuditEntry
 from ...client.client import AsyncClient
 from ...core.errors import NotAllowed, RunMissing, UserError
 from ...core.people import ProofRefused

@@ -115,7 +115,9 @@ async def hear(
     scope, counts = await drive.enter(frame_id), response.usage.counts()
     scope.context.usage.count(response.model, counts)
     while True:
-        frame = drive.run.frames[frame_id]
+        frame = drive.run.frames.get(frame_id)
+        if frame is None:
+            raise Conflict("this conversation is over; nothing more is said in it")
         agent, turn = by or frame.agent, frame.turn
         reading = ReplyReading(drive, frame, await drive.toolset(frame, fresh=True, of=agent)).read(response)
         try:

@@ -11,7 +11,7 @@ from fastapi import Depends
 from fastapi import Query as Param
 from pydantic import AwareDatetime
 
-from ...audit.decisions.entries import AuditEntry
+from ...audit.decisions.entry import AuditEntry
 from ...core.errors import NotAllowed
 from ...inbox.figures import InsightsReport
 from ...wire import said

@@ -14,7 +14,7 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from ...audit.decisions.entries import AuditEntry
+from ...audit.decisions.entry import AuditEntry
 from ...audit.evidence.report import VerifyReport
 from ...audit.service import Format, Terms
 from ...core.errors import KeyturnError, UserError

@@ -9,7 +9,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from ...core.errors import KeyturnError
-from ...inbox.suggestions import Suggestion
+from ...inbox.replayed import Suggestion
 from .form import Overseeing
 from .pages import failure, page
 from .plots import days_plot, shares_plot, time, times_plot

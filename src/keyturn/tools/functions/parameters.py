@@ -6,8 +6,8 @@ What cannot work is refused here, at the declaration, never at a call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import lru_cache, partial
 from inspect import Parameter
 from typing import Annotated, Any, Optional, TypeVar, Unpack, cast, get_args, get_origin
 
@@ -15,8 +15,10 @@ import msgspec
 
 from ...core.digest import canonical
 from ...core.errors import UserError
+from ...core.items import own_copy
 from ...core.strict import JsonValue
 from ..strict_schema import ensure_strict_json_schema
+from .plain import form_of
 from .refusal import complaints
 from .roundtrip import Survey, in_order, survey
 from .signature import Signature, accepts_none, alternatives
@@ -50,7 +52,34 @@ class Parameters(msgspec.Struct, frozen=True):
 
 
 def build_parameters(tool: str, signature: Signature, said: Mapping[str, str], strict: bool) -> Parameters:
-    """Build the model of a signature; `said` are the descriptions from the docstring."""
+    """Build the model of a signature, once for all that are alike; `said` are the descriptions from the docstring."""
+    form = form_of(tool, signature, said, strict)
+    if form is None:
+        return _build(tool, signature, said, strict)
+    built = _remembered(_Asked(form, tool, signature, said, strict))
+    return msgspec.structs.replace(built, json_schema=own_copy(built.json_schema))
+
+
+class _Asked:
+    """Holds what a model is built of; it is equal to another of the same form."""
+
+    def __init__(self, form: Hashable, *parts: Any) -> None:
+        self.form = form
+        self.parts = parts
+
+    def __hash__(self) -> int:
+        return hash(self.form)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Asked) and self.form == other.form
+
+
+@lru_cache(maxsize=512)
+def _remembered(asked: _Asked) -> Parameters:
+    return _build(*asked.parts)
+
+
+def _build(tool: str, signature: Signature, said: Mapping[str, str], strict: bool) -> Parameters:
     model, fields = _model(tool, signature, said, strict)
     facts = _survey(model, fields)
     validate = model.__pydantic_validator__.validate_json
