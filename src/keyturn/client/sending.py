@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import re
 import secrets
+import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from datetime import datetime
@@ -79,7 +80,13 @@ class ServerError(KeyturnError):
 
     def __init__(self, message: str, status: int | None) -> None:
         self.status = status
+        self.uncertain = status is None or status == 200 or status >= 500
         super().__init__(message)
+
+
+def _trusted(base: str) -> bool | ssl.SSLContext:
+    """Return whose certificates are taken; where a server is reached by plain HTTP nobody's, which reads no files."""
+    return base.lower().startswith("https:") or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 class Sender:
@@ -94,7 +101,12 @@ class Sender:
         self.url = url
         headers = {"authorization": f"Bearer {token}"}
         self._client = httpx2.AsyncClient(
-            base_url=base, headers=headers, timeout=timeout, transport=transport, trust_env=False
+            base_url=base,
+            headers=headers,
+            timeout=timeout,
+            transport=transport,
+            trust_env=False,
+            verify=_trusted(base),
         )
 
         self._ahead = 0.0  # of the server's clock before ours, in seconds
