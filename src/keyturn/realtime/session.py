@@ -89,12 +89,8 @@ class RealtimeSession(SessionDecisions, Settable):
             raise UserError("a session is entered once; make another one with RealtimeRunner.run")
         self._entered = True
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        model_use.take(self._model, self)
-        try:
+        with model_use.taken(self._model, self):
             play = await self._beginning.execution(partial(self._take_in, ready))
-        except BaseException:
-            model_use.let_go(self._model, self)
-            raise
         self._put_together(play)
         self._driver = asyncio.ensure_future(play.finish())
         try:
@@ -390,11 +386,14 @@ class RealtimeSession(SessionDecisions, Settable):
             async with asyncio.timeout(seconds):
                 await self._hearing.flush()
                 await self._recorder.idle()
-                frame = self._run.frames.get(ROOT)
-                if end is not False and frame is not None and not frame.open:
-                    with contextlib.suppress(Conflict):  # others have moved it, or have it
-                        await self._drive.commit(cm.CloseRun(self._hearing.conversation.last_words(), []))
+                await self._end_run(end)
         except TimeoutError:
             raise StorageError(
                 f"the journal did not answer within {seconds:g} s: the run is kept, and the session did not end it"
             ) from None
+
+    async def _end_run(self, end: bool | None) -> None:
+        frame = self._run.frames.get(ROOT)
+        if end is not False and frame is not None and not frame.open:
+            with contextlib.suppress(Conflict):  # others have moved it, or have it
+                await self._drive.commit(cm.CloseRun(self._hearing.conversation.last_words(), []))
