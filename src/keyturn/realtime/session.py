@@ -123,6 +123,7 @@ class RealtimeSession(SessionDecisions, Settable):
         line = Line(session, lambda: self._run.frames[ROOT].agent, self._failed)
         made = self._connections = Connections(self._model, self._model_config, self._config, line)
         heard = Conversation(), self._recorder, self._guards, self._judging, made, self._called
+        play.drive.provider = made
         self._hearing = Hearing(self._events, self._info, *heard)
         self._telling = Telling(play.drive, self._info)
 
