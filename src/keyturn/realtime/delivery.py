@@ -196,6 +196,8 @@ class Delivery:
             self._sent += 1
         await self._under_agent()
         for approval in self.approvals.unsent():
+            if not await self._session.held():
+                return
             await self._under_agent()
             if await self._refused(approval.item):
                 approval.unsent()
