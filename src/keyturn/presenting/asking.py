@@ -317,6 +317,7 @@ class Unrecorded(NamedTuple):
 def unrecorded(error: Exception, now: int) -> Unrecorded:
     """Return what is said of a decision that failed: where its answer was lost it may be on record.
 
+    >>> from keyturn import StorageError
     >>> unrecorded(StorageError("the line broke"), 0).heading
     'May have been recorded'
     """
