@@ -25,6 +25,7 @@ from ..core.items import input_items, own_copy
 from ..core.run import Call, Frame, Run
 from ..core.states import READY, TO_SETTLE
 from ..journal.base import Claim, Journal
+from ..support.forwarding import forwarded
 from ..support.user_code import contained
 from .driving.drive import Drive
 from .driving.lease import TTL_MS, to_the_end, under_lease
@@ -69,6 +70,7 @@ class Execution:
     """
 
     lease_ms: int = TTL_MS
+    run: Run = forwarded("live.log.run")
 
     def __init__(self, live: OpenRun, scope: FrameSettings, state: RunState[Any], max_turns: TurnLimit | None) -> None:
         self.live = live
@@ -91,11 +93,6 @@ class Execution:
         self._at_work = False
         # The runs that come before this one on its session.
         self._before: list[str] = []
-
-    @property
-    def run(self) -> Run:
-        """Return the run as it stands."""
-        return self.live.run
 
     def listen(self, sink: Sink, unread: Callable[[], int]) -> None:
         """Send the root's events to a sink; `unread` counts those that whoever reads along has not dealt with."""
