@@ -169,7 +169,7 @@ class VoteCast(Event, frozen=True):
 
 
 class CallDecided(Event, frozen=True):
-    """A call was decided: where it may run now, the policy is asked once more. `lapsed` is as in `VoteCast`."""
+    """A call was decided, without the votes of who `lapsed`: where it may run now, the policy is asked once more."""
 
     decision: Decision
     lapsed: tuple[str, ...] = ()

@@ -61,17 +61,22 @@ async def _borrow(drive: Drive, agent: str, asking: Iterable[tuple[Call, Approva
     reaches = list(reaches_of(drive.run, journal).values())
     needing = {call.id: (call, terms) for call, terms in asking if grant_for(drive.run, call, terms) is None}
     made = list[cm.BorrowGrant]()
-    if not needing:
-        return made
     async with contextlib.aclosing(_open_grants(drive, agent)) as pages:
-        async for page in pages:
-            for row, call, terms in _promising(drive, page, needing):
-                lent = await _lent(drive, row, reaches, call, terms)
-                if lent is not None:
-                    made.append(lent)
-                    del needing[call.id]
-            if not needing:
-                break
+        while needing and (page := await anext(pages, None)) is not None:
+            made += await _borrow_of(drive, page, reaches, needing)
+    return made
+
+
+async def _borrow_of(
+    drive: Drive, page: Iterable[GrantRow], reaches: list[str], needing: dict[str, tuple[Call, Approval | None]]
+) -> list[cm.BorrowGrant]:
+    """Return what calls borrow of these grants; those that do need none any more."""
+    made: list[cm.BorrowGrant] = []
+    for row, call, terms in _promising(drive, page, needing):
+        lent = await _lent(drive, row, reaches, call, terms)
+        if lent is not None:
+            made.append(lent)
+            del needing[call.id]
     return made
 
 
