@@ -19,6 +19,7 @@ from keyturn.engine.run.log_cache import forget
 from keyturn.engine.run.used_states import THIS_PROCESS
 from keyturn.journal import open_journal
 from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
+from tests import sources
 from tests.effort import SWEEP, some
 from tests.forking import pytest_addoption, pytest_runtestloop  # noqa: F401 - hooks of this conftest
 from tests.needs import counted, missing
@@ -54,6 +55,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         ways = [given.get("streamed", given.get("run")), given.get("saved", given.get("carry"))]
         if None not in ways and (ways[0] in (True, streamed)) is not (ways[1] in (True, "saved")):
             item.add_marker(pytest.mark.trial)
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Let go of the trees of the source after the last of the tests that look at them."""
+    mark = item.get_closest_marker("together")
+    if mark and mark.args == (sources.TOGETHER,) and (nextitem is None or not nextitem.get_closest_marker("together")):
+        sources.forget()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
