@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from keyturn import App, Approval, Conflict, MemoryJournal
-from keyturn.channels.base import ChannelBusy, ChannelRefused, Message
+from keyturn import App, Approval, Conflict, MemoryJournal, UserError
+from keyturn.channels import plan
+from keyturn.channels.base import ChannelBusy, ChannelRefused, Message, Recipient
 from keyturn.channels.dispatcher import LEASE
 from keyturn.channels.plan import Attempts, ChannelPlan
 from keyturn.core import commands as cm
@@ -144,6 +145,98 @@ async def test_who_hangs_is_cut_off_and_others_are_told_meanwhile() -> None:
     assert [row.error for row in await journal.deliveries(DeliveryQuery())] == ["TimeoutError"]
 
 
+async def test_many_messages_for_one_person_hold_up_no_other() -> None:
+    journal, held = MemoryJournal(), asyncio.Event()
+
+    def hang(message: Message) -> Any:
+        return held.wait() if message.to.person == "ada" else None
+
+    mail = Recorder(answers=hang)
+    await asked(journal, *map(str, range(21)))
+    await asked(journal, "for bob")
+
+    def who(request: Any) -> list[Recipient]:
+        return [to("bob" if request.params["to"] == "for bob" else "ada")]
+
+    async with dispatching(journal, mail, recipients=who):
+        await until(lambda: mail.told)
+        assert [message.to.person for message in mail.told] == ["bob"]
+        held.set()
+        await until(lambda: settled(journal))
+
+
+async def test_a_message_that_is_never_taken_holds_up_no_other_for_long() -> None:
+    """How long somebody is left alone goes by how many of their messages failed, and not by how often one did."""
+    journal, clock = clocked()
+
+    def spoiled(message: Message) -> None:
+        if "spoiled" in message.text:
+            raise OSError("500")
+
+    mail = Recorder(answers=spoiled)
+    async with dispatching(journal, mail, attempts=Attempts()):
+        await asked(journal, "spoiled")
+        for tried in range(1, 8):
+            await until(lambda tried=tried: _failed(journal, tried))
+            clock.now += 200_000
+            await wake(journal)
+        await until(lambda: _failed(journal, 8))
+        await asked(journal, "good")
+        clock.now += 3_001  # once and a half of the first pause
+        await wake(journal)
+        await until(lambda: mail.told)
+        await until(lambda: journal.deliveries(DeliveryQuery(state="waiting")))
+
+
+async def _failed(journal: MemoryJournal, attempts: int) -> bool:
+    rows = await journal.deliveries(DeliveryQuery(state="waiting"))
+    return [row.attempts for row in rows] == [attempts]
+
+
+async def test_who_is_told_is_asked_again_where_the_answer_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "_NAMING", 0.01)
+    journal, mail, asked_for = MemoryJournal(), Recorder(), list[object]()
+
+    async def hangs_once(request: object) -> list[Recipient]:
+        asked_for.append(request)
+        if len(asked_for) == 1:
+            await asyncio.Event().wait()
+        return [to()]
+
+    await asked(journal)
+    async with dispatching(journal, mail, recipients=hangs_once):
+        await until(lambda: mail.told)
+
+
+async def test_a_channel_that_is_busy_for_no_time_says_so() -> None:
+    for seconds in (None, "30", float("nan"), -1, True):
+        with pytest.raises(UserError, match="seconds="):
+            ChannelBusy("later", seconds=seconds)  # type: ignore[arg-type]  # as a channel of the user's own may
+
+
+async def test_a_decision_that_is_told_late_cannot_be_taken_for_the_next_asking() -> None:
+    """What asks anew by then is not shown in it, and no button of it approves that."""
+    journal, down = MemoryJournal(), list[str]()
+    row, inbox = (await asked(journal))[0], Inbox(journal)
+
+    def answer(_message: Message) -> None:
+        if down:
+            raise OSError(down[0])
+
+    mail = Recorder(answers=answer)
+    async with dispatching(journal, mail):
+        await until(lambda: mail.told)
+        down.append("no line")
+        await inbox.approve(row, by="bob")
+        await until(lambda: len(mail.tried) > 1)
+        await inbox.withdraw(row, by="bob")
+        down.clear()
+        await until(lambda: len(mail.told) > 1)
+    late = mail.told[1]
+    assert (late.topic, late.revision) == ("request.decided", 2)
+    assert (late.verdicts, late.whole) == ((), False)
+
+
 async def test_the_order_per_request_holds_where_the_first_one_fails() -> None:
     journal, failures = MemoryJournal(), [OSError(), OSError()]
 
@@ -174,7 +267,7 @@ async def test_what_was_being_sent_as_a_process_ended_is_tried_alone(store: Stor
     claim = await store.claim(LEASE, "killed", 60_000)
     at = await store.now()
     rows = [Delivery("mail", "", "request.created", row.run, row.id, {"at": at}) for row in await store.requests()]
-    await store.dispatch(claim, Dispatch(2**40, rows))
+    await store.dispatch(claim, Dispatch([notice.number for notice in await store.outbox()], rows))
     left = await store.deliveries(DeliveryQuery())
     sending = [
         Delivery(**{**_fields(row), "state": "sending", "attempts": 3 if place == 0 else 1})

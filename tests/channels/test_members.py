@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs
 
 import http_ece
+import msgspec
 import pytest
 import pytest_asyncio
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -188,6 +189,15 @@ class TestWebPush(Posted):
         claims = json.loads(base64.urlsafe_b64decode(token + "=="))
         assert (claims["aud"], claims["sub"]) == (self.server.url, "mailto:ops@example.com")
         assert 0 < claims["exp"] - datetime.now(UTC).timestamp() < 86_400
+
+    async def test_a_message_is_as_short_as_every_service_takes(self) -> None:
+        """4,096 bytes, and a letter may have four of them."""
+        channel, long = await self.make_channel(), "\U0001f512" * 3_000
+        message = msgspec.structs.replace(
+            await _message(self), title=long, text=long, link="https://x.example/" + "a" * 500
+        )
+        await channel.send(message)
+        assert len(self.server.taken[-1].body) <= 4_096
 
     async def test_what_is_no_subscription_is_refused(self) -> None:
         channel = await self.make_channel()

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from keyturn import Approval, MemoryJournal, UserError
-from keyturn.channels.base import QuietHours, Recipient
+from keyturn.channels.base import Message, QuietHours, Recipient
+from keyturn.core import commands as cm
 from keyturn.directory.people import People
 from keyturn.directory.recipients import DirectoryRecipients
 from keyturn.inbox.desk import Inbox
@@ -66,6 +67,29 @@ async def test_a_digest_gathers_what_comes_within_its_time() -> None:
     assert [message.count for message in mail.told] == [3]
 
 
+async def test_a_digest_that_failed_is_no_flood_of_single_messages() -> None:
+    """Somebody who could not be reached is told one thing, and then the rest together."""
+    journal, clock = clocked()
+    failures = [OSError("500")]
+
+    def answer(_message: Message) -> None:
+        if failures:
+            raise failures.pop()
+
+    mail = Recorder(answers=answer)
+    async with dispatching(journal, mail, recipients=lambda _r: [to(digest=300)]):
+        await asked(journal, "one", "two", "three", "four", "five")
+        await until(lambda: _put_off(journal, 5, clock.now))
+        clock.now += 5 * MINUTE
+        await wake(journal)
+        await until(lambda: len(mail.tried) == 1)
+        await until(lambda: _addressed(journal))
+        clock.now += MINUTE
+        await wake(journal)
+        await until(lambda: settled(journal))
+    assert [message.count for message in mail.tried] == [5, 1, 4]
+
+
 async def test_a_digest_names_only_requests_that_its_reader_may_decide_when_it_is_sent() -> None:
     journal, clock = clocked()
     people, mail = People(journal), Recorder()
@@ -112,6 +136,32 @@ async def test_who_is_muted_is_told_afterwards_and_who_is_no_recipient_any_more_
         await wake(journal)
         await until(lambda: settled(journal))
     assert [message.to.person for message in mail.told] == ["ada"]
+
+
+async def test_who_mutes_no_more_is_told_within_a_quarter_of_an_hour() -> None:
+    journal, clock = clocked()
+    wishes, mail = [to(muted_until=clock.now + 30 * 24 * HOUR)], Recorder()
+    async with dispatching(journal, mail, recipients=lambda _r: wishes):
+        await asked(journal)
+        await until(lambda: _put_off(journal, 1, clock.now))
+        wishes[0] = to()
+        clock.now += 15 * MINUTE
+        await wake(journal)
+        await until(lambda: settled(journal))
+    assert mail.topics == ["created"]
+
+
+async def test_a_warning_before_expiry_waits_for_no_other_way() -> None:
+    journal, clock = clocked()
+    row = (await asked(journal, terms=Approval(expires="1h", warn_before="10m")))[0]
+    mail, inbox = Recorder(), Inbox(journal)
+    async with dispatching(journal, mail, recipients=lambda _r: [to(after=900)]):
+        await until(lambda: _put_off(journal, 1, clock.now))
+        clock.now += HOUR - 9 * MINUTE
+        await wake(journal)
+        await until(lambda: mail.topics == ["created"])
+        await inbox.tell(row.run, cm.Tick())
+        await until(lambda: mail.topics == ["created", "expiring"])
 
 
 @pytest.mark.parametrize("looks", ["ada", "bob", "decides", "nobody"])

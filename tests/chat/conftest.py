@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual import _wait
 
-from keyturn.chat.widgets.request_view import RequestView
+from keyturn.screens.quiet import Quiet
 
 
 @pytest.fixture(autouse=True)
@@ -14,8 +14,8 @@ def _keyed(own_key: None) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def _quick(monkeypatch: pytest.MonkeyPatch, css_is_parsed_once: None) -> None:
     """Take a letter at once: what the wait is for has a test of its own. And look more often whether all is quiet."""
-    monkeypatch.setattr(RequestView, "grace", 0.0)
+    monkeypatch.setattr(Quiet, "grace", 0.0)
     monkeypatch.setattr(_wait, "SLEEP_GRANULARITY", 0.005)
     monkeypatch.setattr(_wait, "SLEEP_IDLE", 0.0005)

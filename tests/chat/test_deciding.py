@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
+from textual.events import Key
 from textual.widgets import Input, TextArea
 
-from keyturn.chat.widgets.request_view import RequestView
+from keyturn.screens.quiet import Quiet
 from keyturn.testing import function_call
 from tests.chat.playing_chat import Chat, chat, told, writes
 
@@ -159,12 +161,60 @@ async def test_nothing_runs_before_its_last_row_was_on_the_screen(root: Path) ->
 async def test_what_was_being_typed_when_a_call_came_up_is_no_answer(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RequestView, "grace", 60.0)
+    monkeypatch.setattr(Quiet, "grace", 60.0)
     async with chat(root, [writes("/a")], "Done.") as screen:
         await screen.say("Write one.")
         await screen.press("a", "a", "a")
         assert len(screen.talk.waiting) == 1
         assert "press the key once more" in screen.text()
+        assert not (root / "a").exists()
+
+
+async def test_a_sentence_that_is_typed_as_a_call_comes_up_is_no_answer(root: Path) -> None:
+    """Any key begins the wait anew, and not only one that is a letter of the call."""
+    async with chat(root, [writes("/a")], "Done.") as screen:
+        await screen.say("Write one.")
+        await screen.seen()
+        view: Any = screen.app.query_one("#request")
+        view._quiet.grace = 0.6
+        view._quiet.drawn(came := monotonic())
+        for place, letter in enumerate("Hm, so a", 1):
+            pressed = Key(letter, letter)
+            pressed.time = came + place * 0.1
+            screen.app.post_message(pressed)
+        await screen.rest()
+        assert "press the key once more" in screen.text()
+        assert len(screen.talk.waiting) == 1
+        assert not (root / "a").exists()
+
+
+async def test_a_key_from_before_a_call_was_drawn_is_no_answer_to_it(root: Path) -> None:
+    """A long call takes a while to draw: what was pressed meanwhile is found in the queue once it is there."""
+    async with chat(root, [writes("/a")], "Done.") as screen:
+        await screen.say("Write one.")
+        await screen.seen()
+        view: Any = screen.app.query_one("#request")
+        view._quiet.drawn(monotonic() - 10)
+        pressed = Key("a", "a")
+        pressed.time = monotonic() - 20
+        screen.app.post_message(pressed)
+        await screen.rest()
+        assert "press the key once more" in screen.text()
+        assert len(screen.talk.waiting) == 1
+
+
+async def test_two_letters_at_once_open_one_dialog(root: Path) -> None:
+    """The second one comes before the dialog of the first is there: what is typed then goes to one alone."""
+    async with chat(root, [writes("/a")], "Done.") as screen:
+        await screen.say("Write one.")
+        await screen.seen()
+        for letter in ("r", "g"):
+            screen.app.post_message(Key(letter, letter))
+        await screen.until(lambda: screen.asks)
+        assert [type(each).__name__ for each in screen.app.screen_stack[1:]] == ["LineDialog"]
+        await screen.press("n", "o", "enter")
+        await screen.rest()
+        assert "not run: write_file" in screen.text()
         assert not (root / "a").exists()
 
 

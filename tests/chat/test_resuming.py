@@ -230,6 +230,50 @@ async def test_something_said_while_a_call_waits_is_read_after_it(root: Path) ->
         assert said == ["Write a.", "And hurry."]
 
 
+async def test_what_is_said_before_a_run_has_begun_goes_to_that_run(root: Path) -> None:
+    """Two runs would share the session: the second one would take away what the first one waits for."""
+    async with chat(root, [writes("/a")], "Both are read.") as screen:
+        await asyncio.gather(screen.talk.say("One."), screen.talk.say("Two."))
+        await screen.rest()
+        assert len(screen.talk.waiting) == 1
+        await screen.decide("a")
+        assert (root / "a").exists()
+        said = [item.get("content") for item in screen.model.calls[-1].input if item.get("role") == "user"]
+        assert said == ["One.", "Two."]
+    [talk] = await talks(root)
+    assert [run.status for run in talk.runs] == ["finished"]
+
+
+async def test_a_run_that_another_window_went_on_without_says_so(root: Path) -> None:
+    async with chat(root, "Hello.", [writes("/a")]) as screen:
+        await screen.say("Hi.")
+        [talk] = await talks(root)
+        await screen.say("Write a.")
+        async with chat(root, "Something else.", talk=talk) as other:
+            await other.rest()
+            await other.say("What else?")
+        await screen.decide("a")
+        assert not (root / "a").exists()
+        assert "ended: superseded" in screen.text()
+        assert "cancelled by" not in screen.text()
+
+
+async def test_a_journal_that_fails_after_a_decision_is_said_and_the_decision_stays(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with chat(root, [writes("/a")], "Done.") as screen:
+        await screen.say("Write a.")
+
+        async def away(run: str) -> int:
+            raise UserError("the journal is away")
+
+        monkeypatch.setattr(screen.talk.assistant.store, "head", away)
+        await screen.decide("a")
+        assert "it stopped: the journal is away" in screen.text()
+        assert "Not decided" not in screen.text()
+        assert (root / "a").exists()
+
+
 async def test_a_cancelled_run_runs_nothing_and_the_next_message_begins_another(root: Path) -> None:
     async with chat(root, [writes("/a")], "Fine.") as screen:
         await screen.say("Write a.")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.widgets import Input
 
 from keyturn import Usage
 from keyturn.chat.drawing import entry_rows, lane_rows, todo_rows, usage_rows
@@ -17,7 +18,7 @@ from keyturn.screens.drawing import labelled, prose
 from keyturn.screens.rows import STYLES, content_of
 from keyturn.testing import ScriptedModel, function_call
 from keyturn.testing import assistant_message as says
-from tests.chat.playing_chat import chat, writes
+from tests.chat.playing_chat import chat, runs, writes
 from tests.effort import AT_LENGTH
 from tests.table import each
 
@@ -182,3 +183,23 @@ async def test_all_rows_are_shown_when_they_are_asked_for(root: Path) -> None:
         await screen.press("ctrl+o")
         await screen.pilot.pause(0.1)
         assert "+line 29" in screen.text()
+
+
+async def test_what_ran_under_a_grant_is_shown_where_it_does_not_fit_the_row(root: Path) -> None:
+    long = "echo " + " ".join(["word"] * 30)
+    async with chat(root, [runs("echo a")], [runs(long)], "Done.") as screen:
+        await screen.say("Run it.")
+        await screen.decide("g")
+        screen.app.screen.query_one("#where", Input).value = ""
+        await screen.press("enter")
+        await screen.rest()
+        assert "approved by: an earlier grant" in screen.text()
+        assert screen.text().count("word") > 30
+        assert "timeout: 120" in screen.text()
+
+
+async def test_a_call_of_a_tool_that_is_not_there_is_told_to_the_model(root: Path) -> None:
+    async with chat(root, [function_call("format_disk", {})], "I have no such tool.") as screen:
+        await screen.say("Go on.")
+        assert "I have no such tool." in screen.text()
+        assert "it stopped" not in screen.text()

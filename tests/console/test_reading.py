@@ -290,6 +290,21 @@ def test_words_of_proposed_grants(params: Any, words: list[str]) -> None:
     assert found == [*words, grants.ANY]
 
 
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"command": "cat src/a.txt"},
+        {"command": "/usr/bin/cat /srv/a.txt", "timeout": 10},
+        {"sql": "select a/b from sales"},
+        {"url": "https://bank.example/pay"},
+        {"path": "https://bank.example"},
+    ],
+)
+def test_a_directory_is_proposed_for_files_alone(params: Any) -> None:
+    """`cat src/; rm -rf .` begins as the command `cat src/a.txt` does, and is in no directory."""
+    assert not any("under" in str(made.where) for made in proposed_grants(params, complete=True))
+
+
 @pytest.mark.parametrize("value", ['", whatever else it says', 'ada", amount is from 0 to 9', "x\u202ey", "\x1b[2J"])
 def test_no_value_passes_for_the_words_of_a_grant(value: str) -> None:
     for made in proposed_grants({"to": value, "n": 1}, complete=True):

@@ -7,12 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from keyturn import Approval, Conflict, MemoryJournal, UserError
+from keyturn import Approval, Conflict, MemoryJournal, Runner, UserError
 from keyturn.channels.base import Recipient
+from keyturn.channels.plan import ChannelPlan
+from keyturn.directory.login import DECIDE, Login
 from keyturn.directory.people import People
 from keyturn.directory.recipients import DirectoryRecipients, reached_by
+from keyturn.inbox.desk import Inbox
 from keyturn.journal.rows import Query
-from tests.channels.telling import Recorder, asked, clocked, dispatching, settled, wake
+from tests.channels.telling import Recorder, asked, clocked, desk, dispatching, settled, wake
 from tests.waiting import until
 
 
@@ -85,9 +88,10 @@ async def test_what_is_about_no_request_is_for_administrators_and_the_rest_for_o
     people = await staff(journal)
     room = Recipient(person="ops", channel="mail", address="ops@example.org")
     who = DirectoryRecipients(people, after={"mail": 60}, otherwise=[room])
-    assert [(each.person, each.after) for each in await who(None)] == [("ada", 60)]
+    plan = ChannelPlan([Recorder()], recipients=who)
+    assert [(each.person, each.after) for each in (await plan.who(None)).values()] == [("ada", 60)]
     [row] = await asked(journal, terms=Approval(role="unheard"))
-    assert await who(row.request) == [room]
+    assert [each.address for each in (await plan.who(row.request)).values()] == ["ops@example.org"]
     with pytest.raises(UserError, match="after="):
         DirectoryRecipients(people, after={"mail": -1})
 
@@ -145,6 +149,51 @@ async def test_who_loses_the_role_before_their_turn_is_never_told() -> None:
         await wake(journal)
         await until(lambda: settled(journal))
     assert [message.to.person for message in mail.told] == ["bob"]
+
+
+async def test_where_nobody_is_left_who_can_be_told_the_others_are(caplog: pytest.LogCaptureFixture) -> None:
+    """By a channel that there is: that Bob has a phone is of no use to a plan of mail."""
+    journal, clock = clocked()
+    people = await staff(journal)
+    mail, ops = Recorder(), Recipient(person="", channel="mail", address="ops@example.org")
+    who = DirectoryRecipients(people, after={"mail": 60}, otherwise=[ops])
+    async with dispatching(journal, mail, recipients=who):
+        await asked(journal, terms=Approval(users=("bob",)))
+        await until(lambda: _taken_in(journal))
+        await people.set_address("bob", "mail", "", by="ada")
+        clock.now += 60_001
+        await wake(journal)
+        await until(lambda: len(mail.told) == 1)
+        await asked(journal, terms=Approval(users=("bob",)))
+        await until(lambda: len(mail.told) == 2)
+    assert [message.to.address for message in mail.told] == ["ops@example.org"] * 2
+    assert caplog.text.count("'phone'") == 1
+
+
+async def test_who_decides_after_the_requester_confirmed_is_told_then() -> None:
+    journal = MemoryJournal()
+    people = await staff(journal)
+    mail = Recorder()
+    result = await Runner.run(
+        desk(terms=Approval(role="finance", confirm=True)), "go", journal=journal, requester="dan"
+    )
+    [row] = await journal.requests(Query(run=result.run_id))
+    async with dispatching(journal, mail, recipients=DirectoryRecipients(people)):
+        await until(lambda: settled(journal))
+        assert [message.to.person for message in mail.told] == ["dan"]
+        await Inbox(journal, people=people).approve(row, by=Login("dan", (DECIDE,)))
+        await until(lambda: len(mail.told) == 3)
+    assert {message.to.person for message in mail.told[1:]} == {"bob", "cyd"}
+
+
+async def test_a_review_is_told_to_who_may_review() -> None:
+    journal = MemoryJournal()
+    people = await staff(journal)
+    [row] = await asked(journal)
+    review = msgspec.structs.replace(
+        row.request, kind="review", terms=Approval(users=("bob",)), requester="dan", not_for=("bob",)
+    )
+    assert {each.person for each in await DirectoryRecipients(people)(review)} == {"ada", "cyd"}
 
 
 async def _taken_in(journal: Any) -> bool:

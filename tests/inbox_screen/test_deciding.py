@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from time import monotonic
+from typing import Any
 
 import pytest
 from textual.widgets import Input, TextArea
 
 from keyturn import App, MemoryJournal
 from keyturn.inbox.desk import Inbox
-from keyturn.inbox_screen.request_view import RequestView
 from keyturn.journal.rows import Query
+from keyturn.screens.quiet import Quiet
 from tests.inbox_screen.playing_inbox import desk, sitting
 from tests.server.office import Clock, office, opened, peopled
 
@@ -65,12 +68,42 @@ async def test_nothing_runs_before_its_last_row_was_on_the_screen() -> None:
 async def test_a_key_that_was_being_typed_when_it_came_up_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     async with desk("notices", "support") as at:
         await at.seen()
-        monkeypatch.setattr(RequestView, "grace", 60.0)
+        monkeypatch.setattr(Quiet, "grace", 60.0)
         await at.press("j")
         await at.until(lambda: at.shown == "send_notice")
         await at.press("a")
         await at.says("just came up")
         assert (await at.row("send_notice")).state == "open"
+
+
+async def test_a_key_that_was_meant_for_another_request_decides_none_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `x` shows comes when it was looked up: by then its person may have gone on, or be typing."""
+    async with desk("notices", "notices", "ops") as at:
+        await at.at("send_notice")
+        await at.seen()
+        looked_up, alike = asyncio.Event(), at.screen.seat.alike
+
+        async def late(request: Any) -> Any:
+            await looked_up.wait()
+            return await alike(request)
+
+        monkeypatch.setattr(at.screen.seat, "alike", late)
+        await at.press("x", "k")
+        looked_up.set()
+        await at.until(lambda: not at.screen._acting)
+        assert not at.asks
+        await at.at("send_notice")
+        await at.seen()
+        await at.press("x")
+        await at.until(lambda: at.asks)
+        dialog: Any = at.screen.screen
+        dialog._quiet.drawn(monotonic() + 60)
+        await at.press("a")
+        await at.says("just came up")
+        assert (await at.row("send_notice")).state == "open"
+        dialog._quiet.drawn(0.0)
+        await at.press("a")
+        await at.says("Recorded: 2 of 2")
 
 
 async def test_r_rejects_with_a_reason_that_the_terms_want() -> None:

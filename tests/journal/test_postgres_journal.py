@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import psycopg
 import pytest
 
 from keyturn.journal.base import Journal
 from keyturn.journal.postgres import PostgresJournal
+from keyturn.journal.rows import Dispatch, Notice
 from keyturn.testing.suites.journals import JournalSuite
 from keyturn.testing.suites.outboxes import OutboxSuite
 from keyturn.testing.suites.records import RecordsSuite
@@ -37,3 +39,19 @@ async def test_closing_while_it_begins_to_listen_ends_both(database: str) -> Non
             await journal.close()
             await listening
             await journal.listening()
+
+
+async def test_a_notice_that_is_committed_late_is_kept(database: str) -> None:
+    """Its number may be lower than that of one which a dispatcher has read, and deletes."""
+    journal = PostgresJournal.open(database)
+    try:
+        claim = await journal.claim("outbox/test", "dispatcher", 60_000)
+        with psycopg.connect(database) as slow:
+            slow.execute("INSERT INTO outbox (tenant, run, topic, about) VALUES ('default', 'slow', 't', '{}')")
+            await journal.tell([Notice("t", "quick")])
+            told = await journal.outbox()
+            slow.commit()
+        await journal.dispatch(claim, Dispatch([notice.number for notice in told]))
+        assert [notice.run for notice in await journal.outbox()] == ["slow"]
+    finally:
+        await journal.close()

@@ -69,6 +69,7 @@ async def test_the_first_message_is_the_session() -> None:
         [message] = server.messages
         assert message == {
             "type": "session.update",
+            "event_id": "keyturn_settings_1",
             "session": {
                 "type": "realtime",
                 "model": "gpt-realtime-2.1",

@@ -18,6 +18,7 @@ from keyturn.realtime import (
     RealtimeModelSendUserInput,
     RealtimeServerError,
 )
+from keyturn.realtime import model_events as me
 from keyturn.realtime.openai_items import Malformed
 from keyturn.realtime.openai_reading import ServerReader, parse
 from keyturn.realtime.openai_turns import ResponseTurns
@@ -114,6 +115,33 @@ class TestACall:
 
     def test_one_of_a_cancelled_response_is_none(self) -> None:
         assert calls({"type": "response.done", "response": {"id": "r1", "status": "cancelled", "output": [CALL]}}) == []
+
+
+HOSTED = {"type": "mcp_call", "id": "mcp_1", "approval_request_id": "mcpr_1", "server_label": "wiki", "name": "search"}
+ENDS: dict[str, list[Any]] = {
+    "by its item": [{"type": "response.output_item.done", "item": HOSTED}],
+    "by its name": [
+        {"type": "conversation.item.added", "item": HOSTED},
+        {"type": "response.mcp_call.failed", "item_id": "mcp_1"},
+    ],
+    "by its result": [{"type": "conversation.item.retrieved", "item": {**HOSTED, "error": {"type": "http_error"}}}],
+    "by its response": [{"type": "response.done", "response": {"id": "r1", "output": [7, HOSTED]}}],
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_the_end_of_a_call_that_the_provider_made_is_told_once(how: str) -> None:
+    asked = {**HOSTED, "approval_request_id": None}
+    others: list[Any] = [
+        {"type": "response.mcp_call.completed", "item_id": "mcp_1"},
+        {"type": "response.mcp_call.completed"},
+        {"type": "conversation.item.added", "item": {**HOSTED, "id": None}},
+        {"type": "conversation.item.done", "item": asked},
+        {"type": "conversation.item.added", "item": HOSTED},
+    ]
+    assert [told for told in read(*others) if told.type == "hosted_call_ended"] == []
+    told = [told for told in read(*others, *ENDS[how], *ENDS[how]) if told.type == "hosted_call_ended"]
+    assert [each.request_id for each in told] == ["mcpr_1"]
 
 
 class TestWhatIsSaid:
@@ -347,3 +375,11 @@ def test_every_event_of_the_protocol_is_known() -> None:
     others = [kind for kind in _classes("RealtimeServerEvent") for told in read({"type": kind}) if told.type == "other"]
     assert others == []
     assert len(_classes("RealtimeServerEvent")) >= 46
+
+
+def test_a_response_that_failed_is_told_as_an_error() -> None:
+    why = {"type": "failed", "error": {"type": "tokens", "code": "rate_limit_exceeded", "message": "Slow down."}}
+    response = {"id": "r1", "status": "failed", "status_details": why}
+    error, ended = ServerReader().read({"type": "response.done", "response": response})
+    assert isinstance(error, me.RealtimeModelErrorEvent)
+    assert (error.error.message, error.error.code, ended.type) == ("Slow down.", "rate_limit_exceeded", "turn_ended")

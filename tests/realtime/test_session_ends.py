@@ -282,6 +282,24 @@ async def test_a_store_that_fails_at_the_close_keeps_nothing_at_work() -> None:
     await journal.release(await journal.claim(row.run, "somebody", 1_000))
 
 
+async def test_closing_waits_for_no_store_that_does_not_answer() -> None:
+    class Silent(MemoryJournal):
+        silent = False
+
+        async def append(self, *args: Any, **more: Any) -> Any:
+            if self.silent:
+                await never()
+            return await super().append(*args, **more)
+
+    journal, model = Silent(), OwnModel()
+    config: Any = {"close_timeout": 0.05}
+    session = await (await RealtimeRunner(support(), model=model, journal=journal, config=config).run()).enter()
+    await model.says("hello")
+    journal.silent = True
+    with pytest.raises(StorageError, match="did not answer within"):
+        await asyncio.wait_for(session.close(), 5)
+
+
 async def test_a_store_that_failed_once_lets_what_runs_out_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """While nobody does anything else, the clock alone moves the run: it tries again."""
     from keyturn import Approval
@@ -476,3 +494,18 @@ async def test_entering_twice_at_once_makes_one_run() -> None:
     assert [type(each) for each in said] == [type(session), UserError]
     await session.close()
     assert (len(await journal.runs()), model.connects) == (1, 1)
+
+
+async def test_a_model_object_is_of_one_session_at_a_time() -> None:
+    """Else the second session hears what is said in the first one, and its end hangs up on the first one's user."""
+    model = OwnModel()
+    runner = RealtimeRunner(support(), model=model, journal="memory://")
+    first = await (await runner.run()).enter()
+    second = await runner.run()
+    with pytest.raises(UserError, match="another session uses this OwnModel"):
+        await second.enter()
+    await second.close()
+    assert (model.closes, len(model.listeners)) == (0, 1)
+    await first.close()
+    async with await runner.run() as third:
+        await third.send_message("hi")

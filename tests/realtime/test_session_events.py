@@ -24,6 +24,7 @@ from keyturn.core.usage import Usage
 from keyturn.realtime import RealtimeAgent, RealtimeModelListener, RealtimeRunner, event_buffer
 from keyturn.realtime import model_events as me
 from keyturn.realtime.items import AssistantAudio, AssistantMessageItem
+from keyturn.testing import ScriptedModel, function_call
 from keyturn.testing.loopback.realtime import Call, Gate, Turn
 from tests.realtime.attending import OwnModel, Reader, conversing, talking_to
 from tests.realtime.desk import ran, refund, support, weather
@@ -183,6 +184,19 @@ async def test_without_async_tool_calls_a_tool_is_awaited_inside_its_event() -> 
         await told.until("tool_approval_required")
         await session.approve_tool_call("c2")
         await until(lambda: ("c2", "refunded A1") in model.outputs())
+
+
+async def test_without_async_tool_calls_a_nested_agent_that_waits_for_a_person_holds_nothing_up() -> None:
+    """Its line stood still until somebody had decided: the model heard nobody any more."""
+    inner = Agent("Refunds", model=ScriptedModel([[function_call("refund", {"order": "A1"})], "done"]), tools=[refund])
+    model = OwnModel()
+    config: Any = {"async_tool_calls": False}
+    async with talking_to(model, support(inner.as_tool("refunds", "Refund.")), config=config) as (session, told):
+        await asyncio.wait_for(model.calls("refunds", {"input": "A1"}), 5)
+        asked = await told.until("tool_approval_required")
+        await session.approve_tool_call(asked.item)
+        await until(lambda: ("c1", "done") in model.outputs())
+    assert ran == ["A1"]
 
 
 async def test_without_async_tool_calls_a_session_that_closes_lets_the_model_go() -> None:

@@ -8,15 +8,20 @@ import pytest
 
 from keyturn import (
     Agent,
+    App,
     MemoryJournal,
+    Policy,
+    RunConfig,
     ToolGuardrailFunctionOutput,
     UserError,
     ask_user,
     function_tool,
+    handoff,
     tool_output_guardrail,
 )
 from keyturn.audit.checker import check
-from keyturn.realtime import RealtimeAgent, realtime_handoff
+from keyturn.policies.rules import ask
+from keyturn.realtime import RealtimeAgent, RealtimeRunner, realtime_handoff
 from keyturn.testing import ScriptedModel, function_call
 from keyturn.testing.loopback.realtime import Call
 from tests.realtime.attending import OwnModel, conversing, talking_to
@@ -176,3 +181,63 @@ async def test_update_agent_takes_an_agent_that_nobody_named_before_and_refuses_
         await until(model.outputs)
         assert session.current_agent is stranger
     assert model.outputs() == [("c1", "sunny")]
+
+
+def only_the_last(given: Any) -> Any:
+    """Filter what the next agent sees."""
+    return given.clone(input_history=(), pre_handoff_items=())
+
+
+def test_handoffs_that_have_no_effect_in_a_session_or_in_a_run_are_refused_whenever_they_are_set() -> None:
+    first, second = two()
+    plain = Agent("Plain")
+    for wrong in (plain, handoff(plain), handoff(second, input_filter=only_the_last)):
+        with pytest.raises(UserError, match="handoffs of agent"):
+            RealtimeAgent("A", handoffs=[cast("Any", wrong)])
+        with pytest.raises(UserError, match="handoffs of agent"):
+            first.handoffs = [wrong]
+    with pytest.raises(UserError, match="is a RealtimeAgent"):
+        Agent("B", handoffs=[first])
+    for name, value in {"model": "gpt-x", "tool_use_behavior": "stop_on_first_tool", "output_type": int}.items():
+        with pytest.raises(AttributeError, match=name):
+            setattr(first, name, value)
+
+
+async def test_a_handoff_with_a_filter_that_is_set_late_hands_nothing_over_and_the_session_goes_on() -> None:
+    model = OwnModel()
+    _first, second = two()
+    late = realtime_handoff(second)
+    agent: RealtimeAgent[Any] = RealtimeAgent("Support", tools=[weather], handoffs=[late])
+    late.input_filter = only_the_last
+    async with talking_to(model, agent) as (session, _told):
+        await model.calls("transfer_to_billing", call_id="h1")
+        await until(lambda: "h1" in dict(model.outputs()))
+        await model.calls("weather", call_id="c1")
+        await until(lambda: ("c1", "sunny") in model.outputs())
+        assert session.current_agent is agent
+
+
+async def test_a_handoff_that_a_worker_carries_out_late_leaves_the_conversation_whole() -> None:
+    """A filter of its app left the next session a conversation of which the provider's places were others."""
+    second: RealtimeAgent[Any] = RealtimeAgent("Billing", tools=[weather])
+    agent: RealtimeAgent[Any] = RealtimeAgent("Support", handoffs=[second])
+    journal, model = MemoryJournal(), OwnModel()
+    asks = Policy(ask(tool="transfer_to_billing"))
+    session = await (await RealtimeRunner(agent, model=model, journal=journal, policy=asks).run()).enter()
+    await session.send_message("My bill, please.")
+    await model.says("One moment.")
+    await model.calls("transfer_to_billing", call_id="h1")
+    await until(lambda: session.pending_approvals)
+    await session.close()
+    async with App([agent], journal, asks, run_config=RunConfig(handoff_input_filter=only_the_last)) as app:
+        [row] = await app.inbox.list()
+        await app.inbox.approve(row, by="ann")
+
+        async def handed_over() -> bool:
+            state = await app.state(session.run_id)
+            return state.live.run.frames["r"].agent == "Support/Billing"
+
+        await until(handed_over)
+    async with talking_to(OwnModel(), agent, journal=journal, policy=asks, resume=session.run_id) as (again, _told):
+        assert again.current_agent is second
+        assert [item.type for item in again.history] == ["message", "message", "function_call"]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
 from typing import Any
 
 import httpx2
 import pytest
 
-from keyturn import Conflict, Grant, NotAllowed, NotPending, RunMissing, RunStopped, UserError
+from keyturn import Agent, Conflict, Grant, NotAllowed, NotPending, RunMissing, RunStopped, UserError, function_tool
 from keyturn.client import AsyncClient, Client, ServerError
+from keyturn.client.sending import _trusted
+from keyturn.testing import ScriptedModel, function_call
 from tests.server.programs import Port
+from tests.waiting import turns_of_the_loop
 
 
 def test_a_run_is_started_decided_and_read() -> None:
@@ -37,6 +41,51 @@ def test_a_run_is_started_decided_and_read() -> None:
         [grant] = ben.inbox.grants(run=run)
         ben.inbox.revoke(run, grant.id)
         assert ben.inbox.grants(run=run, state="revoked")[0].id == grant.id
+
+
+@function_tool(needs_approval=True)
+def note(text: str) -> str:
+    """Note something."""
+    return text
+
+
+def test_what_ends_a_line_of_text_ends_none_of_a_stream() -> None:
+    """A model may write U+2028, U+2029 and U+0085: whoever follows a list or a run reads on."""
+    text = "one\u2028two\u2029three\u0085four"
+    says = ScriptedModel([[function_call("note", {"text": text})], "Done."])
+    with Port(more=[Agent("odd", model=says, tools=[note])]) as port, Client(port.url, port.tokens["bot"]) as bot:
+        run = bot.start("odd", "Go.", requester="cyd")
+        assert bot.wait(run, 20).status == "waiting"
+        pages = bot.inbox.pages(patience=0)
+        assert [row.params for row in next(pages)] == [{"text": text}]
+        pages.close()
+        assert len([*bot.events(run, follow=False)]) == 2
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1: 2}, "\ud800", object()], ids=repr)
+async def test_what_is_sent_is_what_was_given_or_is_refused(value: Any) -> None:
+    async with AsyncClient("http://localhost", "kt_1_2", transport=httpx2.MockTransport(_unasked)) as client:
+        with pytest.raises(UserError, match="every reader reads alike"):
+            await client.start("desk", "Go.", context={"value": value})
+        with pytest.raises(UserError, match="every reader reads alike"):
+            await client.inbox.answer("5e1f", value, revision=1)
+
+
+@pytest.mark.parametrize("key", ["", "two words", "n\u00e4h", "a\nb", "k" * 201])
+async def test_a_name_that_is_no_idempotency_key_is_refused(key: str) -> None:
+    async with AsyncClient("http://localhost", "kt_1_2", transport=httpx2.MockTransport(_unasked)) as client:
+        with pytest.raises(UserError, match="once="):
+            await client.start("desk", "Go.", once=key)
+
+
+@pytest.mark.parametrize("token", ["", "kt_1 2", "kt_1\n2", "n\u00e4h"])
+def test_a_token_that_no_header_can_hold_is_refused(token: str) -> None:
+    with pytest.raises(UserError, match="a token is"):
+        AsyncClient("http://localhost", token)
+
+
+def _unasked(_request: httpx2.Request) -> httpx2.Response:
+    raise AssertionError("nothing is sent")
 
 
 def test_errors_are_those_of_an_app() -> None:
@@ -148,6 +197,36 @@ async def test_what_fails_on_the_way_is_sent_again_with_the_same_key_and_not_for
         with pytest.raises(Exception, match="away"):
             await client.runs()
     assert len(keys) == 4
+
+
+async def test_who_follows_changes_may_be_cancelled_again_while_the_first_is_seen_to() -> None:
+    """As a screen is that was left, and then its loop: the cancellation came out as an error of a generator."""
+    ends = asyncio.Event()
+
+    class Slow(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await ends.wait()
+            raise AssertionError
+
+    async with AsyncClient("http://localhost:1", "kt_0_0", transport=Slow()) as client:
+        following = asyncio.ensure_future(anext(client.inbox.changes()))
+        for _ in range(2):
+            await turns_of_the_loop(2)
+            following.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await following
+        ends.set()
+
+
+def test_where_a_server_is_reached_by_plain_http_no_certificate_is_read_and_none_would_be_taken() -> None:
+    trusted = _trusted("http://localhost:8080/v1")
+    assert isinstance(trusted, ssl.SSLContext)
+    assert trusted.cert_store_stats()["x509"] == 0
+    assert (trusted.verify_mode, trusted.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert _trusted("HTTPS://keyturn.example/v1") is True
 
 
 async def test_an_answer_of_no_keyturn_server_is_said_to_be_one() -> None:

@@ -232,9 +232,9 @@ def _told_before(patch: pytest.MonkeyPatch) -> None:
     """What is to be told is struck out before it is told."""
     deliver = lane.Lane.deliver
 
-    async def hasty(self: Any, row: Any) -> None:
+    async def hasty(self: Any, row: Any, *, alone: bool = False) -> None:
         await self._desk.apply(Dispatch(gone=[row.number]))
-        await deliver(self, row)
+        await deliver(self, row, alone=alone)
 
     patch.setattr(lane.Lane, "deliver", hasty)
 

@@ -130,7 +130,7 @@ class FaultyStore:
     async def grants(self, query: Query = ALL) -> list[GrantRow]:
         return await self._asked("read", lambda: self._true.grants(query))
 
-    async def outbox(self, limit: int = 100, done: int | None = None) -> list[Notice]:
+    async def outbox(self, limit: int = 100, done: Sequence[int] = ()) -> list[Notice]:
         return await self._asked("read", lambda: self._true.outbox(limit, done))
 
     async def tell(self, notices: Sequence[Notice]) -> None:

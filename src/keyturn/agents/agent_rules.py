@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from inspect import isfunction
+from types import UnionType
 from typing import Any, cast, get_origin
 
 from ..core.errors import UserError
@@ -11,12 +12,12 @@ from ..core.settable import Rule, must, then
 from ..models.base import Model, ModelSettings
 from .agent_base import AgentBase
 from .guardrail import InputGuardrail, OutputGuardrail
-from .handoff import Handoff
+from .handoff import Handoff, check_handoff
 from .hooks import AgentHooksBase
 from .output import AgentOutputSchemaBase
 
 
-def _is(wanted: Any) -> Callable[[Any], bool]:
+def _is(wanted: type | UnionType) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, wanted)
 
 
@@ -39,7 +40,7 @@ def _is_behavior(behavior: object) -> bool:
     return behavior in ("run_llm_again", "stop_on_first_tool") or callable(behavior)
 
 
-def check_tool(agent: Any, tool: object) -> None:
+def check_tool(agent: AgentBase[Any], tool: object) -> None:
     """Refuse what is easily put among an agent's tools, or forgotten to be wrapped."""
     where = f"tools of agent {agent.name!r}"
     if isinstance(tool, AgentBase):
@@ -51,20 +52,22 @@ def check_tool(agent: Any, tool: object) -> None:
         raise UserError(f"{where}: {tool!r} is no tool: {remedy}")
 
 
-def _check_tools(agent: Any, tools: Any) -> None:
+def _check_tools(agent: AgentBase[Any], tools: Iterable[object]) -> None:
     for tool in tools:
         check_tool(agent, tool)
 
 
-def _check_handoffs(agent: Any, handoffs: Any) -> None:
+def _check_handoffs(agent: AgentBase[Any], handoffs: Iterable[object]) -> None:
     for entry in handoffs:
         if not isinstance(entry, AgentBase | Handoff):
             what = f"an Agent or a Handoff, not {type(entry).__name__}"
             raise UserError(f"handoffs of agent {agent.name!r}: an entry must be {what}")
+        given = cast("Any", entry)
+        check_handoff(agent, given.agent if isinstance(entry, Handoff) else given, given)
 
 
 def _guardrails(setting: str, wanted: type) -> Rule:
-    def check(agent: Any, guardrails: Any) -> None:
+    def check(agent: AgentBase[Any], guardrails: Iterable[object]) -> None:
         for entry in guardrails:
             if not isinstance(entry, wanted):
                 remedy = f"decorate it with @{wanted.__name__.replace('Guardrail', '_guardrail').lower()}"

@@ -16,7 +16,8 @@ from ..core.errors import UserError
 from ..core.items import Item
 from ..core.nested_agent import NestedAgent
 from ..core.preview import Json, Preview, Text, redact
-from ..core.settable import CALLBACK, FLAG, TEXT, Rule, must, one_of, own_of, refused, then
+from ..core.settable import CALLBACK, FLAG, TEXT, Rule, described, must, one_of, own_of, refusal, refused, then
+from ..core.strict import JsonValue
 from ..support.user_code import answer_of
 from ..tools.base import Handover, Prepared, Tool, redacts
 from ..tools.functions.structured import StructuredInput, any_object
@@ -40,7 +41,7 @@ class Go(Generic[TAgent]):
         self.agent, self.structured = agent, structured
         self._on_handoff = on_handoff
 
-    def to(self, agent: Any) -> Go[Any]:
+    def to(self, agent: AgentBase[Any]) -> Go[Any]:
         """Return the same to another agent."""
         return Go(agent, self._on_handoff, self.structured)
 
@@ -51,10 +52,10 @@ class Go(Generic[TAgent]):
         return self.agent
 
 
-def _name(handoff: Any, name: str, value: Any) -> Any:
+def _name(handoff: object, name: str, value: object) -> Any:
     """Keep one name under both of its names."""
     if not isinstance(value, str) or not value:
-        raise handoff._refusal(name, "a non-empty string", value)
+        raise refusal(handoff, name, "a non-empty string", value)
     own_of(handoff)["name"] = own_of(handoff)["tool_name"] = value
     return value
 
@@ -67,12 +68,12 @@ def _invoker(handoff: object, go: object) -> None:
     own["secrets"] = known.structured.secrets if known is not None and known.structured is not None else ()
 
 
-def _target(handoff: Any, name: str, value: Any) -> Any:
+def _target(handoff: object, name: str, value: object) -> Any:
     own = own_of(handoff)
     go = own.get("on_invoke_handoff")
     if not isinstance(go, Go):
-        raise AttributeError(f"{name!r} of {handoff._described()} cannot be set: on_invoke_handoff says where it leads")
-    target = _agent(value, handoff._described())
+        raise AttributeError(f"{name!r} of {described(handoff)} cannot be set: on_invoke_handoff says where it leads")
+    target = _agent(value, described(handoff))
     own["on_invoke_handoff"] = cast("Go[Any]", go).to(target)
     own["agent_name"] = target.name
     return value
@@ -177,9 +178,10 @@ class Handoff(Tool, Generic[TContext, TAgent]):
             return Prepared("{}")
         return any_object(self.name, text)
 
-    async def invoke(self, context: Any, prepared: Prepared) -> Handover:
+    async def invoke(self, context: RunContextWrapper[Any], prepared: Prepared) -> Handover:
         """Find out who goes on, and hand over."""
         target = _agent(await self.on_invoke_handoff(context, prepared.text), f"handoff {self.tool_name!r}")
+        check_handoff(getattr(context, "agent", None), target, self)
         return Handover(target, self.get_transfer_message(target), self.input_filter or self._nesting(context))
 
     def _nesting(self, context: object) -> HandoffInputFilter | None:
@@ -192,13 +194,13 @@ class Handoff(Tool, Generic[TContext, TAgent]):
             return None
         return partial(nest_handoff_history, history_mapper=getattr(config, "handoff_history_mapper", None))
 
-    def output(self, item: Mapping[str, Any], value: Any) -> Item:
+    def output(self, item: Mapping[str, Any], value: object) -> Item:
         """Return the call's result as the model reads it."""
         text = value.text if isinstance(value, Handover) else str(value)
         return {"type": "function_call_output", "call_id": item["call_id"], "output": text}
 
     @redacts
-    def preview(self, params: Any) -> Preview:
+    def preview(self, params: JsonValue) -> Preview:
         """Show who would go on, and with what input."""
         target = Text(f"Hand the conversation over to {self.agent_name}.")
         return Preview((target, Json(redact(params, self.secrets))) if params else (target,))
@@ -274,6 +276,25 @@ def _check_callback(name: str, on_handoff: object, structured: StructuredInput |
         raise UserError(f"handoff {name!r}: on_handoff must take {wanted}")
 
 
+def check_handoff(source: Any, target: Any, entry: Any) -> None:
+    """Refuse a handoff between an agent of a realtime session and one of a run, and a filter without effect."""
+    talked_to: bool = getattr(source, "realtime", False)
+    if source is None:
+        return
+    if target is not None and getattr(target, "realtime", False) != talked_to:
+        remedy = (
+            "is not talked to; hand over to a RealtimeAgent, or give the other one as a tool: as_tool(...)"
+            if talked_to
+            else "is a RealtimeAgent; hand over to an Agent, which a run can ask"
+        )
+        raise UserError(f"handoffs of agent {source.name!r}: {target.name!r} {remedy}")
+    if talked_to and isinstance(entry, Handoff) and (entry.input_filter or entry.nest_handoff_history):
+        raise UserError(
+            f"handoffs of agent {source.name!r}: input_filter= and nest_handoff_history= have no effect in a realtime "
+            "session, where the provider keeps the conversation; leave them out"
+        )
+
+
 def handoffs_of(agent: Any) -> list[Handoff[Any, Any]]:
     """Return the handoffs of an agent; a plain agent among them is wrapped once and stays the same tool."""
     made: dict[int, Handoff[Any, Any]] = agent.__dict__.setdefault("_handoffs", {})
@@ -283,7 +304,7 @@ def handoffs_of(agent: Any) -> list[Handoff[Any, Any]]:
     ]
 
 
-def _wrapped(owner: Any, entry: Any, made: dict[int, Handoff[Any, Any]]) -> Handoff[Any, Any]:
+def _wrapped(owner: AgentBase[Any], entry: object, made: dict[int, Handoff[Any, Any]]) -> Handoff[Any, Any]:
     if not isinstance(entry, AgentBase):
         what = f"an Agent or a Handoff, not {type(entry).__name__}"
         raise UserError(f"handoffs of agent {owner.name!r}: an entry must be {what}")

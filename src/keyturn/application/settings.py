@@ -5,18 +5,21 @@ The policy is one object for the gate, the pages and the API. Nothing here start
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 from ..agents.agent import Agent, AgentDeclaration
-from ..agents.context_type import checked_type
+from ..agents.context_type import checked_type, declared_type
 from ..agents.hooks import RunHooks
 from ..agents.settings import RunConfig, with_arguments
+from ..channels.base import Channel
 from ..channels.plan import ChannelPlan
 from ..channels.service import ChannelService
-from ..core.errors import UserError
+from ..core.errors import AgentMissing, UserError
 from ..core.settable import CALLBACK, ELSEWHERE, FLAG, WHOLE, Constructed, Rule, fixed, must, own_of
 from ..engine.run.about import STORE
+from ..engine.run.open_run import wrapped
+from ..engine.states.context_data import Maker, check_returns
 from ..engine.states.loading import ContextOptions
 from ..inbox.drills import DrillService
 from ..inbox.rule_lint import checked_policy
@@ -24,6 +27,7 @@ from ..policies.base import PolicyLike
 from ..support.user_code import run_callback
 from .lifespan import AppResources
 
+_Declared = Agent[Any] | AgentDeclaration
 _ONE = "an app has one journal as long as it lives: make another App"
 _POLICY_LOST = (
     "this run_config has no policy, and the app has one: pass RunConfig(policy=app.policy, ...) to keep it, or set "
@@ -32,9 +36,9 @@ _POLICY_LOST = (
 _BOTH = "context_type= says how the context comes back, and so does context_deserializer=: drop one"
 
 
-def _agents(app: Any, name: str, given: Any) -> Any:
+def _agents(app: object, name: str, given: Mapping[str, _Declared] | Iterable[_Declared]) -> Any:
     """Keep the agents by name: always in the same dict, which inbox and workers read."""
-    several = cast("Mapping[str, Any]", given).values() if isinstance(given, Mapping) else given
+    several = cast("Mapping[str, _Declared]", given).values() if isinstance(given, Mapping) else given
     made = [_core_of(agent) for agent in several]
     named = {agent.name: agent for agent in made}
     if len(named) != len(made):
@@ -49,16 +53,16 @@ def _agents(app: Any, name: str, given: Any) -> Any:
     return known
 
 
-def _core_of(declared: Any) -> Agent[Any]:
-    return cast("Agent[Any]", declared) if isinstance(declared, Agent) else declared.core_agent()
+def _core_of(declared: _Declared) -> Agent[Any]:
+    return declared if isinstance(declared, Agent) else declared.core_agent()
 
 
-def _run_config(app: Any, name: str, given: Any) -> RunConfig:
+def _run_config(app: AppSettings, name: str, given: RunConfig | Mapping[str, Any] | None) -> RunConfig:
     config = RunConfig.of(given)
     if config.policy is None and (before := own_of(app).get(name)) is not None and before.policy is not None:
         raise UserError(_POLICY_LOST)
 
-    def check(policy: Any) -> Any:
+    def check(policy: PolicyLike | None) -> Any:
         return checked_policy(app.agents, policy)
 
     own_of(config)["_check_policy"] = check
@@ -81,18 +85,18 @@ def _context(app: object, name: str, given: object) -> Any:
     return checked
 
 
-def _channels(app: Any, _name: str, given: Any) -> Any:
-    app._telling.plan = ChannelPlan.of(given)
+def _channels(app: object, _name: str, given: ChannelPlan | Sequence[Channel]) -> Any:
+    own_of(app)["_telling"].plan = ChannelPlan.of(given)
     return ELSEWHERE
 
 
-def _lifespan(app: Any, _name: str, given: Any) -> Any:
-    app._resources.lifespan = given
+def _lifespan(app: object, _name: str, given: object) -> Any:
+    own_of(app)["_resources"].lifespan = given
     return ELSEWHERE
 
 
-def _drills(app: Any, _name: str, given: Any) -> Any:
-    app._drilling.drills = given
+def _drills(app: object, _name: str, given: object) -> Any:
+    own_of(app)["_drilling"].drills = given
     return ELSEWHERE
 
 
@@ -202,6 +206,29 @@ class AppSettings(Constructed):
         """Return what a run records of its session."""
         kept = {} if self.session_store is None else {STORE: self.session_store}
         return {} if session_id is None else {"session": session_id, **kept}
+
+    def _check_context(self, agent: Agent[Any], context: object) -> None:
+        """Refuse a context with which a run of the agent could not go on after a pause."""
+        made = self.context_serializer or self.context_deserializer
+        kind = None if made else self.context_type or declared_type(agent)
+        check_returns(wrapped(context).context, self.context_serializer, Maker(self.context_deserializer, kind))
+
+    def _check_session(self, agent: Agent[Any], *context: object) -> None:
+        """Refuse a realtime session whose run the app's workers could not move."""
+        known = self.agents.get(agent.name)
+        if known is None or not known.realtime:
+            raise UserError(f"this app has no RealtimeAgent {agent.name!r}: make it with App([agent, ...], ...)")
+        for given in context:
+            self._check_context(agent, given)
+
+    def _policy_now(self) -> PolicyLike | None:
+        return self.policy
+
+    def _agent(self, name: str) -> Agent[Any]:
+        agent = self.agents.get(name)
+        if agent is None:
+            raise AgentMissing(name, f"this app has no agent {name!r}; it has: {', '.join(self.agents) or 'none'}")
+        return agent
 
     def _lint_agents(self) -> None:
         """Refuse a policy that can match nothing of the agents, where their dict was changed in place."""

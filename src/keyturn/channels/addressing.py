@@ -50,7 +50,7 @@ class Addressing:
             if notice.topic in TOPICS:
                 unaddressed = Delivery(NOBODY, "", notice.topic, notice.run, subject, notice.about, notice.number, now)
                 added += await self.addressed(unaddressed, now)
-        return Dispatch(notices[-1].number if notices else None, added, gone=sorted(gone))
+        return Dispatch([notice.number for notice in notices], added, gone=sorted(gone))
 
     async def addressed(self, notice: Delivery, now: int) -> list[Delivery]:
         """Return the deliveries of one notice; itself, to be tried later, where nobody can be named now."""
@@ -111,10 +111,14 @@ def _given_up(row: Delivery, subject: str, topic: str, person: object, books: fr
 
 
 def _to(notice: Delivery, who: Recipient, now: int) -> Delivery:
-    """Return one delivery, due when its recipient wants it: at once, some time later, or with a digest."""
-    delay = int(who.after * 1_000) if notice.topic in CALLS_FOR_DECISION else 0
+    """Return one delivery, due when its recipient wants it: at once, some time later, or with a digest.
+
+    A warning before expiry does not wait: it would come when it is too late.
+    """
+    waits = notice.topic != "request.expiring"
+    delay = int(who.after * 1_000) if waits and notice.topic in CALLS_FOR_DECISION else 0
     due = now + delay
-    if who.digest and notice.topic != "request.expiring":
+    if who.digest and waits:
         window = max(int(who.digest * 1_000), 1)
         due = max(due, math.ceil((now + 1) / window) * window)
     return replace(

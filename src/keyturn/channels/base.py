@@ -58,6 +58,9 @@ class ChannelBusy(KeyturnError):
 
     def __init__(self, message: str, *, seconds: float) -> None:
         super().__init__(message)
+        given: object = seconds
+        if not isinstance(given, int | float) or isinstance(given, bool) or not given >= 0:  # which a NaN is not
+            raise UserError("seconds= of a ChannelBusy is how long to leave the channel alone: a number, 0 or more")
         self.seconds = seconds
 
 
@@ -110,7 +113,8 @@ class Recipient(msgspec.Struct, frozen=True, kw_only=True):
 
     `after` is how many seconds later than at once, if nothing else reached them by then. `digest` gathers what comes
     within so many seconds into one message, `rate` is the most messages an hour, `muted_until` a time in milliseconds
-    since 1970. Without `details` a message says that something waits, and nothing of what it is.
+    since 1970. Without `details` a message says that something waits, and nothing of what it is. One that is named
+    `otherwise` is told of what nobody else can be told of by the channels that there are.
 
     >>> Recipient(person="ada", channel="mail", after=60).digest is None
     True
@@ -126,6 +130,7 @@ class Recipient(msgspec.Struct, frozen=True, kw_only=True):
     rate: int | None = None
     muted_until: int | None = None
     details: bool = True
+    otherwise: bool = False
 
     def __post_init__(self) -> None:
         if not self.channel:

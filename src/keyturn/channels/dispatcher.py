@@ -125,7 +125,7 @@ class Dispatcher:
             if len(notices) == 1:
                 said = "notice %s is dropped, it cannot be worked on: %s"
                 log.error(said, notices[0].number, class_name(error))
-                await desk.apply(Dispatch(notices[0].number))
+                await desk.apply(Dispatch([notices[0].number]))
                 return
             for notice in notices:
                 await self._take_in(desk, [notice])
@@ -155,7 +155,7 @@ class Dispatcher:
                 continue
             await asyncio.sleep(max(row.due_at - await self._store.now(), 0) / 1_000)
             async with desk.alone.exclusively():
-                await by_name[row.channel].deliver(row)
+                await by_name[row.channel].deliver(row, alone=True)
             by_name[row.channel].wake()
 
 

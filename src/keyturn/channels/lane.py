@@ -33,7 +33,9 @@ _PAGE = 20
 _TOGETHER = 100
 _HOUR_MS = 3_600_000
 # After so many attempts a delivery goes by itself: what spoils a digest spoils no others then.
-_ALONE_AFTER = 2
+_ALONE_AFTER = 6
+# How long a delivery is put off at most before its recipient's wishes are looked at again: they may have changed.
+_PUT_OFF = 900_000
 # How long a receiver may ask to be left alone, in seconds.
 _LONGEST_BUSY = 86_400.0
 
@@ -121,8 +123,8 @@ class Lane:
     def __init__(self, channel: Channel, desk: Desk) -> None:
         self._channel, self._desk = channel, desk
         self._busy = dict[str, asyncio.Task[None]]()
-        # Until when each person is left alone, and how often in a row they could not be reached.
-        self._held = dict[str, tuple[int, int]]()
+        # Until when each person is left alone, and which deliveries failed since they were reached.
+        self._held = dict[str, tuple[int, frozenset[int]]]()
         self._sent = dict[str, deque[int]]()
         self._woken = asyncio.Event()
         self._leaving = False
@@ -160,18 +162,24 @@ class Lane:
         now = await self._desk.store.now()
         self._held = {person: held for person, held in self._held.items() if held[0] > now - _HOUR_MS}
         waits = [until for until, _ in self._held.values() if until > now]
-        if self._leaving or len(self._busy) >= self._channel.at_once:
+        if self._leaving:
             return None
+        while (before := len(self._busy)) < self._channel.at_once:  # a page may be of one person, whom others follow
+            for row in await self._waiting(now):
+                if row.due_at > now:
+                    waits.append(row.due_at)
+                    break
+                if row.person not in self._busy and len(self._busy) < self._channel.at_once:
+                    self._busy[row.person] = asyncio.ensure_future(self._turn(row))
+            if len(self._busy) == before:
+                break
+        return (min(waits) - now) / 1_000 if waits else None
+
+    async def _waiting(self, now: int) -> list[Delivery]:
+        """Return what waits longest, for those who are told of nothing now and are not left alone."""
         left_alone = tuple({*self._busy, *(person for person, (until, _) in self._held.items() if until > now)})
         query = DeliveryQuery(channel=self._channel.name, state="waiting", first=True, without=left_alone, limit=_PAGE)
-        for row in await self._desk.store.deliveries(query):
-            if row.due_at > now:
-                waits.append(row.due_at)
-                break
-            if row.person in self._busy or len(self._busy) >= self._channel.at_once:
-                continue
-            self._busy[row.person] = asyncio.ensure_future(self._turn(row))
-        return (min(waits) - now) / 1_000 if waits else None
+        return await self._desk.store.deliveries(query)
 
     async def _rest(self, wait: float | None) -> None:
         """Wait until something is done, somebody wakes the lane, or the time has come."""
@@ -190,8 +198,8 @@ class Lane:
         async with self._desk.alone.together():
             await self.deliver(row)
 
-    async def deliver(self, row: Delivery) -> None:
-        """Try one delivery once, and write down what came of it."""
+    async def deliver(self, row: Delivery, *, alone: bool = False) -> None:
+        """Try one delivery once, and write down what came of it; `alone` it takes no others along."""
         desk, attempts = self._desk, self._desk.plan.attempts
         now, tried = await desk.store.now(), row.attempts + 1
         wait = attempts.wait(tried) * desk.dice.uniform(0.5, 1.5)
@@ -200,7 +208,7 @@ class Lane:
         rows = [begun]
         try:
             with contained:
-                outcome = await self._tried(row, rows, now)
+                outcome = await self._tried(row, rows, now, alone=alone)
         except (Conflict, StorageError):
             raise
         except asyncio.CancelledError:  # it did not end its process, and is no suspect
@@ -211,19 +219,19 @@ class Lane:
             outcome = await self._failed(rows, error, wait)
         await desk.apply(outcome)
 
-    async def _tried(self, row: Delivery, rows: list[Delivery], now: int) -> Dispatch:
+    async def _tried(self, row: Delivery, rows: list[Delivery], now: int, *, alone: bool) -> Dispatch:
         """Send a delivery, together with what else waits for its recipient; or put it off, or give it up."""
         noticed = await self._noticed(row)
         if noticed is None:
             return Dispatch(gone=[row.number])
         who = await self._recipient(row, noticed)
         if who is None:
-            return Dispatch(gone=[row.number])
+            return Dispatch(added=await self._instead(row, noticed, now), gone=[row.number])
         until = self._put_off(who, now)
         if until is not None:
-            return Dispatch(changed=[replace(row, state="waiting", due_at=until)])
+            return Dispatch(changed=[replace(row, state="waiting", due_at=min(until, now + _PUT_OFF))])
         told = [noticed]
-        if who.digest is not None or who.quiet is not None or who.rate is not None:
+        if not alone and (who.digest is not None or who.quiet is not None or who.rate is not None):
             told += await self._others(row, now)
         if len(told) > 1:
             rows[1:] = [replace(rows[0], **_counted(each.delivery)) for each in told[1:]]
@@ -245,19 +253,29 @@ class Lane:
         return None if over and not self._channel.every_event else NoticedRequest(row, found)
 
     async def _others(self, row: Delivery, now: int) -> list[NoticedRequest]:
-        """Return what else is due for the same recipient, unless this one was tried too often already."""
-        if row.attempts >= _ALONE_AFTER:
+        """Return what else is due for the same recipient, but for what was tried too often.
+
+        Somebody who could not be reached is told one thing first: where that is taken, the rest goes together.
+        """
+        if row.attempts >= _ALONE_AFTER or row.person in self._held:
             return []
         query = DeliveryQuery(channel=row.channel, person=row.person, state="waiting", first=True, limit=_TOGETHER)
-        due = [each for each in await self._desk.store.deliveries(query) if each.due_at <= now and not each.attempts]
-        found = [(each, await self._noticed(each)) for each in due if each.number != row.number]
+        rows = [each for each in await self._desk.store.deliveries(query) if each.number != row.number]
+        due = [each for each in rows if each.due_at <= now and each.attempts < _ALONE_AFTER]
+        found = [(each, await self._noticed(each)) for each in due]
         return [noticed for each, noticed in found if noticed and await self._recipient(each, noticed) is not None]
 
     async def _recipient(self, row: Delivery, noticed: NoticedRequest) -> Recipient | None:
         """Return the recipient of a delivery as they are now; None where they are not to hear of it any more."""
-        request = None if noticed.row is None else noticed.row.request
-        who = (await self._desk.plan.who(request)).get((row.channel, row.person))
+        who = (await self._desk.plan.who(noticed.request)).get((row.channel, row.person))
         return who if who is not None and row.topic in who.topics else None
+
+    async def _instead(self, row: Delivery, noticed: NoticedRequest, now: int) -> list[Delivery]:
+        """Return the deliveries to those who hear of it where nobody else is left who can be told."""
+        left = (await self._desk.plan.who(noticed.request)).values()
+        if row.topic not in CALLS_FOR_DECISION or not all(each.otherwise for each in left):
+            return []
+        return await self._desk.addressing.addressed(row, now)
 
     def _put_off(self, who: Recipient, now: int) -> int | None:
         """Return until when a recipient does not want to be told; None if they do."""
@@ -274,8 +292,8 @@ class Lane:
     async def _failed(self, rows: list[Delivery], error: BaseException, wait: float) -> Dispatch:
         """Say what becomes of deliveries that failed: later, or dead; leave their recipient alone meanwhile."""
         now, most = await self._desk.store.now(), self._desk.plan.attempts.most
-        if isinstance(error, ChannelBusy):
-            wait = max(wait, min(error.seconds, _LONGEST_BUSY))
+        busy = min(error.seconds, _LONGEST_BUSY) if isinstance(error, ChannelBusy) else 0.0
+        wait = max(wait, busy)
         changed = list[Delivery]()
         for row in rows:
             dead = isinstance(error, ChannelRefused) or row.attempts >= most
@@ -285,13 +303,15 @@ class Lane:
                 said = "%s was not told %s by %r, which is kept (`keyturn outbox`): %s"
                 log.warning(said, row.person or "nobody", row.topic, row.channel, _words(error))
         if not isinstance(error, ChannelRefused):
-            self._leave_alone(rows[0].person, now, wait)
+            self._leave_alone(rows, now, busy)
         return Dispatch(changed=changed)
 
-    def _leave_alone(self, person: str, now: int, wait: float) -> None:
-        failures = self._held.get(person, (0, 0))[1] + 1
-        pause = max(wait, self._desk.plan.attempts.wait(failures) * self._desk.dice.uniform(0.5, 1.5))
-        self._held[person] = (now + int(pause * 1_000), failures)
+    def _leave_alone(self, rows: list[Delivery], now: int, busy: float) -> None:
+        """Leave somebody alone for longer the more of their messages failed: of one message it may be the fault."""
+        person = rows[0].person
+        failed = self._held.get(person, (0, frozenset[int]()))[1] | {rows[0].number}
+        pause = max(busy, self._desk.plan.attempts.wait(len(failed)) * self._desk.dice.uniform(0.5, 1.5))
+        self._held[person] = (now + int(pause * 1_000), failed)
 
 
 def _waits(row: Delivery) -> Delivery:

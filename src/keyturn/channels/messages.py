@@ -51,6 +51,11 @@ class NoticedRequest(msgspec.Struct, frozen=True):
     delivery: Delivery
     row: RequestRow | None = None
 
+    @property
+    def request(self) -> Request | None:
+        """Return the request as it is now."""
+        return None if self.row is None else self.row.request
+
 
 def message_of(told: Sequence[NoticedRequest], to: Recipient, tenant: str, link: str | None = None) -> Message:
     """Return what one recipient is told of one notice, or of several; `link` has `{request}` in it.
@@ -95,8 +100,8 @@ def _single(told: NoticedRequest, to: Recipient, tenant: str, link: str | None) 
         request=row.id,
         revision=request.revision,
         digest=row.digest,
-        verdicts=tuple(request.verdicts) if row.state == "open" else (),
-        whole=to.details and shows_whole(row),
+        verdicts=tuple(request.verdicts) if row.state == "open" and _asks(note) else (),
+        whole=to.details and _asks(note) and shows_whole(row),
         link=opens,
         text=_text(note, row, request, opens, details=to.details),
         facts=_facts(note, request, details=to.details),
@@ -121,6 +126,14 @@ def _digest(told: Sequence[NoticedRequest], to: Recipient, tenant: str, link: st
         count=len(told),
         facts={"notices": [_facts(each.delivery, None, details=False) for each in told]},
     )
+
+
+def _asks(note: Delivery) -> bool:
+    """Return whether a message shows what would run; one that tells of a decision does not, and takes none.
+
+    It may go out late, when its request asks anew.
+    """
+    return note.topic != "request.decided"
 
 
 def title_of(note: Delivery, row: RequestRow | None, *, details: bool = True) -> str:
@@ -160,10 +173,10 @@ def _text(note: Delivery, row: RequestRow, request: Request, link: str, *, detai
         head.append(f"reason: {clip(row.reason, TEXT, keep='')}")
     if row.risk and details:
         head.append(f"risk: {_name(row.risk)}")
-    for name, odd in doubtful_names([row.tool], request.params if details else None):
+    for name, odd in doubtful_names([row.tool], request.params) if details else ():
         head.append(f"note: the {'tool' if name == row.tool else 'argument'}'s name {odd}")
     tail = [f"digest {row.digest}", *([link] if link else [])]
-    shown = _shown(row, request) if details and note.topic != "request.decided" else []
+    shown = _shown(row, request) if details and _asks(note) else []
     return "\n".join([*head, *shown, *tail])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -11,6 +13,11 @@ from ..core.immutable import immutable
 from ..core.request import Request
 from ..support.user_code import answer_of
 from .base import Channel, Recipient, Recipients, channel_name
+
+log = logging.getLogger("keyturn.channels")
+
+# How long it may take to say who is told, in seconds: one look-up that hangs must not end all deliveries.
+_NAMING = 30.0
 
 
 @immutable
@@ -54,6 +61,7 @@ class ChannelPlan:
     link: str | None = None
     attempts: Attempts = field(default_factory=Attempts)
     forget: float = 86_400.0
+    _missed: set[str] = field(default_factory=set[str], init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for channel in self.channels:
@@ -86,14 +94,24 @@ class ChannelPlan:
         return [Recipient(person="", channel=channel.name) for channel in self.channels]
 
     async def who(self, request: Request | None) -> dict[tuple[str, str], Recipient]:
-        """Return who is told of a request, by channel and person; of two that are the same, the first."""
-        named = await answer_of(self.recipients or self.everybody, request)
-        known, told = self.by_name, dict[tuple[str, str], Recipient]()
+        """Return who is told of a request, by channel and person; of two that are the same, the first.
+
+        Who is named `otherwise` is among them where nobody else can be told by a channel of this plan.
+        """
+        async with asyncio.timeout(_NAMING):
+            named = await answer_of(self.recipients or self.everybody, request)
+        known, found = self.by_name, list[Recipient]()
         for each in named:
             if not isinstance(each, Recipient):
                 raise UserError(f"recipients= returns a list of Recipient, not of {type(each).__name__}")
             if each.channel in known:
-                told.setdefault((each.channel, each.person), each)
+                found.append(each)
+            elif each.channel not in self._missed:
+                self._missed.add(each.channel)
+                log.warning("recipients are named on the channel %r, and this plan has none of that name", each.channel)
+        told = dict[tuple[str, str], Recipient]()
+        for each in [each for each in found if not each.otherwise] or found:
+            told.setdefault((each.channel, each.person), each)
         return told
 
 

@@ -28,8 +28,8 @@ except ImportError as error:
 _library: Any = pywebpush  # its types are partly unknown
 _vapid: Any = Vapid02
 
-# The most that every service takes, encrypted; what is said is well below it.
-_TITLE, _BODY = 200, 1_200
+# Every service takes 4,096 bytes, encrypted; so many are for a title and a text, as JSON.
+_TITLE, _BODY = 500, 2_000
 _DAY = 86_400
 _HOURS = 12
 
@@ -123,4 +123,10 @@ def _payload(message: Message) -> bytes:
 
 
 def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[:most] + "\\[cut]"
+    """Return as much of a text as takes so many bytes."""
+    left = most
+    for at, char in enumerate(text):
+        left -= len(msgspec.json.encode(char)) - 2
+        if left < 0:
+            return text[:at] + "\\[cut]"
+    return text

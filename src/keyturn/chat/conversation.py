@@ -90,7 +90,11 @@ class Conversation:
         self._stream: RunResultStreaming | None = None
         self._moving: asyncio.Task[None] | None = None
         self._following: asyncio.Task[None] | None = None
+        self._read_run = ""  # the run that it follows
         self._again = False
+        self._saying = asyncio.Lock()  # one thing after another, in the order in which they were said
+        self._known = asyncio.Event()  # whether the run that was begun last is the one that is read here
+        self._known.set()
 
     @property
     def at_work(self) -> bool:
@@ -140,13 +144,19 @@ class Conversation:
 
     async def say(self, text: str) -> None:
         """Say something: to the run that goes on, or else to a new one."""
-        self.fault = ""
-        if self.open and self.run is not None:
-            with contextlib.suppress(Conflict, NotPending):  # it ended meanwhile: then a new one begins
-                await self._inbox.send(self.run.id, text)
-                self.go_on()
-                return
-        await self._settled()
+        async with self._saying:
+            await self._known.wait()
+            self.fault = ""
+            if self.open and self.run is not None:
+                with contextlib.suppress(Conflict, NotPending):  # it ended meanwhile: then a new one begins
+                    await self._inbox.send(self.run.id, text)
+                    self.go_on()
+                    return
+            await self._settled()
+            self._begin(text)
+
+    def _begin(self, text: str) -> None:
+        """Begin a run with what was said; the one before it is over."""
         self.title = self.title or text
         if self.run is not None:
             self.past.append(self.now)
@@ -155,6 +165,7 @@ class Conversation:
         self.run = None
         self.now = Transcript(todos=todos)
         self.waiting = []
+        self._known.clear()
         self._move(text)
 
     def go_on(self) -> None:
@@ -176,7 +187,8 @@ class Conversation:
         """Record a decision, and let the run go on; raises what the gate has against it."""
         await self._inbox.as_person(self.assistant.by).decide(request, verdict, **details)
         self.waiting = []
-        await self._look()
+        with contextlib.suppress(KeyturnError):  # it is recorded: that the journal is away is said as the run goes on
+            await self._look()
         self.go_on()
 
     async def drop(self) -> None:
@@ -207,6 +219,7 @@ class Conversation:
 
     def _move(self, text: str | None) -> None:
         self._moving = asyncio.ensure_future(self._moved(text))
+        self._moving.add_done_callback(lambda _done: self._known.set())
 
     async def _moved(self, text: str | None) -> None:
         """Move the run until nobody but people can, as often as something was said meanwhile."""
@@ -231,7 +244,10 @@ class Conversation:
             finally:
                 self._stream = None
             given = None
-            await self._caught_up()
+            try:
+                await self._caught_up()
+            except KeyturnError as error:  # the journal is away
+                self.fault = self.fault or str(error)
             if not self._again or self.fault or self.stopped or not self.open:
                 break
         asyncio.get_running_loop().call_soon(self.listener.changed)  # when this task has ended
@@ -247,7 +263,10 @@ class Conversation:
             max_turns=None,
             session=self._session,
             journal=self.assistant.store,
-            run_config=RunConfig(workflow_name=workflow_of(self.id, self.title)),
+            run_config=RunConfig(
+                workflow_name=workflow_of(self.id, self.title),
+                tool_not_found_behavior="return_error_to_model",  # there is no program here to be mended
+            ),
         )
         try:
             async for event in self._stream.stream_events():
@@ -261,6 +280,7 @@ class Conversation:
     def _follow(self, run_id: str) -> None:
         """Read the run's log as it is written, once."""
         if run_id and self._following is None:
+            self._read_run = run_id
             self._following = asyncio.ensure_future(self._followed(run_id))
 
     async def _followed(self, run_id: str) -> None:
@@ -282,16 +302,17 @@ class Conversation:
                 if log.run.seq < known:
                     continue
                 self.run, self.now = log.run, seen
+                self._known.set()
                 await self._look()
                 self.listener.changed()
 
     async def _caught_up(self) -> None:
         """Wait until what was read is all that was written, so that nothing is decided by an older picture."""
-        run_id = self.run_id or ("" if self._stream is None else self._stream.run_id)
         for _ in range(200):
-            if not run_id or self._following is None or self._following.done():
+            if self._following is None or self._following.done():
                 return
-            if self.run is not None and self.run.seq >= await self.assistant.store.head(run_id):
+            run = self.run
+            if run is not None and run.id == self._read_run and run.seq >= await self.assistant.store.head(run.id):
                 return
             await asyncio.sleep(0.01)
 

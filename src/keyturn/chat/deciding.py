@@ -9,26 +9,22 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import LiteralString, Unpack
 
-from textual.app import App
-
 from ..core.errors import BadJson, KeyturnError
 from ..inbox.personal import Details, Verdict
 from ..policies.grants import Grant
 from ..presenting.shown_request import ShownRequest
 from ..screens.asking import LineDialog, TextDialog
-from ..screens.call_view import CallView
 from ..screens.drawing import Row, labelled
 from ..screens.editing import EditDialog
 from ..screens.granting import GrantDialog
+from ..screens.letters_app import LettersApp
 from .conversation import Conversation
 from .help import help_rows
 from .widgets.prompt import Prompt
 from .widgets.request_view import RequestView
 
-NARROWEST_DIALOG = 20  # columns
 
-
-class DecidingApp(App[str]):
+class DecidingApp(LettersApp[str]):
     """Decides the calls of its conversation, on a screen that has a view of requests."""
 
     conversation: Conversation
@@ -37,22 +33,16 @@ class DecidingApp(App[str]):
         """Have the screen drawn anew."""
         raise NotImplementedError
 
-    @property
-    def can_ask(self) -> bool:
-        """Return whether there is room for a dialog, and none is open."""
-        return len(self.screen_stack) == 1 and self.size.width >= NARROWEST_DIALOG
-
-    def on_call_view_chosen(self, message: CallView.Chosen) -> None:
+    def act(self, letter: str, request: ShownRequest) -> Awaitable[None]:
         """Do what a letter says of a call."""
-        if self.can_ask:
-            self.run_worker(LETTERS[message.letter](self, message.request))
+        return LETTERS[letter](self, request)
 
     async def decide(self, request: ShownRequest, verdict: Verdict, **details: Unpack[Details]) -> None:
         """Record a decision, or show what the gate has against it."""
         try:
             await self.conversation.decide(request.item, verdict, **details)
         except (KeyturnError, BadJson) as error:
-            self.query_one(RequestView).say("Not decided", str(error))
+            self.query_one(RequestView).say("May have been recorded" if error.uncertain else "Not decided", str(error))
         self.changed()
 
     async def approve_call(self, request: ShownRequest, grant: Grant | None = None) -> None:

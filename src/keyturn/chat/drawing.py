@@ -7,6 +7,7 @@ does at the console; nothing in a row is read as markup by anybody.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, LiteralString, cast
@@ -14,7 +15,7 @@ from typing import Any, LiteralString, cast
 from ..core.preview import Preview
 from ..core.usage import Prices
 from ..models.base import Usage
-from ..render.arguments import is_text
+from ..render.arguments import argument_lines, is_text
 from ..render.escape import escape
 from ..render.layout import LayoutLine, preview_lines, text_lines
 from ..render.one_row import first_arguments
@@ -86,16 +87,20 @@ def _call_rows(entry: CallEntry, width: int, *, whole: bool) -> Iterator[Row]:
     given: Any = entry.arguments
     known = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     room = width - len(lead) - len(entry.tool) - 2
-    yield from labelled(style, lead, entry.tool + first_arguments(known, room), width)
+    told = first_arguments(known, room)
+    yield from labelled(style, lead, entry.tool + told, width)
     inner = max(width - len(_BACK), NARROWEST)
-    for row in _below(entry, known, inner, whole=whole):
+    for row in _below(entry, known, inner, whole=whole, told=told == first_arguments(known, sys.maxsize)):
         yield [("text", _BACK), *row]
 
 
-def _below(entry: CallEntry, known: dict[str, Any], width: int, *, whole: bool) -> Iterator[Row]:
-    """Draw what stands below a call's first row: what it does, who decided, and its result."""
+def _below(entry: CallEntry, known: dict[str, Any], width: int, *, whole: bool, told: bool) -> Iterator[Row]:
+    """Draw what stands below a call's first row: what it does, who decided, and its result.
+
+    `told` says that the first row has all of its arguments.
+    """
     if entry.state not in _SHOWN_ELSEWHERE or whole:
-        yield from _cut([list(line_rows([lines], width)) for lines in _body(entry, known)], whole=whole)
+        yield from _cut([list(line_rows([lines], width)) for lines in _body(entry, known, told=told)], whole=whole)
     if entry.decided:
         style: str = "bad" if entry.verdict in _NOT_RUN else "good"
         yield from labelled(style, entry.decided, entry.by or "nobody", width)
@@ -108,10 +113,13 @@ def _below(entry: CallEntry, known: dict[str, Any], width: int, *, whole: bool) 
         yield from _cut([[[("quiet", row)] for [(_, row)] in line_rows([result], width)]], whole=whole)
 
 
-def _body(entry: CallEntry, known: dict[str, Any]) -> Iterator[Iterable[LayoutLine]]:
-    """Yield what a call does: its preview where it has one, else the texts among its arguments."""
+def _body(entry: CallEntry, known: dict[str, Any], *, told: bool) -> Iterator[Iterable[LayoutLine]]:
+    """Yield what a call does: its preview where it has one, else its arguments, of those that were told the texts."""
     if entry.preview is not None:
         yield from preview_lines(Preview(entry.preview.blocks))  # its summary repeats the row above it
+        return
+    if not told and entry.tool not in _IN_ITS_PANEL:
+        yield from argument_lines(known)
         return
     for name, value in known.items():
         if is_text(value) and entry.tool not in _IN_ITS_PANEL:

@@ -215,8 +215,11 @@ class Transcript:
         self._add(Note(words="it stopped", data=event.error))
 
     def cancelled(self, run: Run, event: ev.RunCancelled) -> None:
-        """Note that somebody cancelled the run."""
-        self._add(Note(words="cancelled by", data="you" if event.decider is None else event.decider.id))
+        """Note that a person cancelled the run, or that the program ended it, and why."""
+        if event.decider is None:
+            self._add(Note(words="ended", data=event.why or "by the program"))
+        else:
+            self._add(Note(words="cancelled by", data=event.decider.id))
 
     def compacted(self, run: Run, event: ev.HistoryCompacted) -> None:
         """Note that the older part of the conversation was summarised."""

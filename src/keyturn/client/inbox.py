@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Unpack
@@ -65,15 +64,16 @@ class AsyncInbox:
 
     async def changes(self) -> AsyncGenerator[object]:
         """Yield at once, whenever something else is listed, and every few seconds; raise where the stream is cut."""
-        async with contextlib.aclosing(self.pages(patience=0, limit=_MOST)) as pages:
-            coming = asyncio.ensure_future(anext(pages, None))
-            try:
-                while True:
-                    coming = await _next_page(pages, coming)
-                    yield None
-            finally:
-                coming.cancel()
-                await asyncio.wait({coming})
+        pages = self.pages(patience=0, limit=_MOST)
+        coming = asyncio.ensure_future(anext(pages, None))
+        try:
+            while True:
+                coming = await _next_page(pages, coming)
+                yield None
+        finally:
+            coming.cancel()
+            await asyncio.wait({coming})  # cancelled here as well, it leaves the pages to the task that reads them
+            await pages.aclose()
 
     async def list(self, *, mine: bool = False, unclaimed: bool = False, **wanted: Any) -> Sequence[RequestRow]:
         """Return requests by when they were asked, the open ones unless `state` says otherwise, at most `limit`.
@@ -204,10 +204,11 @@ class AsyncInbox:
         *,
         until: datetime | None = None,
         lasts: str | None = None,
+        once: str | None = None,
         **shown: Unpack[Naming],
     ) -> RequestRow:
-        """Claim a request or let it go, snooze it or end that."""
-        return await self._marked(request, mark, shown, until, lasts)
+        """Claim a request or let it go, snooze it or end that, once under a name."""
+        return await self._marked(request, mark, {"once": once, **shown}, until, lasts)
 
     async def take(
         self, request: Shown, *, until: datetime | None = None, lasts: str | None = None, **words: Unpack[Sent]
@@ -266,7 +267,7 @@ class AsyncInbox:
         """Ask the agent back: the call does not run, and its model answers the question."""
         return await self._decided(request, "ask_back", said.AskBack, words, {"question": question})
 
-    async def answer(self, request: Shown, output: Any, **words: Unpack[Sent]) -> RequestRow:
+    async def answer(self, request: Shown, output: object, **words: Unpack[Sent]) -> RequestRow:
         """Give the call's result in its tool's place, or what its tool asked for."""
         return await self._decided(request, "answer", said.Answer, words, {"output": output})
 
@@ -360,12 +361,12 @@ class AsyncInbox:
         return [Outcome(each.request, None if why else await self.get(each.request), why) for each, why in told]
 
     async def _marked(
-        self, request: Shown, word: str, words: Naming, until: datetime | None = None, lasts: str | None = None
+        self, request: Shown, word: str, words: Sent, until: datetime | None = None, lasts: str | None = None
     ) -> RequestRow:
         timed = word in ("take", "snooze")
         kind = said.Until if timed else said.Shown
         name, body = body_of(request, kind, words, {"until": until, "lasts": lasts} if timed else {})
-        return (await self._sender.post(f"/requests/{name}/{word}", RequestSeen, body)).row
+        return (await self._sender.post(f"/requests/{name}/{word}", RequestSeen, body, words.get("once"))).row
 
     async def _decided(self, request: Shown, word: str, kind: object, words: Sent, more: dict[str, Any]) -> RequestRow:
         name, body = body_of(request, kind, words, more)

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import re
 import secrets
+import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from datetime import datetime
@@ -17,6 +18,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 
+from ..core.digest import canonical
 from ..core.encodable import in_milliseconds
 from ..core.errors import (
     BadJson,
@@ -57,6 +59,8 @@ _TRIES = 4
 _PAUSE = 0.2
 _AGAIN = (429, 502, 503, 504)
 _RUN = re.compile(r"/runs/([^/]+)")
+_VISIBLE = re.compile(r"[\x21-\x7e]+")
+_KEY = re.compile(r"[\x21-\x7e]{1,200}")
 _KINDS: dict[str, type[KeyturnError]] = {
     "not_allowed": NotAllowed,
     "unknown": NotAllowed,
@@ -76,7 +80,13 @@ class ServerError(KeyturnError):
 
     def __init__(self, message: str, status: int | None) -> None:
         self.status = status
+        self.uncertain = status is None or status == 200 or status >= 500
         super().__init__(message)
+
+
+def _trusted(base: str) -> bool | ssl.SSLContext:
+    """Return whose certificates are taken; where a server is reached by plain HTTP nobody's, which reads no files."""
+    return base.lower().startswith("https:") or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 class Sender:
@@ -86,10 +96,17 @@ class Sender:
         self, url: str, token: str, *, timeout: float = 30.0, transport: Any = None, plain_http: bool = False
     ) -> None:
         base = f"{server_url(url, plain_http=plain_http)}/v1"
+        if not _VISIBLE.fullmatch(token):
+            raise UserError("a token is visible ASCII characters without a space, such as kt_1_...")
         self.url = url
         headers = {"authorization": f"Bearer {token}"}
         self._client = httpx2.AsyncClient(
-            base_url=base, headers=headers, timeout=timeout, transport=transport, trust_env=False
+            base_url=base,
+            headers=headers,
+            timeout=timeout,
+            transport=transport,
+            trust_env=False,
+            verify=_trusted(base),
         )
 
         self._ahead = 0.0  # of the server's clock before ours, in seconds
@@ -129,8 +146,11 @@ class Sender:
 
     async def posted(self, path: str, body: msgspec.Struct, key: str | None = None) -> bytes:
         """Change something, once, and return the answer as it came."""
-        headers = {"content-type": "application/json", "idempotency-key": key or secrets.token_hex(16)}
-        return await self._sent("POST", path, {}, msgspec.json.encode(body), headers, 0.0)
+        key = secrets.token_hex(16) if key is None else key
+        if not _KEY.fullmatch(key):
+            raise UserError("once= is sent as an idempotency key: 1 to 200 visible ASCII characters, without a space")
+        headers = {"content-type": "application/json", "idempotency-key": key}
+        return await self._sent("POST", path, {}, _exact(body), headers, 0.0)
 
     async def _sent(
         self, method: str, path: str, query: dict[str, Any], body: bytes | None, headers: dict[str, str], wait: float
@@ -168,20 +188,42 @@ class Sender:
             ) as made:
                 if made.status_code != 200:
                     raise error_of(made.status_code, await made.aread(), path)
-                async for each in _events_in(made.aiter_lines()):
+                async for each in _events_in(_lines_in(made.aiter_bytes())):
                     yield each
         except httpx2.TransportError as error:
             raise ServerError(f"the stream was cut: {type(error).__name__}", None) from None
 
 
-async def _events_in(lines: AsyncIterator[str]) -> AsyncGenerator[tuple[str, bytes]]:
+async def _lines_in(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+    """Yield the lines of an event stream, which end where its standard says: U+2028 and others are text within one."""
+    rest = b""
+    async for part in parts:
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            yield line.removesuffix(b"\r")
+
+
+async def _events_in(lines: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, bytes]]:
     name = ""
     async for line in lines:
-        field, _, value = line.partition(": ")
-        if field == "id":
-            name = value
-        elif field == "data":
-            yield name, value.encode()
+        field, _, value = line.partition(b": ")
+        if field == b"id":
+            name = value.decode("utf-8", "replace")
+        elif field == b"data":
+            yield name, value
+
+
+def _exact(body: msgspec.Struct) -> bytes:
+    """Return a body as JSON that says exactly what was given, or raise `UserError`, as an `App` does."""
+    try:
+        plain = msgspec.to_builtins(body)
+        canonical(plain)
+        return msgspec.json.encode(plain)
+    except BadJson as error:
+        why = error.reason
+    except (TypeError, ValueError, OverflowError) as error:
+        why = type(error).__name__
+    raise UserError(f"what is sent must be JSON that every reader reads alike: {why}")
 
 
 def after_of(query: Query) -> str | None:

@@ -33,6 +33,7 @@ class CallMarked(BesideEvent, frozen=True):
     decider: Decider
     until: int | None = None
     digest: str = ""
+    once: str = ""  # the digest of the name under which it is marked once
 
 
 class CallLooked(BesideEvent, frozen=True):

@@ -144,10 +144,7 @@ class Screen(RunCommand, frozen=True):
 
 
 class Deliver(RunCommand, frozen=True):
-    """Record decisions and standing decisions, all in one step.
-
-    `replaced` are those that were replaced in hand.
-    """
+    """Record decisions and standing decisions, all in one step; `replaced` are those that were replaced in hand."""
 
     decisions: list[Decision]
     grants: list[GrantTerms] = []
@@ -162,6 +159,7 @@ class MarkCall(RunCommand, frozen=True):
     mark: Mark
     decider: Decider
     until: int | None = None
+    once: str = ""
 
 
 class Look(RunCommand, frozen=True):

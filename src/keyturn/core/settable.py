@@ -119,12 +119,22 @@ def own_of(owner: object) -> dict[str, Any]:
     return vars(owner)
 
 
+def described(owner: Any) -> str:
+    """Return what errors call an object."""
+    return owner._described()
+
+
+def refusal(owner: Any, name: str, may_be: str, value: object) -> Exception:
+    """Return the error for a value that an attribute cannot have, for rules that stand beside other classes."""
+    return owner._refusal(name, may_be, value)
+
+
 def must(fits: Callable[[Any], bool], may_be: str) -> Rule:
     """Make the rule that a value must fit; `may_be` says in the error what it may be."""
 
-    def rule(owner: Any, name: str, value: Any) -> Any:
+    def rule(owner: object, name: str, value: object) -> Any:
         if not fits(value):
-            raise owner._refusal(name, may_be, value)
+            raise refusal(owner, name, may_be, value)
         return value
 
     return rule
@@ -138,9 +148,9 @@ def made_by(make: Callable[[Any], Any]) -> Rule:
 def fixed(remedy: str) -> Rule:
     """Make the rule that an attribute is set by the constructor only; `remedy` says what to do later."""
 
-    def rule(owner: Any, name: str, value: object) -> Any:
+    def rule(owner: object, name: str, value: object) -> Any:
         if name in own_of(owner):
-            raise AttributeError(f"{name!r} of {owner._described()} cannot be set after construction: {remedy}")
+            raise AttributeError(f"{name!r} of {described(owner)} cannot be set after construction: {remedy}")
         return value
 
     return rule
@@ -149,8 +159,8 @@ def fixed(remedy: str) -> Rule:
 def refused(remedy: str) -> Rule:
     """Make the rule that an attribute cannot be set, since it would have no effect; `remedy` says what has."""
 
-    def rule(owner: Any, name: str, _value: object) -> Any:
-        raise AttributeError(f"{name!r} of {owner._described()} cannot be set: {remedy}")
+    def rule(owner: object, name: str, _value: object) -> Any:
+        raise AttributeError(f"{name!r} of {described(owner)} cannot be set: {remedy}")
 
     return rule
 
@@ -281,11 +291,11 @@ def _kept(owner: object, name: str, value: object) -> Any:
     return _given(owner, name, value) if name in own_of(owner) else value
 
 
-def _given(owner: Any, name: str, value: object) -> Any:
+def _given(owner: object, name: str, value: object) -> Any:
     """Refuse an attribute that is the constructor's, unless a method of a user's subclass sets it."""
     if name not in _set_by_users(owner.__class__):
         remedy = f"make another {type(owner).__name__}"
-        raise AttributeError(f"{name!r} of {owner._described()} cannot be set after construction: {remedy}")
+        raise AttributeError(f"{name!r} of {described(owner)} cannot be set after construction: {remedy}")
     return value
 
 

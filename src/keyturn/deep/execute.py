@@ -97,7 +97,7 @@ class ExecuteTool(FunctionTool):
             raise error
         return await super().failure(context, error)
 
-    def preview(self, params: Any) -> Preview:
+    def preview(self, params: dict[str, Any]) -> Preview:
         """Show the command, what a shell reads in it, and where it runs."""
         where = about(self.shell) if self.shell else {"runs": "nowhere: these files are in a place that has no shell"}
         return command_preview([params["command"]], {"timeout in seconds": params["timeout"]}, where)

@@ -79,6 +79,6 @@ class TaskTool(FunctionTool):
         name = params["subagent_type"]
         return Delegate(self.agents[name], params["description"], self._turns[name])
 
-    def preview(self, params: Any) -> Preview:
+    def preview(self, params: dict[str, Any]) -> Preview:
         """Show the task that the subagent would get."""
         return Preview((Text(params["description"], label=f"a task for {params['subagent_type']}"),))

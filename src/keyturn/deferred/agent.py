@@ -17,7 +17,7 @@ from ..agents.limits import UsageLimits
 from ..agents.settings import RunConfig
 from ..core.digest import digest
 from ..core.errors import UserError
-from ..core.settable import CALLBACK, Constructed, Rule, made_by, must, own_of, refused, then
+from ..core.settable import CALLBACK, Constructed, Rule, described, made_by, must, own_of, refused, then
 from ..core.usage import Usage
 from ..engine.result import RunResult
 from ..engine.run.blocking import waited_for
@@ -42,8 +42,8 @@ from .toolset import ToolsetLike, parts_of
 def _follow(name: str) -> Callable[[Any, Any], None]:
     """Let the agents that were made of one have a setting as it is now."""
 
-    def renew(agent: Any, value: Any) -> None:
-        for core in agent._cores:
+    def renew(agent: object, value: object) -> None:
+        for core in own_of(agent)["_cores"]:
             setattr(core, name, value)
 
     return renew
@@ -76,10 +76,10 @@ _FOR_OWN_RUNS = {
 def _for_own_runs(rule: Rule) -> Rule:
     """Refuse a setting of an agent's own runs while others run the agent, who would go on without it."""
 
-    def checked(agent: Any, name: str, value: object) -> Any:
+    def checked(agent: object, name: str, value: object) -> Any:
         made = rule(agent, name, value)
         if made is not None and own_of(agent).get("_taken"):
-            raise AttributeError(f"{name!r} of {agent._described()} cannot be set: {_ALONE}; {_FOR_OWN_RUNS[name]}")
+            raise AttributeError(f"{name!r} of {described(agent)} cannot be set: {_ALONE}; {_FOR_OWN_RUNS[name]}")
         return made
 
     return checked

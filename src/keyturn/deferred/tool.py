@@ -99,11 +99,15 @@ class Tool(FunctionTool):
         """Return the call's result as the model reads it; data is JSON, and metadata is not for the model."""
         if isinstance(value, ToolReturn):
             value = value.told()
-        if isinstance(value, dict | list | tuple) or hasattr(value, "model_dump") or is_dataclass(value):
+        if _is_data(value):
             told = rendered(value)
             if isinstance(told, str):
-                return super().output(item, json.dumps(dump(cast("Any", value)), ensure_ascii=False))
+                return super().output(item, json.dumps(dump(value), ensure_ascii=False))
         return super().output(item, value)
+
+
+def _is_data(value: object) -> bool:
+    return isinstance(value, dict | list | tuple) or hasattr(value, "model_dump") or is_dataclass(value)
 
 
 def _check_context(name: str, wanted: bool | None, takes: bool) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from random import uniform
 from typing import Any
 
-from msgspec import MsgspecError
+from msgspec import UNSET, MsgspecError
 
 from ..core.errors import Conflict, LogDamaged
 from ..core.people import Decider
@@ -20,11 +20,13 @@ from ..core.seal import Chain
 from ..journal.base import Journal, LostRace, is_other_store
 from ..support.keys import ring
 from .decide import Events
-from .events import Entry, Restored, read_entry, written
+from .events import Entry, Once, Restored, read_entry, written
 from .fold import fold
 from .state import OURS, Directory
 
 NAME = "@directory"
+#: Decides a change of the directory as it stands, at a time.
+Decide = Callable[[Directory, int], Events]
 # A change takes milliseconds: whoever is killed in one keeps the others out for no longer than this.
 _LEASE_MS = 2_000
 _PATIENCE = 30.0  # how long others are waited for, in seconds
@@ -106,18 +108,18 @@ class Book:
         self._last = lines[-1]
         self._now = now
 
-    async def change(self, by: Decider, decide: Callable[[Directory, int], Events]) -> Directory:
+    async def change(self, by: Decider, decide: Decide, once: Once | None = None) -> Directory:
         """Decide a change against the directory as it stands, and append it; again if somebody was faster."""
         worker = f"directory-{secrets.token_hex(4)}"
         ends = asyncio.get_running_loop().time() + _PATIENCE
         async with self._changing:
-            while (changed := await self._tried(worker, by, decide)) is None:
+            while (changed := await self._tried(worker, by, decide, once)) is None:
                 if asyncio.get_running_loop().time() >= ends:
                     raise Conflict("the directory was changed by others all the time; try again")
                 await asyncio.sleep(uniform(*_PAUSES))
         return changed
 
-    async def _tried(self, worker: str, by: Decider, decide: Callable[[Directory, int], Events]) -> Directory | None:
+    async def _tried(self, worker: str, by: Decider, decide: Decide, once: Once | None) -> Directory | None:
         """Make a change; return None where another process is at it or was faster."""
         await self.read()  # what cannot be read is not written to
         try:
@@ -125,7 +127,7 @@ class Book:
         except Conflict:
             return None
         try:
-            return await self._append(claim, by, decide)
+            return await self._append(claim, by, decide, once)
         except LostRace:
             return None
         finally:
@@ -149,13 +151,13 @@ class Book:
         says: Any = getattr(self._journal, "now", None)
         return 0 if says is None else await says()
 
-    async def _append(self, claim: Any, by: Decider, decide: Callable[[Directory, int], Events]) -> Directory:
+    async def _append(self, claim: Any, by: Decider, decide: Decide, once: Once | None) -> Directory:
         now = await self.read()
         at = max(claim.at, now.at)
         events = decide(now, at)
         if events:
             async with self._reading:
-                line = self._chain.copy().seal(written(Entry(at, by, events)))
+                line = self._chain.copy().seal(written(Entry(at, by, events, once=once or UNSET)))
                 try:
                     await self._journal.append(NAME, len(self._entries), [line], claim)
                 except Conflict as late:  # it took longer than the lease, and somebody else has it

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hmac
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from ..core.errors import NotAllowed, UserError
 from ..core.people import Decider, plain_text
@@ -15,13 +15,24 @@ from ..core.policy import milliseconds
 from ..journal.base import Store
 from . import credentials, decide, subjects
 from . import events as ev
-from .book import Book
+from .book import Book, Decide
 from .login import By, Login, digest_of, id_in, id_of, names, new_secret
 from .spelling import one_line
 from .state import ADMIN, Directory, Subject, Token
 
 _LINK_MS = 24 * 3_600_000
 _NO_ENTRANCE = "this token or link is not good: it is unknown, used, revoked or out of time"
+
+
+class ShownOnce(UserError):
+    """Raised for a secret that was made under its name before, and was shown then.
+
+    >>> str(ShownOnce())
+    'this was done, and its secret was shown: revoke it and ask for another'
+    """
+
+    def __init__(self) -> None:
+        super().__init__("this was done, and its secret was shown: revoke it and ask for another")
 
 
 class Entering(ABC):
@@ -31,8 +42,8 @@ class Entering(ABC):
     _book: Book
 
     @abstractmethod
-    async def _change(self, by: By, decided: Callable[[Directory, int], decide.Events]) -> Directory:
-        """Decide a change against the directory as it stands, and append it."""
+    async def _change(self, by: By, decided: Decide) -> Directory:
+        """Decide a change against the directory as it stands, and append it, unless its name says that it was made."""
 
     async def issue_token(
         self,
@@ -52,7 +63,8 @@ class Entering(ABC):
             issued = ev.TokenIssued(name, person, digest_of(text), given, label, until)
             return decide.issue_token(now, id_of(by), issued, at)
 
-        await self._change(by, made)
+        if name not in (await self._change(by, made)).tokens:
+            raise ShownOnce
         return text
 
     async def tokens(self, person: str | None = None) -> Sequence[Token]:
@@ -92,7 +104,8 @@ class Entering(ABC):
         def made(now: Directory, at: int) -> decide.Events:
             return decide.make_link(now, id_of(by), ev.LinkMade(name, person, digest_of(text), at + _LINK_MS))
 
-        await self._change(by, made)
+        if name not in (await self._change(by, made)).links:
+            raise ShownOnce
         return text
 
     async def use_link(self, link: str) -> Login:

@@ -259,8 +259,15 @@ AnyDirectoryEvent = (
 )
 
 
+class Once(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Holds the digests of the name under which a change is made once, and of what was asked under it."""
+
+    name: str
+    asked: str
+
+
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Holds one change: when, by whom, and what became true.
+    """Holds one change: when, by whom, and what became true; `once` has the name under which it is made once.
 
     >>> entry = Entry(5, Decider("ada"), [PersonAdded("ada")])
     >>> read_entry(written(entry)) == entry
@@ -271,6 +278,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     by: Decider
     events: list[AnyDirectoryEvent]
     v: int = VERSION
+    once: Once | msgspec.UnsetType = msgspec.UNSET
 
 
 _encoder = msgspec.json.Encoder()
@@ -283,12 +291,13 @@ def written(entry: Entry) -> bytes:
 
 
 def shown(entry: Entry) -> dict[str, Any]:
-    """Return an entry as plain data for people and programs: all of it but the hashes of passwords.
+    """Return an entry as plain data for people and programs: all of it but the hashes of passwords, and its name.
 
     >>> shown(Entry(5, Decider("ada"), [PasswordSet("ada", "$argon2id$...")]))["events"]
     [{'e': 'PasswordSet', 'person': 'ada'}]
     """
     data: dict[str, Any] = msgspec.to_builtins(entry)
+    data.pop("once", None)
     for event in data["events"]:
         if event["e"] == PasswordSet.__name__:
             event.pop("hash")

@@ -14,6 +14,9 @@ from . import events as ev
 from .bounds import Pace, weight_of
 from .state import Delegation, Directory, Key, Link, Person, Subject, Token
 
+# How long a name under which something was changed is remembered.
+_NAMED_MS = 24 * 3_600_000
+
 
 def fold(entries: Iterable[ev.Entry], directory: Directory | None = None) -> Directory:
     """Fold entries into a copy of a directory, or into an empty one; what is not changed is shared with it."""
@@ -21,6 +24,9 @@ def fold(entries: Iterable[ev.Entry], directory: Directory | None = None) -> Dir
     for entry in entries:
         for event in entry.events:
             _FOLD[type(event)](made, event, entry)
+        if isinstance(entry.once, ev.Once):
+            recent = {name: each for name, each in made.named.items() if each[1] > entry.at - _NAMED_MS}
+            made.named = {**recent, entry.once.name: (entry.once.asked, entry.at)}
         made.place += 1
         made.at = entry.at
         made.paces[entry.by.id] = made.paces.get(entry.by.id, Pace()).more(entry.at, weight_of(entry.events))

@@ -10,9 +10,11 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from typing import Any, Self
 
+from ..core.digest import digest
 from ..core.errors import NotAllowed
 from ..core.people import Decider, Proof, ProofRefused, Strength, plain_text
 from ..core.policy import Approval, milliseconds
@@ -27,7 +29,7 @@ from ..proofs.base import Asked, PublicKey
 from ..support.keys import ring
 from . import addresses, credentials, decide
 from . import events as ev
-from .book import Book
+from .book import Book, Decide
 from .bounds import SIGNATURES_AN_HOUR, Pace, check_pace
 from .entering import Entering
 from .login import DECIDE, PEOPLE, By, Login, author_of, id_of, names
@@ -63,6 +65,8 @@ class People(Entering):
     >>> asyncio.run(main())
     ('finance',)
     """
+
+    _once: ev.Once | None = None
 
     def __init__(self, store: Store | str, *, roots: Iterable[str] = ()) -> None:
         self._store = opened(store) if isinstance(store, str) else store
@@ -234,7 +238,7 @@ class People(Entering):
         by: By | None = None,
     ) -> Delegation:
         """Let another decide in somebody's place for a while, with these roles or with all that they have."""
-        name = secrets.token_hex(6)
+        name = self._new_id()
         length, some = milliseconds(lasts), names(roles, "roles")
         author = giver if by is None else by
 
@@ -349,15 +353,31 @@ class People(Entering):
         """Revoke a key: nothing that it signed runs any more, and what ran stays."""
         await self._change(by, lambda now, _at: decide.revoke_key(now, id_of(by), key))
 
-    async def _change(
-        self, by: By, decided: Callable[[Directory, int], decide.Events], *, needs: Iterable[str] | None = None
-    ) -> Directory:
+    def once(self, name: str, asked: str = "") -> Self:
+        """Return these people for one change that is made once under a name, by whichever process is asked again.
+
+        `asked` says what is changed: anything else under the name is refused. A name is remembered for a day.
+        """
+        made = copy(self)
+        made._once = ev.Once(digest("change", plain_text(name, "once")), digest(plain_text(asked, "asked")))
+        return made
+
+    def _new_id(self) -> str:
+        """Return an id for what a change makes; under a name it is the same whenever the change is asked for again."""
+        return secrets.token_hex(6) if self._once is None else self._once.name[:12]
+
+    async def _change(self, by: By, decided: Decide, *, needs: Iterable[str] | None = None) -> Directory:
+        once = self._once
+
         def made(now: Directory, at: int) -> decide.Events:
             if isinstance(by, Login):
                 decide.let_in(now, by.person, by.token, by.scopes, PEOPLE, at)
+            if once is not None and now.made_before(once):
+                return []
+            if isinstance(by, Login):
                 decide.often(now, by.person, at)
             events = decided(now, at)
             credentials.check(now, by, events, at, scopes=needs)
             return events
 
-        return await self._book.change(author_of(by), made)
+        return await self._book.change(author_of(by), made, once)

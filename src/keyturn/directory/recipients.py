@@ -14,8 +14,8 @@ import msgspec
 
 from ..channels.base import Channel, QuietHours, Recipient
 from ..core.errors import UserError
+from ..core.gate.reviews import kept_from_review
 from ..core.people import barred
-from ..core.policy import Approval
 from ..core.request import Request
 from .people import People
 from .state import ADMIN, Directory, Person
@@ -50,7 +50,7 @@ class DirectoryRecipients:
     ) -> None:
         self._people = people
         self._after = {name: float(seconds) for name, seconds in (after or {}).items()}
-        self._otherwise = list(otherwise)
+        self._otherwise = [msgspec.structs.replace(each, otherwise=True) for each in otherwise]
         for name, seconds in self._after.items():
             Recipient(person="", channel=name, after=seconds)  # what is no delay is refused here
 
@@ -63,7 +63,7 @@ class DirectoryRecipients:
             if may_hear(directory, person, request, now)
             for recipient in self._of(person)
         ]
-        return told or self._otherwise
+        return [*told, *self._otherwise]
 
     def _of(self, person: Person) -> list[Recipient]:
         wishes = wishes_of(person)
@@ -79,14 +79,22 @@ def may_hear(directory: Directory, person: Person, request: Request | None, now:
         return False
     if request is None:
         return ADMIN in directory.roles_of(person.id)
-    return may_decide(directory, person.id, request.terms_now, request.requester, now)
+    return _may_decide(directory, person.id, request, now)
 
 
-def may_decide(directory: Directory, person: str, terms: Approval | None, requester: str | None, now: int) -> bool:
-    """Return whether the terms let somebody decide once they are logged in and, where that is asked, have signed."""
+def _may_decide(directory: Directory, person: str, request: Request, now: int) -> bool:
+    """Return whether somebody may decide a request once they are logged in and, where that is asked, have signed.
+
+    Of a request in two steps it is the one that is due.
+    """
+    terms, requester = request.terms_now, request.requester
     bare = None if terms is None else msgspec.structs.replace(terms, signed=False, step_up=False)
     who = directory.decider(person, now, "authenticated", bare, requester)
-    return who is not None and not barred(bare, who, requester)
+    if who is None:
+        return False
+    if request.kind == "review":
+        return not kept_from_review(request.terms, request.not_for, who, requester)
+    return not barred(bare, who, requester)
 
 
 def wishes_of(person: Person) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ..core.errors import Conflict
 from ..core.people import Decider, Proof, Strength, barred
 from ..core.policy import Approval
 from . import events as ev
@@ -170,6 +171,8 @@ class Directory:
     relink: frozenset[str] = frozenset()
     # How often people changed the directory lately.
     paces: dict[str, Pace] = field(default_factory=dict[str, Pace], repr=False)
+    # What was asked lately under the names by which changes are made once, and when.
+    named: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]], repr=False)
 
     def copy(self) -> Directory:
         """Return a directory that can be changed, and shares what it holds with this one."""
@@ -189,7 +192,15 @@ class Directory:
             self.received.copy(),
             self.relink,
             self.paces.copy(),
+            self.named,
         )
+
+    def made_before(self, once: ev.Once) -> bool:
+        """Return whether a change was made under its name before; another one under that name is refused."""
+        asked, _at = self.named.get(once.name, ("", 0))
+        if asked and asked != once.asked:
+            raise Conflict("something else was done under this name; choose another name for this")
+        return bool(asked)
 
     def person(self, name: str) -> Person | None:
         """Return somebody who is here; None for who is unknown or left."""

@@ -18,6 +18,7 @@ from ..core.codec import Log
 from ..core.effects import pending, wakes_at
 from ..core.errors import Conflict
 from ..core.gate.opening import open_run
+from .driving.lease import still_held
 from .driving.stop import NO_MORE_ROUNDS
 from .execution import Execution
 from .logger import error_words, logger
@@ -39,8 +40,13 @@ class Hosting(NamedTuple):
 
     config: RunConfig
     makes: ContextOptions | None = None
+    # Gives the execution what the app owns, which is kept open until it is let go of, once.
     attach: Callable[[Execution], Awaitable[None]] | None = None
+    let_go: Callable[[], Awaitable[None]] | None = None
     policy_of: Callable[[], Any] | None = None
+    hooks: Any = None
+    # Refuses an agent, or a context that is given, with which the app could not move the run.
+    check: Callable[..., None] | None = None
 
 
 #: Called once the run is recorded and before it moves; returns the feed of its steps from then on.
@@ -93,6 +99,22 @@ class AttendedExecution(Execution):
         """Return whether the model may go on talking: nothing that the run has used is over its limits."""
         return self.drive.meter.lets(self)
 
+    async def held(self) -> bool:
+        """Return whether this process holds the run, having asked the store where its lease may have expired."""
+        while True:
+            try:
+                await still_held(self.drive)
+            except Conflict as error:
+                logger.info("run %s was taken over: %s", self.run.id, error_words(error))
+                self.drive.stops.add("taken_over")
+                self.drive.rouse()
+                return False
+            except Exception as error:  # the store does not answer
+                logger.warning("the lease of run %s is not renewed, trying again: %s", self.run.id, error_words(error))
+                await asyncio.sleep(_TRY_AGAIN)
+            else:
+                return True
+
     def _check_limits_of_talking(self) -> None:
         if not self.may_talk() and self.drive.meter.reached is not None:
             raise self.drive.meter.reached
@@ -106,6 +128,8 @@ class AttendedExecution(Execution):
         try:
             while True:
                 await Loop(drive).advance()
+                if "taken_over" in drive.stops:
+                    raise Conflict(f"run {self.run.id!r} was taken over by another process, which goes on with it")
                 await keep_context(drive)
                 if self.run.status == "cancelled":
                     open_run(self.run)

@@ -85,7 +85,7 @@ class Deciding:
         """Ask the agent back: the call does not run, and its model answers the question and may propose it again."""
         return await self._decided(partial(decisions.ask_back, question=question), request, by, words)
 
-    async def answer(self, request: Shown, output: Any, *, by: By, **words: Unpack[Naming]) -> RequestRow:
+    async def answer(self, request: Shown, output: object, *, by: By, **words: Unpack[Naming]) -> RequestRow:
         """Give the call's result in its tool's place, or what its tool asked for."""
         return await self._decided(partial(decisions.answer, output=output), request, by, words)
 

@@ -56,18 +56,20 @@ class Marking:
         by: By,
         until: datetime | None = None,
         lasts: str | float | None = None,
+        once: str | None = None,
         **words: Unpack[Naming],
     ) -> RequestRow:
         """Say that you are on it, for 15 minutes unless you say until when; it restricts nobody.
 
-        Who takes over what somebody else is on, is on it from then on; both are on record.
+        Who takes over what somebody else is on, is on it from then on; both are on record. `once` names the mark, here
+        and below, so that it is made once when repeated.
         """
         lasts = CLAIM if until is None and lasts is None else lasts
-        return await self._mark(request, "claim", by, words, (until, lasts))
+        return await self._mark(request, "claim", by, words, once, (until, lasts))
 
-    async def let_go(self, request: Shown, *, by: By, **words: Unpack[Naming]) -> RequestRow:
+    async def let_go(self, request: Shown, *, by: By, once: str | None = None, **words: Unpack[Naming]) -> RequestRow:
         """Say that you are not on it any more."""
-        return await self._mark(request, "claim", by, words)
+        return await self._mark(request, "claim", by, words, once)
 
     async def snooze(
         self,
@@ -76,14 +78,15 @@ class Marking:
         by: By,
         until: datetime | None = None,
         lasts: str | float | None = None,
+        once: str | None = None,
         **words: Unpack[Naming],
     ) -> RequestRow:
         """Put a request off, for yourself alone: `list(for_=...)` leaves it out until then."""
-        return await self._mark(request, "snooze", by, words, (until, lasts))
+        return await self._mark(request, "snooze", by, words, once, (until, lasts))
 
-    async def wake(self, request: Shown, *, by: By, **words: Unpack[Naming]) -> RequestRow:
+    async def wake(self, request: Shown, *, by: By, once: str | None = None, **words: Unpack[Naming]) -> RequestRow:
         """Have a request back that you put off."""
-        return await self._mark(request, "snooze", by, words)
+        return await self._mark(request, "snooze", by, words, once)
 
     async def withdraw(
         self, request: Shown, *, by: By, run: str | None = None, once: str | None = None, **words: Unpack[Naming]
@@ -104,9 +107,9 @@ class Marking:
         live = log.run.calls.get(call)
         terms = None if live is None else live.terms
         who = await self._requests.who(by, terms, log.run.requester)
-        name_of = "" if once is None else digest_of("withdraw", name, plain_text(once, "once"))
+        named_so = _named("withdraw", name, once)
         try:
-            await self._requests.commit(log, cm.Withdraw(call, who, digest, words.get("note"), name_of))
+            await self._requests.commit(log, cm.Withdraw(call, who, digest, words.get("note"), named_so))
         except Conflict as error:
             start = None if error.decision == "start" else _last_start(log, call)
             raise error if start is None else start from None
@@ -118,14 +121,21 @@ class Marking:
         mark: Mark,
         by: By,
         words: Naming,
+        once: str | None,
         time: tuple[datetime | None, str | float | None] | None = None,
     ) -> RequestRow:
         shown = shown_of(request, words)
         log, waiting = await self._requests.waiting(shown)
         until = None if time is None else ends_at(await self._requests.store.now(), *time)
         who = await self._requests.who(by, waiting.terms, waiting.requester)
-        await self._requests.commit(log, cm.MarkCall(waiting.call, waiting.digest, mark, who, until))
+        name = _named("mark", shown.id, once)
+        await self._requests.commit(log, cm.MarkCall(waiting.call, waiting.digest, mark, who, until, name))
         return await self._requests.row(shown.id)
+
+
+def _named(what: str, request: str, once: str | None) -> str:
+    """Return the name in the run's log of what is done once; "" without a name."""
+    return "" if once is None else digest_of(what, request, plain_text(once, "once"))
 
 
 def _last_start(log: Log, call: str) -> Conflict | None:

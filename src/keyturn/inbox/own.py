@@ -126,11 +126,12 @@ class OwnInbox:
         *,
         until: datetime | None = None,
         lasts: str | None = None,
+        once: str | None = None,
         **shown: Unpack[Naming],
     ) -> RequestRow:
-        """Claim a request or let it go, snooze it or end that."""
+        """Claim a request or let it go, snooze it or end that, once under a name."""
         timed: dict[str, Any] = {"until": until, "lasts": lasts} if mark in ("take", "snooze") else {}
-        made: RequestRow = await getattr(self._inbox, mark)(request, by=self._by, **timed, **shown)
+        made: RequestRow = await getattr(self._inbox, mark)(request, by=self._by, once=once, **timed, **shown)
         return made
 
     async def withdraw(

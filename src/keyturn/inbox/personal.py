@@ -165,9 +165,10 @@ class PersonalInbox(Protocol):
         *,
         until: datetime | None = None,
         lasts: str | None = None,
+        once: str | None = None,
         **shown: Unpack[Naming],
     ) -> RequestRow:
-        """Claim a request or let it go, snooze it or end that."""
+        """Claim a request or let it go, snooze it or end that, once under a name."""
         ...
 
     async def withdraw(

@@ -9,6 +9,7 @@ import msgspec
 
 from ..agents.agent import Agent
 from ..core import commands as cm
+from ..core import events as ev
 from ..core.codec import Log
 from ..core.errors import Conflict, NotAllowed, NotPending, RunMissing, UserError
 from ..core.gate.reviews import reviewed_call
@@ -153,7 +154,7 @@ class RequestStore:
         self, log: Log, request: Request, edit: Mapping[str, Any] | str, seen: Preview | None
     ) -> decisions.Edit | None:
         """Return what will run after an edit, checked by the tool."""
-        item, call = await self.item_of(log, request)
+        item, call = await self.item_of(_as_it_waited(log, request.call), request)
         return edited(item, edit, call, seen)
 
     async def item_of(self, log: Log, request: Request) -> tuple[ToolApprovalItem, Call | None]:
@@ -183,3 +184,15 @@ class RequestStore:
         review = run.reviews.get(reviewed_call(row.call) or "")
         open = review is not None and review.said is None and request_id(run, row.call) == row.id
         return review_of(run, review) if review is not None and open else None
+
+
+def _as_it_waited(log: Log, call: str) -> Log:
+    """Return the log as it was before an edit of this call was recorded, by which a repeated edit is checked."""
+    live = log.run.calls.get(call)
+    if live is not None and live.state in WAITING:
+        return log
+    for place in range(len(log.steps) - 1, -1, -1):
+        decided = [event.decision for event in log.steps[place].events if isinstance(event, ev.CallDecided)]
+        if any((each.call, each.verdict) == (call, "edit") for each in decided):
+            return Log(log.steps[:place])
+    return log

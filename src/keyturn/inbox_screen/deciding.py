@@ -5,11 +5,8 @@ What was refused is told where it was tried: who was first, by which word, how l
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, LiteralString, Unpack
-
-from textual.app import App
 
 from ..core.errors import BadJson, KeyturnError
 from ..core.people import Proof
@@ -17,24 +14,25 @@ from ..core.policy import Approval
 from ..inbox.naming import Outcome
 from ..inbox.personal import SIGNABLE, Details, Marking, Verdict, signed_of
 from ..journal.rows import RequestRow
-from ..presenting.asking import STATES, is_held, vote_of, why_not
+from ..presenting.asking import STATES, is_held, unrecorded, vote_of
 from ..presenting.shown_request import ShownRequest
 from ..screens.asking import LineDialog, TextDialog
 from ..screens.call_view import CallView
 from ..screens.drawing import Row, labelled
 from ..screens.editing import EditDialog
 from ..screens.granting import GrantDialog
+from ..screens.letters_app import LettersApp
+from ..screens.quiet import Quiet
 from .dialogs import AlikeDialog
 from .help import help_rows
 from .reading import Seat
 from .request_view import RequestView
 from .signing import SignDialog, sign_off_screen
 
-NARROWEST_DIALOG = 20  # columns
 _AGAIN = 5.0  # seconds within which a second key means it
 
 
-class DecidingApp(App[None]):
+class DecidingApp(LettersApp[None]):
     """Decides the request of its view, for who sits at it."""
 
     seat: Seat
@@ -58,17 +56,19 @@ class DecidingApp(App[None]):
         """Return why nothing can be read now, "" where it can."""
         raise NotImplementedError
 
-    @property
-    def can_ask(self) -> bool:
-        """Return whether there is room for a dialog, and none is open."""
-        return len(self.screen_stack) == 1 and self.size.width >= NARROWEST_DIALOG
+    def act(self, letter: str, request: ShownRequest) -> Awaitable[None]:
+        """Do what a letter says of the request."""
+        return LETTERS[letter](self, request)
 
     def on_call_view_chosen(self, message: CallView.Chosen) -> None:
-        """Do what a letter says of the request."""
+        """Do what a letter says of the request, where that can be recorded."""
         if self.away:
             self.view.say("Nothing was recorded: nobody is reached now. Press it again once that is over.")
-        elif self.can_ask:
-            self.run_worker(LETTERS[message.letter](self, message.request), group="deciding")
+            message.prevent_default()
+
+    def _is_still_up(self, request: ShownRequest) -> bool:
+        """Return whether a request is on the screen as it was, after something was waited for, and no dialog is."""
+        return self.can_ask and self.view.request is request
 
     async def record(self, word: Callable[[], Awaitable[RequestRow]], done: LiteralString = "Recorded") -> None:
         """Record a word, or show what the gate has against it."""
@@ -78,7 +78,7 @@ class DecidingApp(App[None]):
             shown = "" if self.view.detail is None else self.view.detail.row.id
             self._own.add(shown)  # that it changed is said here, with what came of this decision
             await self.look()
-            self.view.say("Not recorded", why_not(error, self.now()))
+            self.view.say(*unrecorded(error, self.now()))
             if self.view.detail is not None and self.view.detail.row.state == "open":
                 self._own.discard(shown)
             return
@@ -198,7 +198,9 @@ class DecidingApp(App[None]):
         try:
             rows = await self.seat.alike(request)
         except KeyturnError as error:
-            self.view.say("Not recorded", why_not(error, self.now()))
+            self.view.say(*unrecorded(error, self.now()))
+            return
+        if not self._is_still_up(request):
             return
         rows = [row for row in rows if row.request.preview == request.item.request.preview]  # what was seen of one
         if len(rows) == 1:
@@ -216,7 +218,7 @@ class DecidingApp(App[None]):
         try:
             outcomes = await self.seat.decide_all(word, rows, note or None)
         except KeyturnError as error:
-            self.view.say("Not recorded", why_not(error, self.now()))
+            self.view.say(*unrecorded(error, self.now()))
             return
         await self.look()
         self._tell_all(outcomes)
@@ -225,7 +227,7 @@ class DecidingApp(App[None]):
         refused = [outcome.error for outcome in outcomes if outcome.error is not None]
         said = f"{len(outcomes) - len(refused)} of {len(outcomes)}"
         if refused:
-            self.view.say("Recorded", f"{said}; the first of the others: {why_not(refused[0], self.now())}")
+            self.view.say("Recorded", f"{said}; the first of the others: {unrecorded(refused[0], self.now()).why}")
         else:
             self.view.say("Recorded", said, "good")
 
@@ -263,6 +265,8 @@ class DecidingApp(App[None]):
         try:
             key = await self.seat.key()
             challenge = await self.seat.challenge(request, verdict, details)
+            if not self._is_still_up(request):
+                return None
             if not await self.push_screen_wait(SignDialog(request, signed_of(verdict, details)[0], key)):
                 return None
             return sign_off_screen(self, challenge, key)
@@ -280,10 +284,10 @@ class DecidingApp(App[None]):
 
     def _meant_it(self, request: ShownRequest) -> bool:
         """Return whether this is the second time, soon after the first, for exactly this call as it is changed."""
-        item, now = request.item, time.monotonic()
+        item, now = request.item, self.pressed_at
         about = f"{item.request_id} {item.digest} {request.edit!r}"
         before, self._meant = self._meant, (about, "", now)
-        meant = before[0] == about and self.view.grace <= now - before[2] <= _AGAIN
+        meant = before[0] == about and Quiet.grace <= now - before[2] <= _AGAIN
         if meant:
             self._meant = ("", "", 0.0)
         return meant

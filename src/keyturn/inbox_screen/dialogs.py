@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Literal, LiteralString
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 
 from ..journal.rows import RequestRow
 from ..presenting.asking import row_of
-from ..screens.asking import Dialog, sentence
+from ..screens.asking import KeyDialog, sentence
 from ..screens.drawing import Row, labelled, ours
 from ..screens.rows import Rows
 
 Word = Literal["approve", "reject"]
 
 
-class AlikeDialog(Dialog[Word]):
+class AlikeDialog(KeyDialog[Word]):
     """Shows the requests of one shape, each in a row; the answer is one word for all of them."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "say('approve')", "Approve all"),
-        Binding("r", "say('reject')", "Reject all"),
-    ]
+    ANSWERS: ClassVar[Mapping[str, Word]] = {"a": "approve", "r": "reject"}
 
     def __init__(self, rows: Sequence[RequestRow], now: int) -> None:
         super().__init__()
@@ -48,7 +44,3 @@ class AlikeDialog(Dialog[Word]):
             about = f"{told.path}, {told.left or 'no deadline'}" + (f", for {requester}" if requester else "")
             lead: LiteralString = "request"
             yield from labelled("heading", lead, f"{row.id[:8]}  {about}", width)
-
-    def action_say(self, word: Word) -> None:
-        """Say it of all."""
-        self.dismiss(word)

@@ -10,19 +10,18 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from textual.app import App, ComposeResult, SuspendNotSupported
-from textual.binding import Binding, BindingType
 
 from ..core.digest import canonical
 from ..core.errors import KeyturnError
 from ..core.people import Proof
 from ..presenting.shown_request import ShownRequest
 from ..proofs.ssh_signing import sign_with_ssh
-from ..screens.asking import Dialog, sentence
+from ..screens.asking import KeyDialog, sentence
 from ..screens.drawing import Row, labelled, ours
 from ..screens.rows import Rows
 from ..tools.base import plain_preview
@@ -30,10 +29,10 @@ from ..tools.base import plain_preview
 T = TypeVar("T")
 
 
-class SignDialog(Dialog[bool]):
+class SignDialog(KeyDialog[bool]):
     """Shows what is about to be signed, and with which key."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "sign", "Sign it")]
+    ANSWERS: ClassVar[Mapping[str, bool]] = {"enter": True}
 
     def __init__(self, request: ShownRequest, verdict: str, key: Path) -> None:
         super().__init__()
@@ -59,10 +58,6 @@ class SignDialog(Dialog[bool]):
             yield from ours("note", "Its secrets are not shown.", width)
         yield from labelled("heading", "digest", asked.digest, width)
         yield from labelled("heading", "key", str(self._key), width)
-
-    def action_sign(self) -> None:
-        """Sign it."""
-        self.dismiss(True)
 
 
 def sign_off_screen(app: App[Any], challenge: bytes, key: Path) -> Proof:

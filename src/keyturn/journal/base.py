@@ -173,8 +173,8 @@ class Records(Protocol):
         """Return standing decisions, by run and id; `state` "revoked" or "open" chooses."""
         ...
 
-    async def outbox(self, limit: int = 100, done: int | None = None) -> list[Notice]:
-        """Return undelivered notices in order; those up to number `done` were delivered and are deleted first."""
+    async def outbox(self, limit: int = 100, done: Sequence[int] = ()) -> list[Notice]:
+        """Return undelivered notices in order; those with the numbers `done` were delivered and are deleted first."""
         ...
 
     async def hashes(self, run: str) -> list[tuple[str, str]]:

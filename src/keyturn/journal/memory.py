@@ -160,7 +160,7 @@ class MemoryJournal(Sealed):
         with self._lock:
             return self._mine.rows.find_grants(query) if askable(query) else []
 
-    async def outbox(self, limit: int = 100, done: int | None = None) -> list[Notice]:
+    async def outbox(self, limit: int = 100, done: Sequence[int] = ()) -> list[Notice]:
         with self._lock:
             return self._mine.rows.outbox(limit, done)
 

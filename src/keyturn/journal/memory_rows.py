@@ -5,7 +5,7 @@ It applies changes and answers queries; locks, logs and time are the journal's a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest, nsmallest
 from typing import Any, TypeVar
@@ -80,8 +80,7 @@ class MemoryRows:
 
     def dispatch(self, step: Dispatch) -> None:
         """Apply a dispatcher's step."""
-        if step.told is not None:
-            self.outbox(0, step.told)
+        self.outbox(0, step.told)
         for row in step.added:
             self.outnumbered += 1
             self.outgoing[self.outnumbered] = replace(row, number=self.outnumbered)
@@ -147,10 +146,10 @@ class MemoryRows:
         )
         return _page(rows, query, lambda row: (0, f"{row.run}/{row.id}"))
 
-    def outbox(self, limit: int, done: int | None) -> list[Notice]:
+    def outbox(self, limit: int, done: Sequence[int]) -> list[Notice]:
         """Return undelivered notices, after the delivered ones are deleted."""
-        if done is not None:
-            self.notices = [notice for notice in self.notices if notice.number > done]
+        if done:
+            self.notices = [notice for notice in self.notices if notice.number not in done]
         return self.notices[:limit]
 
     def find_tallies(self, period: Period) -> list[Tally]:

@@ -17,7 +17,7 @@ from .sealing import DAMAGED, fits_a_store
 from .store_thread import StoreConnection
 
 TELL = "INSERT INTO outbox (tenant, run, topic, about) VALUES (?, ?, ?, ?)"
-_TOLD = "DELETE FROM outbox WHERE tenant = ? AND number <= ?"
+_TOLD = "DELETE FROM outbox WHERE tenant = ? AND number = ?"
 _TO_TELL = "FROM outbox WHERE tenant = ? ORDER BY number LIMIT ?"
 _NAMES = Delivery.__struct_fields__
 _COLUMNS = ", ".join(_NAMES)
@@ -43,9 +43,10 @@ def tell(db: StoreConnection, tenant: str, notices: Sequence[Notice]) -> None:
         db.tell(TELL, tenant, notice.run, notice.topic, msgspec.json.encode(notice.about).decode())
 
 
-def told(db: StoreConnection, tenant: str, number: int) -> None:
-    """Delete notices up to a number."""
-    db.tell(_TOLD, tenant, number)
+def told(db: StoreConnection, tenant: str, numbers: Sequence[int]) -> None:
+    """Delete notices by their numbers: one with a lower number may have been committed since these were read."""
+    for number in numbers:
+        db.tell(_TOLD, tenant, number)
 
 
 def notices(db: StoreConnection, tenant: str, limit: int) -> list[Notice]:
@@ -74,8 +75,7 @@ def deliveries(db: StoreConnection, tenant: str, query: DeliveryQuery) -> list[D
 
 def dispatch(db: StoreConnection, tenant: str, step: Dispatch) -> None:
     """Apply a dispatcher's step."""
-    if step.told is not None:
-        told(db, tenant, step.told)
+    told(db, tenant, step.told)
     for row in step.added:
         values = [msgspec.json.encode(row.about).decode() if name == "about" else getattr(row, name) for name in _GIVEN]
         db.tell(_ADD, tenant, *values)

@@ -7,7 +7,7 @@ that none of them lies. Who computes rows is the engine's affair, where they are
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -230,11 +230,12 @@ class Delivery(msgspec.Struct, frozen=True, omit_defaults=True):
 class Dispatch(msgspec.Struct, frozen=True):
     """Holds what one step of a dispatcher changes, all or nothing.
 
-    Notices up to number `told` are deleted, since what became of them is in `added`. `changed` are told by their
-    number; one that is not there any more stays away. `gone` are the numbers of those that were delivered.
+    The notices with the numbers `told` are deleted, since what became of them is in `added`: those that were read, and
+    no others, since a notice can be committed after one with a higher number. `changed` are told by their number; one
+    that is not there any more stays away. `gone` are the numbers of those that were delivered.
     """
 
-    told: int | None = None
+    told: Sequence[int] = ()
     added: list[Delivery] = []
     changed: list[Delivery] = []
     gone: list[int] = []

@@ -6,7 +6,7 @@ and waking are the business of the members.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -231,10 +231,9 @@ class Tenant:
         asked = {"id": query.id, "run": query.run, "agent": query.agent, "tool": query.tool, "revoked": revoked}
         return self._page(db, GrantRow, _GRANTS, asked, query)
 
-    def outbox(self, db: StoreConnection, limit: int, done: int | None) -> list[Notice]:
+    def outbox(self, db: StoreConnection, limit: int, done: Sequence[int]) -> list[Notice]:
         """Return undelivered notices."""
-        if done is not None:
-            outbox_sql.told(db, self.name, done)
+        outbox_sql.told(db, self.name, done)
         return outbox_sql.notices(db, self.name, limit)
 
     def tell(self, db: StoreConnection, notices: list[Notice]) -> None:

@@ -204,8 +204,8 @@ class SQLJournal:
     async def grants(self, query: Query = ALL) -> list[GrantRow]:
         return await self._reader.ask(lambda db: self._mine.grants(db, query))
 
-    async def outbox(self, limit: int = 100, done: int | None = None) -> list[Notice]:
-        thread = self._reader if done is None else self._writer
+    async def outbox(self, limit: int = 100, done: Sequence[int] = ()) -> list[Notice]:
+        thread = self._writer if done else self._reader
         return await thread.ask(lambda db: self._mine.outbox(db, limit, done))
 
     async def tell(self, notices: Sequence[Notice]) -> None:

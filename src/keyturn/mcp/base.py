@@ -154,7 +154,7 @@ class ServerSeam(PromptsAndResources, Constructed, abc.ABC):
         """Return what errors call it."""
         return f"MCP server {getattr(self, 'name', '')!r}"
 
-    def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
+    def _refusal(self, name: str, may_be: str, value: object) -> Exception:
         """Return the error for a value that an attribute cannot have."""
         return UserError(f"{self._described()}: {name} must be {may_be}, not {value!r}")
 

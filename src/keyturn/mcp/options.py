@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypedDict
 
 from ..core.errors import UserError
-from ..core.settable import ELSEWHERE, Rule, did_you_mean, own_of
+from ..core.settable import ELSEWHERE, Rule, described, did_you_mean, own_of
 from .approval import Approvals, RequireApproval
 from .base import ServerSeam
 from .bounds import CONNECT_SECONDS, LIST_PAGES
@@ -112,10 +112,10 @@ def _while_closed(server: object, name: str, value: object) -> Any:
     return _option(server, name, connected_by(lambda given: given)(server, name, value))
 
 
-def _all_options(server: Any, _name: str, value: object) -> Any:
+def _all_options(server: object, _name: str, value: object) -> Any:
     """Keep the options, each under its own name as well."""
     if "settings" in own_of(server):
-        raise AttributeError(f"'settings' of {server._described()} cannot be set: set the option itself")
+        raise AttributeError(f"'settings' of {described(server)} cannot be set: set the option itself")
     named = {field: name for name, field in _FIELD_OF.items()}
     own = own_of(server)
     own["settings"] = value
@@ -126,11 +126,11 @@ def _all_options(server: Any, _name: str, value: object) -> Any:
 def connected_by(read: Callable[[Any], Any]) -> Rule:
     """Make the rule of what a server is connected by: it holds for the next connection."""
 
-    def rule(server: Any, name: str, value: object) -> Any:
+    def rule(server: object, name: str, value: object) -> Any:
         read(value)
         if own_of(server).get("_connection") is not None:
             raise AttributeError(
-                f"{name!r} of {server._described()} cannot be set while it is connected: cleanup() first"
+                f"{name!r} of {described(server)} cannot be set while it is connected: cleanup() first"
             )
         return value
 

@@ -23,7 +23,7 @@ from ..core.immutable import immutable
 from ..core.items import Item
 from ..core.preview import Block, Diff, Json, Preview, Text, redact
 from ..core.settable import ELSEWHERE, Rule, refused
-from ..core.strict import parse
+from ..core.strict import JsonValue, parse
 from ..support.user_code import answer_of
 from ..tools.base import (
     TOOL_RULES,
@@ -37,6 +37,7 @@ from ..tools.base import (
     redacts,
     tool_digest,
 )
+from ..tools.context import ToolContext
 from ..tools.outputs import rendered
 from ..tools.strict_schema import ensure_strict_json_schema
 from .base import MCPServerError, RemoteCall, RemoteTool, ToolReply
@@ -213,7 +214,7 @@ class MCPTool(Tool):
             raise InvalidArguments(f"The arguments of {self.name} are invalid: {problem}")
         return Prepared(text if is_exact(text) else canonical(params))
 
-    async def invoke(self, context: Any, prepared: Prepared) -> Any:
+    async def invoke(self, context: ToolContext[Any], prepared: Prepared) -> Any:
         """Call the server, or resume a call with people's answers."""
         arguments = prepared.params
         try:
@@ -234,7 +235,7 @@ class MCPTool(Tool):
             raise _Failed(value)
         return value
 
-    def output(self, item: Mapping[str, Any], value: Any) -> Item:
+    def output(self, item: Mapping[str, Any], value: object) -> Item:
         """Return the call's result as the model reads it."""
         return {"type": "function_call_output", "call_id": item["call_id"], "output": rendered(value)}
 
@@ -251,7 +252,7 @@ class MCPTool(Tool):
         return await answer_of(told, context, error)
 
     @redacts
-    async def preview(self, params: Any) -> Preview:
+    async def preview(self, params: JsonValue) -> Preview:
         """Show which tool of which server is called with what, beside the server's own description as listed now."""
         before = self.remote
         await self._look()
@@ -276,7 +277,7 @@ class MCPTool(Tool):
         self.adopt(remote)
         return remote
 
-    async def _check_unchanged(self, context: Any) -> Any:
+    async def _check_unchanged(self, context: ToolContext[Any]) -> Any:
         """Return the connection whose newest listing has the tool as it was approved; else raise.
 
         That is a fact of the call. The tool itself cannot say it: whichever run listed last made it what it is. None
@@ -296,7 +297,7 @@ class MCPTool(Tool):
             )
         return line
 
-    async def _meta(self, context: Any, prepared: Prepared) -> dict[str, Any]:
+    async def _meta(self, context: ToolContext[Any], prepared: Prepared) -> dict[str, Any]:
         # Its own name for the call, and not ours: ours lets people decide.
         meta: dict[str, Any] = {_KEY: digest("mcp", context.idempotency_key)}
         resolver = self._server.settings.tool_meta_resolver
@@ -314,7 +315,7 @@ class MCPTool(Tool):
 class _Failed(ToolProblem):
     """Raised where the server reports that the tool failed; its text is the result."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
         super().__init__("the tool failed")
 

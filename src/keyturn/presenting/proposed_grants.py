@@ -7,13 +7,14 @@ tool marks as secret stands in no grant: a grant is kept, and shown to others.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping
 from math import isfinite
 from posixpath import dirname
 from typing import Any, NamedTuple, cast
 
 from ..core.errors import UserError
-from ..core.predicates.paths import names_of
+from ..core.predicates.paths import is_elsewhere, names_of
 from ..core.predicates.predicate import holds
 from ..policies.grants import Grant
 from ..render.arguments import is_text, shown_name
@@ -22,6 +23,12 @@ ANY = "any arguments at all"
 _ELSE = ", whatever else it says"
 DIGITS = 9  # that a number of calls has at most
 SINGLE = 3  # so many proposals that fix one argument alone
+# What an argument is called that names a file. Of any other text nobody knows what a slash in it means: "cat src/x" is
+# no file in "cat src", and all that a shell takes may follow it.
+_FILES = frozenset({
+    "path", "file", "filename", "filepath", "folder", "dir", "directory", "source", "src", "destination", "dest", "dst",
+})  # fmt: skip
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
 class ProposedGrant(NamedTuple):
@@ -92,10 +99,21 @@ def _narrowed(named: Mapping[str, Any], but: str, *, whole: bool) -> Iterator[Pr
     for name in short if len(named) > 1 else ():
         alone = {name: exact[name]}
         yield ProposedGrant(alone, f"{_words(alone, named)}{others}")
-    for name in short:
-        under = {name: {"under": dirname(named[name])}}
-        if names_of(under[name]["under"]):  # else it is everything, however it is written: "/", "/.", " "
+    for name in filter(_names_a_file, short):
+        above = dirname(named[name])
+        if names_of(above) and not is_elsewhere(above):  # else it is everything, however it is written: "/", "/.", " "
+            under = {name: {"under": above}}
             yield ProposedGrant(under, f"{_words(under, named)}{others}")
+
+
+def _names_a_file(argument: str) -> bool:
+    """Return whether an argument names a file, by the last word of its own name.
+
+    >>> _names_a_file("target_path"), _names_a_file("logFile"), _names_a_file("command"), _names_a_file("sql")
+    (True, True, False, False)
+    """
+    words = _WORDS.findall(argument)
+    return bool(words) and words[-1].lower() in _FILES
 
 
 def _covers(made: ProposedGrant, params: Mapping[str, Any]) -> bool:

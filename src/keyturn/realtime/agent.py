@@ -10,13 +10,14 @@ from typing import Any, ClassVar, Generic
 
 from ..agents.agent import Agent
 from ..agents.agent_base import MCPConfig, ToolSource
+from ..agents.agent_rules import AGENT_RULES
 from ..agents.context import RunContextWrapper, TContext
 from ..agents.guardrail import OutputGuardrail
 from ..agents.handoff import Handoff, OnHandoff, handoff
 from ..agents.hooks import AgentHooksBase, RunHooksBase
 from ..agents.prompt import DynamicPromptFunction, Prompt
 from ..core.errors import UserError
-from ..core.settable import Constructed
+from ..core.settable import Constructed, Rule
 from ..tools.agent_tool import AgentTool
 from ..tools.base import ToolLike
 
@@ -29,6 +30,21 @@ _SETTINGS = (
 )  # fmt: skip
 
 
+def _unless_bare(why: str) -> Rule:
+    """Make the rule that a setting of other agents, which has no effect on this kind, is not set."""
+
+    def rule(owner: Any, name: str, value: Any) -> Any:
+        checked = AGENT_RULES[name](owner, name, value)
+        if checked != getattr(_BARE, name):
+            raise AttributeError(f"{name!r} of {owner._described()} cannot be set: {why}")
+        return checked
+
+    return rule
+
+
+_BARE: Agent[Any] = Agent("bare")
+
+
 class RealtimeAgent(Agent[TContext], Constructed, Generic[TContext]):
     """Declares an agent that is talked to in a session, with tools that may wait for people.
 
@@ -37,6 +53,13 @@ class RealtimeAgent(Agent[TContext], Constructed, Generic[TContext]):
     """
 
     realtime: ClassVar[bool] = True
+    _rules = AGENT_RULES | {
+        **dict.fromkeys(
+            ("model", "model_settings"), _unless_bare("RealtimeRunner(model=..., config=...) has the model")
+        ),
+        "input_guardrails": _unless_bare("what is said reaches the model at once; use output_guardrails"),
+        **dict.fromkeys(("output_type", "tool_use_behavior", "reset_tool_choice"), _unless_bare("its model talks on")),
+    }
 
     def __init__(
         self,
@@ -65,13 +88,6 @@ class RealtimeAgent(Agent[TContext], Constructed, Generic[TContext]):
             output_guardrails=[] if output_guardrails is None else output_guardrails,
             hooks=hooks,
         )
-        for entry in self.handoffs:
-            target = entry.agent if isinstance(entry, Handoff) else entry
-            if target is not None and not target.realtime:
-                raise UserError(
-                    f"handoffs of agent {name!r}: {target.name!r} is not talked to; hand over to a RealtimeAgent, or "
-                    "give the other one as a tool: as_tool(...)"
-                )
 
     def clone(self, **changes: Any) -> RealtimeAgent[TContext]:
         """Copy the agent with some settings changed."""

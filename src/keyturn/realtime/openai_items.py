@@ -128,6 +128,17 @@ def usage_of(given: object) -> RealtimeModelUsageEvent | None:
     return RealtimeModelUsageEvent(usage, details if came else None, output if went else None)
 
 
+def failure_of(response: Wire) -> tuple[str, str, str | None] | None:
+    """Return message, type and code of why a response failed; None where it did not."""
+    if response.get("status") != "failed":
+        return None
+    error = _object(_object(response, "status_details"), "error")
+    kind, code, message = (error.get(name) for name in ("type", "code", "message"))
+    known = code if isinstance(code, str) else None
+    words = message if isinstance(message, str) else f"the response failed{f' ({known})' if known else ''}"
+    return words, kind if isinstance(kind, str) else "response_failed", known
+
+
 def _object(told: Wire, name: str) -> Wire:
     found = told.get(name)
     return cast("Wire", found) if isinstance(found, Mapping) else {}

@@ -18,7 +18,9 @@ import msgspec
 from ..core.immutable import immutable
 from . import model_events as ev
 from .items import RealtimeToolCallItem
-from .openai_items import Malformed, Wire, mapping, message_of, text, usage_of, whole
+from .openai_hosted import HostedEnds
+from .openai_items import Malformed, Wire, failure_of, mapping, message_of, text, usage_of, whole
+from .openai_settings import SentSettings
 
 # How many calls and items of one connection are remembered; a session has far fewer.
 _REMEMBERED = 4096
@@ -112,12 +114,9 @@ class ServerReader:
         self._previous = _Recent()
         self._items = _Recent()
         self._ended = _Recent()
-        # Whether the server confirms settings, and whether it has still to confirm some.
-        self._confirms = self._pending = False
-
-    def settings_sent(self) -> None:
-        """Note that settings are sent: a response that begins before they are confirmed has those of before."""
-        self._pending = True
+        self._hosted = HostedEnds()
+        #: Settings that were sent: a response that begins before they are confirmed has those of before.
+        self.settings = SentSettings()
 
     def knows(self, call_id: str) -> bool:
         """Return whether a call was made on this connection."""
@@ -126,10 +125,10 @@ class ServerReader:
     def read(self, event: Wire) -> list[ev.RealtimeModelEvent]:
         """Return what an event tells, in its order."""
         kind = cast("str", event["type"])
+        told: list[ev.RealtimeModelEvent] = [*self._hosted.read(event)]
         reading = self._READERS.get(kind)
         if reading is None:
-            return [] if kind in _SAID_ELSEWHERE else [ev.RealtimeModelOtherEvent(event)]
-        told: list[ev.RealtimeModelEvent] = []
+            return told if kind in _SAID_ELSEWHERE else [ev.RealtimeModelOtherEvent(event)]
         try:
             told.extend(reading(self, event))
         except Malformed as error:
@@ -141,6 +140,7 @@ class ServerReader:
     def _error(self, event: Wire) -> Events:
         told = mapping(event, "error")
         named = {name: told[name] for name in ("code", "param", "event_id") if isinstance(told.get(name), str)}
+        self.settings.failed(named.get("event_id"))
         kind = told.get("type")
         yield ev.RealtimeModelErrorEvent(
             RealtimeServerError(text(told, "message"), kind if isinstance(kind, str) else "error", **named)
@@ -148,10 +148,10 @@ class ServerReader:
 
     def _began(self, event: Wire) -> Events:
         name = _name(mapping(event, "response"))
-        yield ev.RealtimeModelTurnStartedEvent(response_id=name, settings_pending=self._confirms and self._pending)
+        yield ev.RealtimeModelTurnStartedEvent(response_id=name, settings_pending=self.settings.pending)
 
     def _confirmed(self, _event: Wire) -> Events:
-        self._confirms, self._pending = True, False
+        self.settings.confirmed()
         return ()
 
     def _finished(self, event: Wire) -> Events:
@@ -169,6 +169,8 @@ class ServerReader:
                 del self._written[item]
                 if whole and call["call_id"] not in self._calls:
                     yield from self._call(call, of)
+        if (failure := failure_of(response)) is not None:
+            yield ev.RealtimeModelErrorEvent(RealtimeServerError(*failure))
         usage = usage_of(response.get("usage"))
         if usage is not None:
             yield usage

@@ -83,6 +83,10 @@ class _Connection:
             self.voice.set_format(audio["output"]["format"])
         self.note(session)
 
+    def update(self, session: Mapping[str, Any], *, agents: bool) -> dict[str, Any]:
+        """Return the message that is about to change settings: those of an agent, or what all agents share."""
+        return self.reader.settings.stamped({"type": "session.update", "session": session}, agents=agents)
+
     def note(self, session: Any) -> None:
         """Note what a session says of interruptions, be it ours or the server's."""
         with suppress(AttributeError, KeyError, TypeError):  # a session of another shape says nothing of them
@@ -147,8 +151,7 @@ class OpenAIRealtimeWebSocketModel(RealtimeModel, Sealed):
             connection = _Connection(socket, options)
             try:
                 connection.settle(settings, session)
-                connection.reader.settings_sent()
-                await socket.send({"type": "session.update", "session": session})
+                await socket.send(connection.update(session, agents=True))
             except BaseException:
                 await socket.close()
                 raise
@@ -336,14 +339,14 @@ async def _interrupt(connection: _Connection, event: RealtimeModelSendInterrupt)
 
 async def _session_update(connection: _Connection, event: RealtimeModelSendSessionUpdate) -> None:
     changes: dict[str, Any] = dict(event.session_settings)
-    if "tools" in changes or "handoffs" in changes:
+    of_agent = "tools" in changes or "handoffs" in changes
+    if of_agent:
         # The wire has one list for both.
         changes = {name: connection.settings.get(name, []) for name in ("tools", "handoffs")} | changes
     session = session_of(changes)
     if changes.get("model_name") == connection.settings.get("model_name"):
         session.pop("model", None)
-    connection.reader.settings_sent()
-    await connection.socket.send({"type": "session.update", "session": session})
+    await connection.socket.send(connection.update(session, agents=of_agent))
     connection.settle(changes, session)
 
 
@@ -354,6 +357,8 @@ async def _raw(connection: _Connection, event: RealtimeModelSendRawMessage) -> N
     item: Any = message.get("item")
     if isinstance(item, Mapping) and cast("Mapping[str, Any]", item).get("type") == "function_call":
         connection.calls.add(str(cast("Mapping[str, Any]", item).get("call_id")))
+    if message["type"] == "session.update":
+        message = connection.reader.settings.stamped(message, agents=False)
     if message["type"] != "response.create" or apart:
         await connection.socket.send(message)
         return

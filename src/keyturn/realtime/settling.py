@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
+from ..core.call_ids import is_below
 from ..core.run import Run
 
 
@@ -25,6 +26,11 @@ class Settling:
     async def settled(self, calls: Iterable[str]) -> None:
         """Wait until these calls have ended or wait for a person."""
         for call in calls:
-            while self._driven() and call in (run := self._run()).calls and call not in run.groups["wait"]:
+            while self._driven() and call in (run := self._run()).calls and not _waits(run, call):
                 self._stepped.clear()
                 await self._stepped.wait()
+
+
+def _waits(run: Run, call: str) -> bool:
+    """Return whether a call, or one that was made inside of it, waits for a person."""
+    return any(name == call or is_below(name, call) for name in run.groups["wait"])

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import ClassVar, LiteralString, TypeVar
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, LiteralString, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from .drawing import Row, labelled, ours
+from .quiet import Quiet
 from .rows import Rows
 
 T = TypeVar("T")
@@ -48,6 +51,31 @@ class Dialog(ModalScreen[T | None]):
     def _wrong_rows(self, width: int) -> Iterable[Row]:
         for lead, text in self._wrong:
             yield from labelled("bad", lead, text, width) if text else ours("bad", lead, width)
+
+
+class KeyDialog(Dialog[T]):
+    """Is answered by one key, which was pressed for it: not by one that was being typed as it came up."""
+
+    ANSWERS: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._quiet = Quiet()
+
+    def on_mount(self) -> None:
+        """Wait until it is on the screen."""
+        self.call_after_refresh(lambda: self._quiet.drawn(time.monotonic()))
+
+    def on_key(self, event: Key) -> None:
+        """Take a key that answers."""
+        in_time = self._quiet.answers(event.time)
+        if event.key not in self.ANSWERS:
+            return
+        event.stop()
+        if in_time:
+            self.dismiss(self.ANSWERS[event.key])
+        else:
+            self.refuse("just came up; press the key once more")
 
 
 def sentence(style: str, words: LiteralString) -> Rows:

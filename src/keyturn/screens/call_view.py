@@ -19,6 +19,7 @@ from textual.message import Message
 from ..console.screen import Terminal, TooNarrow
 from ..presenting.shown_request import ShownRequest
 from .drawing import Row, labelled, ours
+from .quiet import Quiet
 from .rows import Rows
 
 
@@ -33,18 +34,17 @@ class Letter:
 class CallView(Vertical):
     """Shows a call, and passes on the letters that are typed."""
 
-    grace = 0.6  # seconds without a key after a call came up, before a letter counts
-
     @dataclass
     class Chosen(Message):
-        """Says which letter was typed for a call."""
+        """Says which letter was typed for a call, and when."""
 
         letter: str
         request: ShownRequest
+        pressed_at: float
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._armed_at = 0.0
+        self._quiet = Quiet()
         self._notice: list[tuple[LiteralString, LiteralString, str]] = []
 
     def compose(self) -> ComposeResult:
@@ -107,13 +107,19 @@ class CallView(Vertical):
 
     def come_up(self, *, keeps: bool = False) -> None:
         """Show another call, from its first row; one that `keeps` what was recorded of it is the same, read again."""
-        self._armed_at = time.monotonic() + self.grace
+        self._quiet.begin()
         if not (keeps and self._notice and self._notice[0][0] != "waits"):  # what waits for a second press is over
             self.say("")
         if not self.is_drawn:
             return
         self.query_one("#asked", VerticalScroll).scroll_home(animate=False)
         self.redraw()
+        self.call_after_refresh(self._is_up, self.request)
+
+    def _is_up(self, request: ShownRequest | None) -> None:
+        """Note that a call is on the screen, unless another one came up since."""
+        if request is self.request:
+            self._quiet.drawn(time.monotonic())
 
     def on_mount(self) -> None:
         """Watch how far down somebody has looked."""
@@ -149,17 +155,21 @@ class CallView(Vertical):
 
     def on_key(self, event: Key) -> None:
         """Pass on a letter that decides, once the person can have seen what it is about."""
-        if self.take(event.character or ""):
+        if self.take(event.character or "", event.time):
             event.stop()
 
-    def take(self, letter: str) -> bool:
-        """Take a letter; return whether it is one of this call's."""
+    def take(self, letter: str, pressed_at: float) -> bool:
+        """Take a key; return whether it is a letter of this call.
+
+        Any key that comes too early begins the wait anew.
+        """
         request = self.request
-        if request is None or letter not in self.letters(request):
+        if request is None:
             return False
-        now = time.monotonic()
-        if now < self._armed_at:
-            self._armed_at = now + self.grace
+        in_time = self._quiet.answers(pressed_at)
+        if letter not in self.letters(request):
+            return False
+        if not in_time:
             self.say("just came up; press the key once more")
         elif letter == "s":
             self.query_one("#asked", VerticalScroll).scroll_page_down(animate=False)
@@ -167,7 +177,7 @@ class CallView(Vertical):
             self.say("there is more to see first: s shows it")
         else:
             self.say("")
-            self.post_message(self.Chosen(letter, request))
+            self.post_message(self.Chosen(letter, request, pressed_at))
         return True
 
     def _notice_rows(self, width: int) -> Iterator[Row]:

@@ -31,6 +31,7 @@ STYLES: dict[str, str] = {
     "bad": "bold $error",
     "good": "$success",
     "runs": "bold $accent",
+    "key": "bold $accent",
 }
 
 

@@ -11,6 +11,7 @@ from limits import RateLimitItemPerHour
 from ..application.app import App
 from ..channels.base import Channel, Message, Recipient
 from ..core.errors import UserError
+from ..directory.people import People
 from ..render.escape import escape
 from .limits import Limits
 from .visitor import Visitor
@@ -21,7 +22,9 @@ log = logging.getLogger("keyturn.server")
 CODES = RateLimitItemPerHour(10, namespace="person")
 
 
-async def keep_address(app: App, limits: Limits, visitor: Visitor, person: str, channel: str, address: str) -> None:
+async def keep_address(
+    app: App, people: People, limits: Limits, visitor: Visitor, person: str, channel: str, address: str
+) -> None:
     """Keep an address; where it is not confirmed by that, send it a code.
 
     The subscription of a browser is not guessed by anybody: its own page brings it, and it needs no code.
@@ -30,8 +33,8 @@ async def keep_address(app: App, limits: Limits, visitor: Visitor, person: str, 
     sure = getattr(known, "browser_key", None) is not None and address.startswith("{")
     if address and not (sure or visitor.administers):
         limits.spend(CODES, visitor.id)
-    await app.people.set_address(person, channel, address, by=visitor.login, sure=sure)
-    code = await app.people.address_code(person, channel)
+    await people.set_address(person, channel, address, by=visitor.login, sure=sure)
+    code = await people.address_code(person, channel)
     if code and known is not None:
         await _send(known, Recipient(person=person, channel=channel, address=address), code)
 

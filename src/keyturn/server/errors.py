@@ -19,6 +19,7 @@ from ..core.errors import (
 )
 from ..core.people import ProofRefused
 from ..directory.bounds import LimitReached
+from ..directory.entering import ShownOnce
 from .reading_logs import AtWork, TookTooLong
 
 
@@ -42,6 +43,7 @@ _STATUS: tuple[tuple[type[Exception], int, str], ...] = (
     (NotAllowed, 403, "not_allowed"),
     (BadJson, 422, "bad_json"),
     (LimitReached, 422, "limit"),
+    (ShownOnce, 409, "shown_once"),
     (UserError, 422, "bad_request"),
     (TookTooLong, 503, "too_long"),
     (AtWork, 429, "too_many"),

@@ -151,7 +151,7 @@ class AgentTool(FunctionTool):
         return Delegate(self.agent, await answer_of(self.input_builder, given), self.max_turns)
 
     @redacts
-    def preview(self, params: Any) -> Preview:
+    def preview(self, params: dict[str, Any]) -> Preview:
         """Show the text that the nested agent would get, or its structured input."""
         if self.structured is None and self._preview is None and not self.secrets:
             return Preview((Text(params["input"], label="input"),))

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, cast
 
 from ..core.errors import UserError
 from ..core.items import Item
-from ..core.settable import CALLBACK, FLAG, Rule, fixed, must
+from ..core.settable import CALLBACK, FLAG, Rule, fixed, must, refusal
 from .function_rules import FUNCTION_RULES
 
 DEFAULT_MAX_TURNS = 10
@@ -62,17 +62,17 @@ def _of(run_config: object, name: str) -> Any:
     return getattr(run_config, name, None)
 
 
-def _turns(tool: Any, name: str, max_turns: Any) -> Any:
+def _turns(tool: object, name: str, max_turns: object) -> Any:
     if max_turns is None:
         return DEFAULT_MAX_TURNS
     if not isinstance(max_turns, int) or isinstance(max_turns, bool) or max_turns < 1:
-        raise tool._refusal(name, "1 or more", max_turns)
+        raise refusal(tool, name, "1 or more", max_turns)
     return max_turns
 
 
-def _most(tool: Any, name: str, events: Any) -> Any:
+def _most(tool: object, name: str, events: object) -> Any:
     if events is not None and (not isinstance(events, int) or isinstance(events, bool) or events < 1):
-        raise tool._refusal(name, "1 or more, or None", events)
+        raise refusal(tool, name, "1 or more, or None", events)
     return events
 
 

@@ -180,7 +180,7 @@ class ApplyPatchTool(Tool):
                 break
         return _together(operations, done)
 
-    def output(self, item: Mapping[str, Any], value: Any) -> Item:
+    def output(self, item: Mapping[str, Any], value: object) -> Item:
         """Return the result as this kind of call has it; words in place of a result mean that it was not done."""
         made = value if isinstance(value, ApplyPatchResult) else _result_of(value)
         status, text = made.status or "completed", made.output or ""

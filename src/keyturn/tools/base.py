@@ -27,7 +27,7 @@ from ..core.preview import redacts as redacts
 from ..core.preview import shown_preview as shown_preview
 from ..core.records import WANTS, Wants
 from ..core.retyped import retyped
-from ..core.settable import CALLBACK, ENTRIES, FLAG, SWITCH, Constructed, Rule, is_ours, must
+from ..core.settable import CALLBACK, ENTRIES, FLAG, SWITCH, Constructed, Rule, described, is_ours, must, refusal
 from ..core.strict import parse
 
 TOOL_FAILED = "An error occurred while running the tool. Please try again."
@@ -202,17 +202,17 @@ class ProviderTool(Constructed, abc.ABC):
         """Return the tool's definition for the provider."""
 
 
-def _is_name(value: Any) -> bool:
+def _is_name(value: object) -> bool:
     return isinstance(value, str) and bool(value)
 
 
-def _nested(tool: Any, name: str, value: Any) -> Any:
+def _nested(tool: Tool, name: str, value: object) -> Any:
     if is_ours(tool.__class__):
         raise AttributeError(
-            f"{name!r} of {tool._described()} cannot be set: Agent.as_tool(...) makes a tool that answers by an agent"
+            f"{name!r} of {described(tool)} cannot be set: Agent.as_tool(...) makes a tool that answers by an agent"
         )
     if not isinstance(value, NestedAgent | None):
-        raise tool._refusal(name, "a NestedAgent(...) or None", value)
+        raise refusal(tool, name, "a NestedAgent(...) or None", value)
     return value
 
 
@@ -295,7 +295,7 @@ class Tool(Constructed, abc.ABC):
         """Return what errors call it."""
         return f"tool {getattr(self, 'name', '')!r}"
 
-    def _refusal(self, name: str, may_be: str, value: Any) -> Exception:
+    def _refusal(self, name: str, may_be: str, value: object) -> Exception:
         """Return the error for a value that an attribute cannot have."""
         if name == "name":
             return UserError(f"a tool's name must be {may_be}, not {value!r}")

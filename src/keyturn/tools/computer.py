@@ -33,7 +33,7 @@ from .base import (
     asked_late,
 )
 from .computer_actions import read_actions
-from .context import RunContextWrapper
+from .context import RunContextWrapper, ToolContext
 from .hosted import OPENAI
 from .shell_calls import identity
 from .word_picture import PNG, drawn
@@ -138,7 +138,7 @@ def _computer(tool: object, name: str, given: object) -> Any:
     return given
 
 
-def _wire_type(tool: Any, name: str, given: Any) -> Any:
+def _wire_type(tool: ComputerTool[Any], name: str, given: str) -> Any:
     one_of("computer", "computer_use_preview")(tool, name, given)
     _check_screen(given, tool.computer)
     return given
@@ -226,7 +226,7 @@ class ComputerTool(Tool, Generic[TComputer]):
         """Refuse any edit: a picture of the screen could not tell the model of it."""
         raise InvalidArguments("what is done to a computer cannot be edited; reject it and say what to do in its place")
 
-    async def invoke(self, context: Any, prepared: Prepared) -> Any:
+    async def invoke(self, context: ToolContext[Any], prepared: Prepared) -> Any:
         """Do the actions in order, and take a screenshot."""
         actions, checks = prepared.params["actions"], prepared.params["pending_safety_checks"]
         seen = context.approval is not None and context.approval.via != "grant"  # a standing word saw no check of this
@@ -245,7 +245,7 @@ class ComputerTool(Tool, Generic[TComputer]):
                     raise ToolProblem(f"{what}; what came before it was done, what follows was not.") from error
             return _Seen.after(await self._screenshot(), checks)
 
-    def output(self, item: Mapping[str, Any], value: Any) -> Item:
+    def output(self, item: Mapping[str, Any], value: object) -> Item:
         """Return the screen and the acknowledged checks; words are drawn, a person may give a data URL."""
         words = value if isinstance(value, str) else repr(value)
         shown = str(words) if _is_picture(words) else drawn(words)
@@ -257,7 +257,7 @@ class ComputerTool(Tool, Generic[TComputer]):
         acknowledged = value.checks if isinstance(value, _Seen) else []
         return {**made, "acknowledged_safety_checks": acknowledged} if acknowledged else made
 
-    def preview(self, params: Any) -> Preview:
+    def preview(self, params: dict[str, Any]) -> Preview:
         """Show the provider's words on each safety check, the actions, and which computer they are for."""
         checks = [
             Text(

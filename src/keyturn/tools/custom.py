@@ -144,16 +144,16 @@ class CustomTool(Tool):
         except BadJson as error:
             raise InvalidArguments(f"The input of {self.name} is invalid: it is {error}") from None
 
-    async def invoke(self, context: Any, prepared: Prepared) -> Any:
+    async def invoke(self, context: ToolContext[Any], prepared: Prepared) -> Any:
         """Run the tool on the text."""
         context.tool_arguments = prepared.params
         return await answer_of(self.on_invoke_tool, context, prepared.params)
 
-    def output(self, item: Mapping[str, Any], value: Any) -> Item:
+    def output(self, item: Mapping[str, Any], value: object) -> Item:
         """Return the result, of the type that goes with the call."""
         return {"type": f"{item['type']}_output", "call_id": item["call_id"], "output": rendered(value)}
 
-    def preview(self, params: Any) -> Preview:
+    def preview(self, params: str) -> Preview:
         """Show the text as it is; as code, where the tool says which language it is."""
         return Preview(
             (Text(params, label="input") if self.language is None else Command(params, label=self.language),)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 
 from ..core.errors import UserError
 from ..core.preview import Preview, Text
-from ..core.settable import Rules, fixed, own_of
+from ..core.settable import Rules, fixed, own_of, refusal
 from .backends.backend import Backend
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool, ToolProblem
 from .context import RunContextWrapper, ToolContext
@@ -37,10 +37,10 @@ _MOST_FOUND = 200
 _MOST_ENTRIES = 1000
 
 
-def _other_files(tool: Any, name: str, given: Any) -> Any:
+def _other_files(tool: Any, name: str, given: object) -> Any:
     """Let a tool work on other files: with all that was made of those it had."""
     if not isinstance(given, Workspace | Backend):
-        raise tool._refusal(name, "a Workspace or a Backend", given)
+        raise refusal(tool, name, "a Workspace or a Backend", given)
     own = own_of(tool)
     if name in own:
         remade = own_of(tool._make(given, False))
@@ -153,11 +153,11 @@ class ChangingTool(FileTool):
             raise InvalidArguments(f"The arguments of {self.name} are invalid: {error}") from None
         return prepared
 
-    async def preview(self, params: object) -> Preview:  # type: ignore[override]  # a tool that looks may be awaited
+    async def preview(self, params: dict[str, Any]) -> Preview:  # type: ignore[override]  # a tool that looks may be awaited
         """Show the file as it is and as it would be."""
         return await asyncio.to_thread(self._shown, params)
 
-    def _shown(self, params: Any) -> Preview:
+    def _shown(self, params: dict[str, Any]) -> Preview:
         try:
             change = self._planned(params)
             self.files.check(change)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any, cast
 
 from ..core.items import own_copy
-from ..core.settable import CALLBACK, ELSEWHERE, FLAG, SECONDS, TEXT, Rule, own_of, then
-from .functions.bound import BoundFunction
+from ..core.settable import CALLBACK, ELSEWHERE, FLAG, SECONDS, TEXT, Rule, own_of, refusal, then
+from .functions.bound import BoundFunction, ToolErrorFunction
 from .functions.options import BEHAVIOR, INVOKER, PREVIEW
 from .strict_schema import ensure_strict_json_schema
 
 
-def _own_schema(tool: Any, name: str, given: Any) -> Any:
+def _own_schema(tool: object, name: str, given: object) -> Any:
     """Keep a schema of the tool's own, in the strict form where it is written by hand and the tool is strict."""
     if not isinstance(given, dict):
-        raise tool._refusal(name, "a dict", given)
+        raise refusal(tool, name, "a dict", given)
     own = own_of(tool)
     own["_given_schema"] = given
     schema = cast("dict[str, Any]", given)
@@ -22,7 +22,7 @@ def _own_schema(tool: Any, name: str, given: Any) -> Any:
     return own_copy(ensure_strict_json_schema(schema) if by_hand else schema)
 
 
-def _strict(tool: Any, name: str, given: Any) -> Any:
+def _strict(tool: Any, name: str, given: object) -> Any:
     own = own_of(tool)
     before = own.get(name)
     if before is not None and before != given and own.get("_schema") is not None:
@@ -39,7 +39,7 @@ def _follow_invoker(tool: object, invoker: object) -> None:
     own["_schema"] = invoker.schema if isinstance(invoker, BoundFunction) else own.get("_schema")
 
 
-def _follow_failure(tool: object, failure: Any) -> None:
+def _follow_failure(tool: object, failure: ToolErrorFunction | None) -> None:
     """Let a call of the function past the engine fail as a call of the tool does."""
     own = own_of(tool)
     invoker = own.get("on_invoke_tool")

@@ -140,7 +140,7 @@ class FunctionTool(Tool):
             return await self._run(context, prepared.text)
         return await self._in_time(context, prepared.text, self.timeout_seconds)
 
-    def output(self, item: Mapping[str, Any], value: Any) -> Item:
+    def output(self, item: Mapping[str, Any], value: object) -> Item:
         """Return the call's result as the model reads it."""
         return {"type": "function_call_output", "call_id": item["call_id"], "output": rendered(value)}
 
@@ -153,7 +153,7 @@ class FunctionTool(Tool):
         return await told(self.failure_error_function, context, error)
 
     @redacts
-    def preview(self, params: Any) -> Preview:
+    def preview(self, params: dict[str, Any]) -> Preview:
         """Show what `preview=` makes of the arguments, else the arguments themselves; secrets are redacted before."""
         shown = redact(params, self.secrets)
         if self._preview is None:

@@ -24,7 +24,7 @@ def _set(**fields: Any) -> Item:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _of_its_type(tool: Any, _name: str, given: Any) -> Any:
+def _of_its_type(tool: ProviderTool, _name: str, given: object) -> Any:
     if not isinstance(given, Mapping) or cast("Mapping[str, Any]", given).get("type") != tool.name:
         raise UserError(f'the tool_config of such a tool must be a mapping with "type": {tool.name!r}')
     return given  # type: ignore[reportUnknownVariableType]  # whatever is in it

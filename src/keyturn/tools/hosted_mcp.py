@@ -18,6 +18,7 @@ from ..core.exact_text import is_exact
 from ..core.items import Item, RawItem, own_copy
 from ..core.preview import Json, Preview, Text, redact
 from ..core.settable import CALLBACK, Rule, refused, then
+from ..core.strict import JsonValue
 from ..support.urls import private_digest, public_url
 from ..support.user_code import answer_of
 from .base import TOOL_RULES, InvalidArguments, Prepared, Tool, redacts
@@ -76,7 +77,7 @@ def _own_config(tool: HostedMCPTool, _name: str, given: Any) -> dict[str, Any]:
     return own_copy(dict(given))
 
 
-def _refuse_exempt(tool: Any, asks: object) -> None:
+def _refuse_exempt(tool: HostedMCPTool, asks: object) -> None:
     """Refuse a gate where the provider runs calls that no gate sees; a toolset sets one of each tool that it gates."""
     required = tool.tool_config.get("require_approval")
     if asks is not False and (required == "never" or (isinstance(required, dict) and "never" in required)):
@@ -175,20 +176,20 @@ class HostedMCPTool(Tool):
         """Approve the call; the provider does the rest."""
         return _Approved()
 
-    def output(self, item: Mapping[str, Any], value: Any) -> Item:
+    def output(self, item: Mapping[str, Any], value: object) -> Item:
         """Return the answer to the request; words are the reason of a rejection."""
         if isinstance(value, _Approved):
             return _approval(item)
         return {**_approval(item), "approve": False, "reason": str(value)}
 
     @redacts
-    def preview(self, params: Any) -> Preview:
+    def preview(self, params: JsonValue) -> Preview:
         """Show whose tool it is, and its arguments."""
         where = next(public_url(f"{self.tool_config[name]}") for name in _WHERE if self.tool_config.get(name))
         server = Text(f"{self.server_label} ({where}), called by the provider", label="server")
         return Preview((server, Json(redact(params, self.secrets))))
 
-    async def _ask(self, context: Any, item: Any) -> Any:
+    async def _ask(self, context: RunContextWrapper[Any], item: Any) -> Any:
         assert self.on_approval_request is not None
         return await answer_of(self.on_approval_request, MCPToolApprovalRequest(context, RawItem(item.raw_item)))
 

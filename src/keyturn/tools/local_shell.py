@@ -13,6 +13,7 @@ from ..core.items import Item
 from ..core.preview import Preview
 from ..core.settable import TEXT, Rules, must
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool
+from .context import ToolContext
 from .functions.options import IsEnabled
 from .functions.path_arguments import plain_path
 from .processes.bubblewrap import SandboxUnavailable
@@ -131,12 +132,12 @@ class LocalShellTool(Tool):
         """Return what a `needs_approval` callable is given: an action with `.command`."""
         return LocalShellActionRequest(**params)
 
-    async def invoke(self, context: Any, prepared: Prepared) -> Any:
+    async def invoke(self, context: ToolContext[Any], prepared: Prepared) -> Any:
         """Let the executor run the program."""
         call = LocalShellCallData(context.tool_call_id, self.subject(prepared.params), context.tool_call)
         return bounded(await asked(self.executor, LocalShellCommandRequest(context, call)), None)
 
-    def output(self, item: Mapping[str, Any], value: Any) -> Item:
+    def output(self, item: Mapping[str, Any], value: object) -> Item:
         """Return the result: words as they are, a program's output as JSON."""
         text = value if isinstance(value, str) else canonical(output_parts(value))
         return {"type": "local_shell_call_output", "call_id": item["call_id"], "output": text}
@@ -147,7 +148,7 @@ class LocalShellTool(Tool):
             raise error
         return await super().failure(context, error)
 
-    def preview(self, params: Any) -> Preview:
+    def preview(self, params: dict[str, Any]) -> Preview:
         """Show the program and its arguments one by one, and where it runs."""
         return program_preview(params["command"], {key: params.get(key) for key in _AROUND}, self.about)
 

@@ -14,8 +14,9 @@ from ..core.errors import UserError
 from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Preview
-from ..core.settable import TEXT, Rule, fixed, made_by, own_of
+from ..core.settable import TEXT, Rule, fixed, made_by, own_of, refusal
 from .base import TOOL_RULES, InvalidArguments, NeedsApproval, Prepared, Tool
+from .context import ToolContext
 from .functions.options import IsEnabled
 from .functions.structured import any_object
 from .processes.bubblewrap import BubblewrapExecutor, SandboxUnavailable
@@ -52,10 +53,10 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def _own_environment(tool: Any, name: str, given: Any) -> dict[str, Any]:
+def _own_environment(tool: ShellTool, name: str, given: object) -> dict[str, Any]:
     """Keep where the commands run; a tool stays at the provider, or here, whatever else of it changes."""
     if not isinstance(given, Mapping):
-        raise tool._refusal(name, "a mapping", given)
+        raise refusal(tool, name, "a mapping", given)
     made = own_copy({"type": "local", **cast("Mapping[str, Any]", given)})
     hosted = made["type"] != "local"
     own = own_of(tool)
@@ -72,7 +73,7 @@ def _own_environment(tool: Any, name: str, given: Any) -> dict[str, Any]:
 def _local_only(rule: Rule) -> Rule:
     """Refuse what would ask or run something where the provider runs the commands."""
 
-    def checked(tool: ShellTool, name: str, given: Any) -> Any:
+    def checked(tool: ShellTool, name: str, given: object) -> Any:
         if tool.hosted and given:
             raise UserError(
                 f"tool {tool.name!r}: its commands run at the provider ({tool.environment['type']}), where nobody can "
@@ -83,12 +84,12 @@ def _local_only(rule: Rule) -> Rule:
     return checked
 
 
-def _executor(tool: Any, name: str, given: object) -> Any:
+def _executor(tool: ShellTool, name: str, given: object) -> Any:
     if tool.hosted:
         return None
     made = BubblewrapExecutor() if given is None else given
     if not callable(made):
-        raise tool._refusal(name, "a function of a ShellCommandRequest, sync or async", made)
+        raise refusal(tool, name, "a function of a ShellCommandRequest, sync or async", made)
     return made
 
 
@@ -203,14 +204,14 @@ class ShellTool(Tool):
         """Return what a `needs_approval` callable is given: an action with `.commands`."""
         return ShellActionRequest(**params)
 
-    async def invoke(self, context: Any, prepared: Prepared) -> ShellResult:
+    async def invoke(self, context: ToolContext[Any], prepared: Prepared) -> ShellResult:
         """Let the executor run the commands."""
         action = ShellActionRequest(**prepared.params)
         call = ShellCallData(context.tool_call_id, action, "in_progress", context.tool_call)
         assert self.executor is not None
         return bounded(await asked(self.executor, ShellCommandRequest(context, call)), action.max_output_length)
 
-    def output(self, item: Mapping[str, Any], value: Any) -> Item:
+    def output(self, item: Mapping[str, Any], value: object) -> Item:
         """Return the result, of the type that goes with the call."""
         return output_item(item, value)
 
@@ -220,7 +221,7 @@ class ShellTool(Tool):
             raise error
         return await super().failure(context, error)
 
-    def preview(self, params: Any) -> Preview:
+    def preview(self, params: dict[str, Any]) -> Preview:
         """Show the commands, what a shell reads in them, and where they run."""
         return command_preview(params["commands"], {limit: params.get(limit) for limit in _LIMITS}, self.about)
 

@@ -101,6 +101,26 @@ def test_keys_alone_are_enough(browser: Browser) -> None:
         expect(page.locator(".sentence")).to_contain_text("Rejected by ada")
 
 
+def test_a_letter_never_decides_the_request_before_the_chosen_one(browser: Browser) -> None:
+    with desk(browser, "notices", "support") as at:
+        page = at.window(path=f"/requests/{at.asked['notices']}")
+        held = list[Any]()
+        page.route(f"**/requests/{at.asked['support']}", lambda route: held.append(route))
+        to_it = "j" if page.locator(".row").first.get_attribute("data-id") == at.asked["notices"] else "k"
+        page.keyboard.press(to_it)
+        expect(page.locator(".row.on")).to_have_attribute("data-id", at.asked["support"])
+        for letter in ("a", "r"):
+            page.keyboard.press(letter)
+        expect(page.locator(".request")).to_have_attribute("data-request", at.asked["notices"])
+        expect(page.locator(".words")).to_be_hidden()
+        for route in held:
+            route.continue_()
+        expect(page.locator(".request")).to_have_attribute("data-request", at.asked["support"])
+        page.keyboard.press("r")
+        expect(page.locator(".words")).to_be_visible()
+        assert at.state("notices") == "open"
+
+
 def test_what_is_risky_is_held_or_pressed_twice(browser: Browser) -> None:
     with desk(browser, "ci") as at:
         page = at.window(path=f"/requests/{at.asked['ci']}")

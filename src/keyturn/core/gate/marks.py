@@ -22,6 +22,8 @@ _LONGEST_MS = 31 * 24 * 3_600_000
 
 def mark(run: Run, c: cm.MarkCall) -> Events:
     """Record or take off a mark on a request that waits."""
+    if said_once(run, c.once, ["mark", c.call, c.mark, c.until is None]):
+        return
     open_run(run)
     call = run.calls.get(c.call)
     if call is None or call.state not in WAITING:
@@ -36,12 +38,12 @@ def mark(run: Run, c: cm.MarkCall) -> Events:
         if before is not None and before.decider.id != c.decider.id:
             raise Conflict(f"{before.decider.id} is on it, and only they let it go", winner=before.decider.id)
         if before is not None:
-            yield ev.CallMarked(c.call, c.mark, c.decider, digest=c.digest)
+            yield ev.CallMarked(c.call, c.mark, c.decider, digest=c.digest, once=c.once)
         return
     if not run.now < c.until <= run.now + _LONGEST_MS:
         raise UserError("until= is a time from now on, and no more than 31 days away")
     if before is None or (before.decider, before.until) != (c.decider, c.until):
-        yield ev.CallMarked(c.call, c.mark, c.decider, c.until, c.digest)
+        yield ev.CallMarked(c.call, c.mark, c.decider, c.until, c.digest, c.once)
 
 
 def look(run: Run, c: cm.Look) -> Events:

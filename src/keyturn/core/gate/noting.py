@@ -12,6 +12,8 @@ from ..run import Call, Review, Run, call_digest
 
 def call_marked(run: Run, event: ev.CallMarked) -> None:
     """Keep a mark, or drop the one that is taken off; one claim stands at a time, and one snooze for each person."""
+    if event.once:
+        run.named[event.once] = digest(["mark", event.call, event.mark, event.until is None])
     call = run.calls[event.call]
     if not _of_this_asking(run, call, event.digest):
         return

@@ -23,6 +23,7 @@ from ..run.known_tools import known_tool, own_tools
 from ..run.open_run import OpenRun
 from ..views.decisions_by_label import decision_on
 from ..views.event_stream import AgentAtWork, Delta, Tap
+from .provider_line import ProviderLine
 from .usage_limits import UsageMeter
 from .writer import Writer
 
@@ -46,6 +47,8 @@ class Drive(Writer):
         self._judges: dict[str, tuple[Any, ...]] = {}
         # Whether the root's model talks by itself, so that there may be more to do at any time.
         self.attended = False
+        # Sends what approves calls that the root's provider makes itself, where its model is talked to.
+        self.provider: ProviderLine | None = None
         # Makes what the run, or a nested frame of it, came to so far: for handlers and extractors that a caller wrote.
         self.result = result
         # How long a conversation was when it could not be compacted, by frame: it is tried again once it is longer.

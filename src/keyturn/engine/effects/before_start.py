@@ -60,7 +60,7 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
         first.append("world")
     if hooked(drive, scope, call.agent):
         first.append("hooks")
-    if call.proposal.by_provider and drive.run.frames[call.frame].barrier:
+    if call.proposal.by_provider:
         first.append("question")
     return first
 

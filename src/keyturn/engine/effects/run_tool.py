@@ -329,7 +329,8 @@ async def _hand_over(drive: Drive, scope: FrameSettings, call: Call, tool: Tool,
     result = await judged(drive, call, tool, value.text)
     item = item_of(call, tool, result)
     input_filter = value.input_filter or scope.config.handoff_input_filter
-    view = None if input_filter is None else await filtered_view(drive, call, item, input_filter)
+    filtered = input_filter is not None and drive.run.frames[call.frame].barrier  # else the provider has it all
+    view = await filtered_view(drive, call, item, input_filter) if filtered else None
     path = drive.live.graph.path(value.agent, call.agent)
     with raised_by("on_handoff of the hooks"):
         if scope.hooks is not None:

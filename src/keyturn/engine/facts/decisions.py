@@ -99,7 +99,7 @@ def ask_back(request: Request, now: int, question: str, **words: Unpack[Words]) 
     return MadeDecision(_decision(request, "reject", now, words, message=question, asks_back=True))
 
 
-def answer(request: Request, now: int, output: Any, **words: Unpack[Words]) -> MadeDecision:
+def answer(request: Request, now: int, output: object, **words: Unpack[Words]) -> MadeDecision:
     """Give the call's result in its tool's place, or what its tool asked for."""
     return MadeDecision(_decision(request, "answer", now, words, output=said_output(output, "an answer")))
 

@@ -205,7 +205,7 @@ class RunState(Generic[TContext, TAgent]):
         self._said.say(decisions.reject(item.request, now, message=rejection_message, always=always, note=note, by=by))
 
     def answer(
-        self, approval_item: ToolApprovalItem, output: Any, *, note: str | None = None, by: str | None = None
+        self, approval_item: ToolApprovalItem, output: object, *, note: str | None = None, by: str | None = None
     ) -> None:
         """Give the model a person's own result; the tool does not run."""
         self._said.say(decisions.answer(self._pending(approval_item).request, self._now(), output, note=note, by=by))

@@ -18,7 +18,8 @@ from ...journal.rows import Closing, Notice
 def notices_of(run: Run, opened: list[Call], closed: dict[str, Closing], events: list[ev.AnyEvent]) -> list[Notice]:
     """Return the notices of a step that was just folded; `opened` and `closed` are its requests, by call."""
     again = {event.call: event.why for event in events if isinstance(event, ev.CallAskedAgain)}
-    voted = {event.decision.call for event in events if isinstance(event, ev.VoteCast)}
+    # A vote changes nothing of who is asked, but the word of the requester does: others decide from then on.
+    voted = {e.decision.call for e in events if isinstance(e, ev.VoteCast) and not e.decision.confirms}
     voted |= {event.call for event in events if isinstance(event, ev.CallMarked | ev.CallLooked)}
     waits = {call.id for call in opened}
     told = [ended(run, closing) for call, closing in closed.items() if call not in waits]

@@ -42,8 +42,10 @@ class Projection:
         self.replies: list[ModelResponse] = []
         self.reports: list[tuple[str, ev.Report]] = []
         self.input: list[Item] = []
-        self._open: set[str] = set()
+        # The calls without a result, and the agent that made each.
+        self._open: dict[str, Agent[Any]] = {}
         self._added: list[Item] = []
+        self._barrier = True
 
     @property
     def agent(self) -> Agent[Any]:
@@ -62,7 +64,7 @@ class Projection:
                     made.append(self.handed_off(event, made.pop()))
                 else:  # nobody called for it: a session changed its agent
                     self.path = event.agent
-        if self._added and not self._open:
+        if self._added and not (self._open and self._barrier):
             made += [added_item(self.agent, item) for item in self._added]
             self._added = []
         return made
@@ -71,6 +73,7 @@ class Projection:
         """Note that an agent begins, here or in a frame that is none of ours."""
         if event.frame == self.frame:
             self.path = event.agent
+            self._barrier = event.barrier
             self.input = [own_copy(item) for item in event.items if isinstance(item, dict)]
         return []
 
@@ -87,7 +90,9 @@ class Projection:
         made = [
             reply_item(self.agent, raw, handoff=kinds.get(index) == "handoff") for index, raw in enumerate(event.output)
         ]
-        self._open = {call_id(self.frame, self.turn, index) for index in range(len(event.proposals))}
+        if self._barrier:  # what is open still was dropped with an earlier frame of that call
+            self._open.clear()
+        self._open |= {call_id(self.frame, self.turn, index): self.agent for index in range(len(event.proposals))}
         for index, proposal in enumerate(event.proposals):
             made += self._refused(call_id(self.frame, self.turn, index), proposal)
         return made
@@ -99,8 +104,7 @@ class Projection:
     def _refused(self, call: str, proposal: ev.Proposal) -> list[RunItem]:
         if proposal.refused is None or call not in self._open:
             return []
-        self._open.discard(call)
-        return [result_item(self.agent, proposal.refused, own_copy(proposal.refused.get("output")))]
+        return [result_item(self._open.pop(call), proposal.refused, own_copy(proposal.refused.get("output")))]
 
     def decided(self, event: ev.CallDecided) -> list[RunItem]:
         """Add the request that a person decided, where it came up in this frame."""
@@ -108,15 +112,14 @@ class Projection:
         call = run.calls.get(label) if run is not None and label in self._open else None
         if run is None or call is None or not by_person(event):
             return []
-        return [approval_item(run, call, self.agent, None)]
+        return [approval_item(run, call, self._open[label], None)]
 
     def finished(self, event: ev.CallFinished) -> list[RunItem]:
         """Add a call's result."""
         if event.call not in self._open:
             return []
-        self._open.discard(event.call)
         value = self._returned(event.call, event.item, event.value)
-        return [result_item(self.agent, event.item, value)]
+        return [result_item(self._open.pop(event.call), event.item, value)]
 
     def handed_off(self, event: ev.HandedOff, result: RunItem) -> RunItem:
         """Replace the result just added by the handoff that it was."""

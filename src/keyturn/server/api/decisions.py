@@ -23,7 +23,6 @@ from ...policies.grants import Grant
 from ...presenting.edit_preview import EditPreview
 from ...wire import said
 from ...wire.seen import Decided, OneOutcome, Outcomes, RequestSeen, ToSign
-from .once import name_of_start
 from .paging import IdPath
 from .refusing import told_of
 from .routes import Call, Here, Routes, answer, taken
@@ -102,8 +101,7 @@ async def withdraw(here: Here, request: IdPath, body: Annotated[said.Withdraw, t
     else:
         await here.sight.run(body.run)
     named: dict[str, Any] = {"digest": body.digest, "note": body.note}
-    once = name_of_start(here.visitor.id, here.request.headers)
-    row = await here.inbox.withdraw(request, run=body.run, once=once, **named)
+    row = await here.inbox.withdraw(request, run=body.run, once=here.name, **named)
     await here.sight.reads("request", [row])
     return answer(RequestSeen.of(row))
 

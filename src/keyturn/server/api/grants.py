@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, Literal
 
+from ...core import events as ev
 from ...core.errors import NotPending
 from ...journal.rows import Query
 from ...wire import said
 from ...wire.seen import Done, GrantPage, GrantSeen
 from ..visible_pages import visible_page
+from .once import said_already
 from .paging import After, IdPath, Limit, Name, after_of, key_of, plain
 from .routes import Here, Routes, answer, taken
 
@@ -39,5 +42,15 @@ async def revoke_grant(here: Here, run: IdPath, grant: IdPath, body: Annotated[s
     await here.sight.run(run)
     if not await here.app.inbox.grants(Query(run=run, id=grant)):
         raise NotPending("there is no such grant; the list of grants says which there are")
-    await here.inbox.revoke(run, grant)
+    try:
+        await here.inbox.revoke(run, grant)
+    except NotPending:
+        if not await said_already(here.app.journal, run, partial(_revokes, grant, here.visitor.id)):
+            raise
     return answer(Done())
+
+
+def _revokes(grant: str, person: str, event: ev.AnyEvent) -> bool:
+    """Return whether a person revoked a grant by an event."""
+    by = event.decider if isinstance(event, ev.GrantRevoked) and event.grant == grant else None
+    return by is not None and by.id == person

@@ -1,8 +1,9 @@
 """Answer a repeated request as the first time: the same idempotency key with the same body does nothing twice.
 
 A server remembers its answers for a day. What holds between servers, and after a restart, is the record itself: the
-same decision of the same person on the same request is one, and a start, a fork, a message, a resume and a withdrawal
-are named by their keys in the log of their run.
+same decision of the same person on the same request is one, a start, a fork, a message, a resume, a withdrawal and a
+mark are named by their keys in the log of their run, and changes of people in that of the directory. A grant is
+revoked, and a run cancelled, once by itself.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ from typing import Any, NamedTuple
 import msgspec
 from starlette.responses import Response
 
+from ...core import events as ev
+from ...directory.entering import ShownOnce
+from ...engine.run.log_cache import log_in
+from ...journal.base import Journal
 from .refusing import Refusal
 
 HEADER = "idempotency-key"
@@ -86,7 +91,7 @@ class Answers:
         if kept.body != asked:
             raise Refusal(422, "other_body", "this idempotency key was used for another request; choose a new one")
         if kept.answer is None:
-            raise Refusal(409, "shown_once", "this was done, and its secret was shown: revoke it and ask for another")
+            raise ShownOnce
         return Response(kept.answer, kept.status, media_type="application/json")
 
     def _found(self, name: tuple[str, str]) -> _Kept | None:
@@ -135,10 +140,10 @@ def key_of(headers: Any) -> str | None:
     return given[0]
 
 
-def name_of_start(person: str, headers: object) -> str | None:
-    """Return the name under which a person changes a run once; None without a key."""
-    key = key_of(headers)
-    return None if key is None else f"http {person} {key}"
+async def said_already(journal: Journal, run: str, said: Callable[[ev.AnyEvent], bool]) -> bool:
+    """Return whether a run's log holds a word that ends something, so that it is not said again."""
+    log = await log_in(journal, run)
+    return any(said(event) for step in log.steps for event in step.events)
 
 
 def asked_of(method: str, path: str, body: object) -> bytes:

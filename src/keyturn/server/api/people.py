@@ -106,14 +106,14 @@ def _changes(word: str, takes: type, gives: type = Done) -> Any:
 async def add_person(here: Here, body: Annotated[said.AddPerson, taken(said.AddPerson)]) -> Any:
     """Add a person with roles, or a machine, which never decides."""
     by = here.visitor.login
-    await here.app.people.add(body.person, body.name, by=by, roles=body.roles, kind=body.kind)
+    await here.people.add(body.person, body.name, by=by, roles=body.roles, kind=body.kind)
     return answer(Done())
 
 
 @_changes("remove", said.NamePerson)
 async def remove_person(here: Here, body: Annotated[said.NamePerson, taken(said.NamePerson)]) -> Any:
     """Remove a person: their tokens, keys, delegations and roles count no more."""
-    await here.app.people.remove(body.person, by=here.visitor.login)
+    await here.people.remove(body.person, by=here.visitor.login)
     return answer(Done())
 
 
@@ -121,7 +121,7 @@ async def remove_person(here: Here, body: Annotated[said.NamePerson, taken(said.
 async def give_role(here: Here, body: Annotated[said.Role, taken(said.Role)]) -> Any:
     """Give a role to a person, or to all of a group."""
     by = here.visitor.login
-    await here.app.people.give_role(body.role, to=body.person or "", group=body.group or "", by=by)
+    await here.people.give_role(body.role, to=body.person or "", group=body.group or "", by=by)
     return answer(Done())
 
 
@@ -129,21 +129,21 @@ async def give_role(here: Here, body: Annotated[said.Role, taken(said.Role)]) ->
 async def take_role(here: Here, body: Annotated[said.Role, taken(said.Role)]) -> Any:
     """Take a role from a person or a group."""
     by = here.visitor.login
-    await here.app.people.take_role(body.role, of=body.person or "", group=body.group or "", by=by)
+    await here.people.take_role(body.role, of=body.person or "", group=body.group or "", by=by)
     return answer(Done())
 
 
 @_changes("join", said.Membership)
 async def join_group(here: Here, body: Annotated[said.Membership, taken(said.Membership)]) -> Any:
     """Have a person join a group."""
-    await here.app.people.join(body.group, body.person, by=here.visitor.login)
+    await here.people.join(body.group, body.person, by=here.visitor.login)
     return answer(Done())
 
 
 @_changes("leave", said.Membership)
 async def leave_group(here: Here, body: Annotated[said.Membership, taken(said.Membership)]) -> Any:
     """Have a person leave a group."""
-    await here.app.people.leave(body.group, body.person, by=here.visitor.login)
+    await here.people.leave(body.group, body.person, by=here.visitor.login)
     return answer(Done())
 
 
@@ -152,13 +152,13 @@ async def delegate(here: Here, body: Annotated[said.Delegate, taken(said.Delegat
     """Let another decide in somebody's place for a while."""
     by = here.visitor.login
     more: dict[str, Any] = {"lasts": body.lasts, "roles": body.roles, "why": body.why}
-    return answer(Named((await here.app.people.delegate(body.giver, body.receiver, by=by, **more)).id))
+    return answer(Named((await here.people.delegate(body.giver, body.receiver, by=by, **more)).id))
 
 
 @_changes("end_delegation", said.EndDelegation)
 async def end_delegation(here: Here, body: Annotated[said.EndDelegation, taken(said.EndDelegation)]) -> Any:
     """End a delegation before its time."""
-    await here.app.people.end_delegation(body.delegation, by=here.visitor.login)
+    await here.people.end_delegation(body.delegation, by=here.visitor.login)
     return answer(Done())
 
 
@@ -167,26 +167,26 @@ async def issue_token(here: Here, body: Annotated[said.IssueToken, taken(said.Is
     """Issue a token: it is shown this once."""
     by = here.visitor.login
     more: dict[str, Any] = {"label": body.label, "expires": body.expires}
-    return answer(Secret(await here.app.people.issue_token(body.person, body.scopes, by=by, **more)))
+    return answer(Secret(await here.people.issue_token(body.person, body.scopes, by=by, **more)))
 
 
 @_changes("revoke_token", said.RevokeToken)
 async def revoke_token(here: Here, body: Annotated[said.RevokeToken, taken(said.RevokeToken)]) -> Any:
     """Revoke a token, by its id."""
-    await here.app.people.revoke_token(body.token, by=here.visitor.login)
+    await here.people.revoke_token(body.token, by=here.visitor.login)
     return answer(Done())
 
 
 @_changes("make_link", said.NamePerson, Secret)
 async def make_link(here: Here, body: Annotated[said.NamePerson, taken(said.NamePerson)]) -> Any:
     """Make the secret of a link by which somebody enters once, within a day."""
-    return answer(Secret(await here.app.people.make_link(body.person, by=here.visitor.login)))
+    return answer(Secret(await here.people.make_link(body.person, by=here.visitor.login)))
 
 
 @_changes("forget_subject", said.NamePerson)
 async def forget_subject(here: Here, body: Annotated[said.NamePerson, taken(said.NamePerson)]) -> Any:
     """Release the account of the identity provider that is bound to a person; the sessions of that account end."""
-    await here.app.people.forget_subject(body.person, by=here.visitor.login)
+    await here.people.forget_subject(body.person, by=here.visitor.login)
     return answer(Done())
 
 
@@ -197,42 +197,42 @@ async def set_address(here: Here, body: Annotated[said.Address, taken(said.Addre
     One that a person writes themselves is used for nothing until they repeat the code that is sent there.
     """
     limits = here.request.app.state.limits
-    await keep_address(here.app, limits, here.visitor, body.person, body.channel, body.address)
+    await keep_address(here.app, here.people, limits, here.visitor, body.person, body.channel, body.address)
     return answer(Done())
 
 
 @_changes("confirm_address", said.ConfirmAddress)
 async def confirm_address(here: Here, body: Annotated[said.ConfirmAddress, taken(said.ConfirmAddress)]) -> Any:
     """Confirm an address with the code that was sent there; an administrator needs none."""
-    await here.app.people.confirm_address(body.person, body.channel, body.code, by=here.visitor.login)
+    await here.people.confirm_address(body.person, body.channel, body.code, by=here.visitor.login)
     return answer(Done())
 
 
 @_changes("mute", said.Mute)
 async def mute_person(here: Here, body: Annotated[said.Mute, taken(said.Mute)]) -> Any:
     """Tell somebody nothing for a while; what waits is told afterwards."""
-    await here.app.people.mute(body.person, body.lasts, by=here.visitor.login)
+    await here.people.mute(body.person, body.lasts, by=here.visitor.login)
     return answer(Done())
 
 
 @_changes("set", said.Setting)
 async def change_setting(here: Here, body: Annotated[said.Setting, taken(said.Setting)]) -> Any:
     """Change a setting, of a person or of everybody; null for as it was."""
-    await here.app.people.set(body.name, body.value, person=body.person or "", by=here.visitor.login)
+    await here.people.set(body.name, body.value, person=body.person or "", by=here.visitor.login)
     return answer(Done())
 
 
 @_changes("key_to_sign", said.KeyText, ToSign)
 async def key_to_sign(here: Here, body: Annotated[said.KeyText, taken(said.KeyText)]) -> Any:
     """Return what you sign with a key that you enrol, to show that you have it."""
-    people = here.app.people
+    people = here.people
     return answer(ToSign(people.to_sign(here.visitor.id, people.read_key(body.scheme, body.text, label=body.label))))
 
 
 @_changes("enrol_key", said.EnrolKey, Named)
 async def enrol_key(here: Here, body: Annotated[said.EnrolKey, taken(said.EnrolKey)]) -> Any:
     """Enrol your own key; it counts when somebody else has confirmed it."""
-    people = here.app.people
+    people = here.people
     key = people.read_key(body.scheme, body.text, label=body.label)
     made = await people.enrol_key(here.visitor.id, key, body.proof, by=here.visitor.login)
     return answer(Named(made.id))
@@ -241,18 +241,18 @@ async def enrol_key(here: Here, body: Annotated[said.EnrolKey, taken(said.EnrolK
 @_changes("to_confirm", said.NameKey, ToSign)
 async def key_to_confirm(here: Here, body: Annotated[said.NameKey, taken(said.NameKey)]) -> Any:
     """Return what somebody signs who confirms that a key is its owner's."""
-    return answer(ToSign(await here.app.people.to_confirm(body.key)))
+    return answer(ToSign(await here.people.to_confirm(body.key)))
 
 
 @_changes("confirm_key", said.ConfirmKey)
 async def confirm_key(here: Here, body: Annotated[said.ConfirmKey, taken(said.ConfirmKey)]) -> Any:
     """Confirm that a key is its owner's, with a signature by a key that counts already."""
-    await here.app.people.confirm_key(body.key, by=here.visitor.login, proof=body.proof)
+    await here.people.confirm_key(body.key, by=here.visitor.login, proof=body.proof)
     return answer(Done())
 
 
 @_changes("revoke_key", said.NameKey)
 async def revoke_key(here: Here, body: Annotated[said.NameKey, taken(said.NameKey)]) -> Any:
     """Revoke a key: nothing that it signed runs any more, and what ran stays."""
-    await here.app.people.revoke_key(body.key, by=here.visitor.login)
+    await here.people.revoke_key(body.key, by=here.visitor.login)
     return answer(Done())

@@ -232,7 +232,7 @@ async def take_request(here: Here, request: IdPath, body: Annotated[said.Until, 
     """Say that you are on it, for 15 minutes unless you say until when."""
     here.marks()
     await here.sight.request(request, shows=True)
-    row = await here.inbox.mark(request, "take", until=body.until, lasts=body.lasts, **named(body))
+    row = await here.inbox.mark(request, "take", until=body.until, lasts=body.lasts, once=here.name, **named(body))
     return answer(RequestSeen.of(row))
 
 
@@ -243,7 +243,7 @@ async def let_go(here: Here, request: IdPath, body: Annotated[said.Shown, taken(
     """Say that you are not on it any more."""
     here.marks()
     await here.sight.request(request, shows=True)
-    return answer(RequestSeen.of(await here.inbox.mark(request, "let_go", **named(body))))
+    return answer(RequestSeen.of(await here.inbox.mark(request, "let_go", once=here.name, **named(body))))
 
 
 @routes.add(
@@ -253,7 +253,7 @@ async def snooze_request(here: Here, request: IdPath, body: Annotated[said.Until
     """Put a request off, for yourself alone."""
     here.marks()
     await here.sight.request(request, shows=True)
-    row = await here.inbox.mark(request, "snooze", until=body.until, lasts=body.lasts, **named(body))
+    row = await here.inbox.mark(request, "snooze", until=body.until, lasts=body.lasts, once=here.name, **named(body))
     return answer(RequestSeen.of(row))
 
 
@@ -262,7 +262,7 @@ async def wake_request(here: Here, request: IdPath, body: Annotated[said.Shown, 
     """Have a request back that you put off."""
     here.marks()
     await here.sight.request(request, shows=True)
-    return answer(RequestSeen.of(await here.inbox.mark(request, "wake", **named(body))))
+    return answer(RequestSeen.of(await here.inbox.mark(request, "wake", once=here.name, **named(body))))
 
 
 def named(body: said.Shown) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 from ...application.app import App
 from ...core.errors import NotAllowed
+from ...directory.people import People
 from ...inbox.personal import PersonalInbox
 from ...wire.people import Secret
 from ..limits import MARKS
@@ -60,6 +61,13 @@ class Route(NamedTuple):
     answer: type | None
 
 
+class Once(NamedTuple):
+    """Holds the name of a request with a key, of whoever sent it, and a digest of what it asks."""
+
+    name: str
+    asked: str
+
+
 class Call(NamedTuple):
     """Holds what a route works with: the app, who asks, and what they see of it."""
 
@@ -70,6 +78,19 @@ class Call(NamedTuple):
     live: Live
     request: Request
     scopes: tuple[str, ...]
+    once: Once | None = None
+
+    @property
+    def name(self) -> str | None:
+        """Return the name under which the run's log knows what is asked with a key; None without one."""
+        return None if self.once is None else self.once.name
+
+    @property
+    def people(self) -> People:
+        """Return the people of the app, who are changed once under a key of the token: another may less."""
+        if self.once is None:
+            return self.app.people
+        return self.app.people.once(f"{self.once.name} {self.visitor.login.token}", self.once.asked)
 
     @property
     def inbox(self) -> PersonalInbox:
@@ -189,7 +210,8 @@ def _once(function: Callable[..., Any], *, secret: bool) -> Callable[..., Any]:
         asked = asked_of(here.request.method, here.request.url.path, rest)
         answers: Answers = here.request.app.state.answers
         whose = f"{here.visitor.id} {here.visitor.login.token}"
-        return await answers.once(whose, key, asked, lambda: function(here=here, **rest), secret=secret)
+        named = here._replace(once=Once(f"http {here.visitor.id} {key}", asked.hex()))
+        return await answers.once(whose, key, asked, lambda: function(here=named, **rest), secret=secret)
 
     return repeatable
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from fastapi.encoders import jsonable_encoder
 
-from ...core.errors import NotAllowed
+from ...core import events as ev
+from ...core.errors import Conflict, NotAllowed
 from ...core.people import Decider
 from ...directory.state import ADMIN
 from ...engine.session.owner import own_session
@@ -16,7 +17,7 @@ from ...presenting.stopped import story_of
 from ...wire import said
 from ...wire.seen import Done, RunNamed, RunPage, RunResult, RunSeen, RunStory
 from ..visible_pages import visible_page
-from .once import name_of_start
+from .once import said_already
 from .paging import After, IdPath, Limit, Name, Newest, after_of, key_of, plain
 from .routes import Here, Routes, answer, taken
 from .waiting import Wait, changes_within
@@ -65,7 +66,7 @@ async def start_run(here: Here, body: Annotated[said.Start, taken(said.Start)]) 
         context=body.context,
         session_id=body.session_id,
         requester=requester,
-        once=name_of_start(visitor.id, here.request.headers),
+        once=here.name,
         **({} if body.max_turns is msgspec.UNSET else {"max_turns": body.max_turns}),
     )
     return answer(RunNamed(run.id))
@@ -105,7 +106,7 @@ async def get_result(here: Here, run: IdPath) -> Any:
 async def send_to_run(here: Here, run: IdPath, body: Annotated[said.Message, taken(said.Message)]) -> Any:
     """Add a message that the model reads at its next turn."""
     await here.sight.steers(run)
-    await here.app.send(run, said.items_of(body.message), once=name_of_start(here.visitor.id, here.request.headers))
+    await here.app.send(run, said.items_of(body.message), once=here.name)
     return answer(Done())
 
 
@@ -113,7 +114,12 @@ async def send_to_run(here: Here, run: IdPath, body: Annotated[said.Message, tak
 async def cancel_run(here: Here, run: IdPath, body: Annotated[said.Why, taken(said.Why)]) -> Any:
     """Cancel a run; the outcome of a tool at work is unknown."""
     await here.sight.run(run)
-    await here.app.cancel(run, by=decider_of(here), why=body.why)
+    by = decider_of(here)
+    try:
+        await here.app.cancel(run, by=by, why=body.why)
+    except Conflict:
+        if not await said_already(here.app.journal, run, lambda event: event == ev.RunCancelled(by, body.why)):
+            raise
     return answer(Done())
 
 
@@ -121,7 +127,7 @@ async def cancel_run(here: Here, run: IdPath, body: Annotated[said.Why, taken(sa
 async def fork_run(here: Here, run: IdPath, body: Annotated[said.Fork, taken(said.Fork)]) -> Any:
     """Start a new run from the first lines of another; grants and approvals stay with the old one."""
     await here.sight.steers(run)
-    made = await here.app.fork(run, body.at, once=name_of_start(here.visitor.id, here.request.headers))
+    made = await here.app.fork(run, body.at, once=here.name)
     return answer(RunNamed(made.id))
 
 
@@ -129,8 +135,7 @@ async def fork_run(here: Here, run: IdPath, body: Annotated[said.Fork, taken(sai
 async def resume_run(here: Here, run: IdPath, body: Annotated[said.Resume, taken(said.Resume)]) -> Any:
     """Resume a run that failed or was set aside, on record as whoever asks."""
     await here.sight.steers(run)
-    once = name_of_start(here.visitor.id, here.request.headers)
-    await here.app.resume(run, body.max_turns, by=decider_of(here), once=once)
+    await here.app.resume(run, body.max_turns, by=decider_of(here), once=here.name)
     return answer(Done())
 
 

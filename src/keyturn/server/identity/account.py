@@ -222,7 +222,7 @@ async def set_address(request: Request) -> Response:
 
     async def change(entrance: Entrance, visitor: Visitor, form: FormData) -> None:
         channel, address = text_in(form, "channel").strip(), text_in(form, "address").strip()
-        await keep_address(entrance.app, entrance.limits, visitor, visitor.id, channel, address)
+        await keep_address(entrance.app, entrance.app.people, entrance.limits, visitor, visitor.id, channel, address)
 
     return await _changed(request, "addresses", change, "address")
 

@@ -168,6 +168,18 @@ class RealtimeLine:
         previous = self.keep(item, after)
         await self.tell("conversation.item.added", previous_item_id=previous, item=item)
         await self.tell("conversation.item.done", previous_item_id=previous, item=item)
+        if item["type"] == "mcp_approval_response" and item["approve"]:
+            await self._run_hosted(self._found(item["approval_request_id"], "item.approval_request_id"))
+
+    async def _run_hosted(self, asked: Item) -> None:
+        """Make the call that was approved, and tell how it ended."""
+        made: Item = {name: asked[name] for name in ("server_label", "name", "arguments")}
+        made |= {"id": self.new_id("mcp"), "type": "mcp_call", "approval_request_id": asked["id"]}
+        previous = self.keep(made)
+        await self.tell("conversation.item.added", previous_item_id=previous, item=made)
+        made["output"] = "done"
+        await self.tell("response.mcp_call.completed", item_id=made["id"], output_index=0)
+        await self.tell("conversation.item.done", previous_item_id=previous, item=made)
 
     def _check_answer(self, item: Item) -> None:
         if item["type"] == "function_call_output":

@@ -44,19 +44,28 @@ class OutboxSuite(JournalCase):
         claim = await self.held(journal)
         await journal.tell([Notice("t", "run", {"n": place}) for place in range(3)])
         told = await journal.outbox()
-        await journal.dispatch(claim, Dispatch(told[1].number, [delivery("q1"), delivery("q2")]))
+        await journal.dispatch(claim, Dispatch([told[0].number, told[1].number], [delivery("q1"), delivery("q2")]))
         assert [notice.about for notice in await journal.outbox()] == [{"n": 2}]
         one, two = await journal.deliveries(DeliveryQuery())
         assert msgspec.structs.replace(one, number=0) == delivery("q1")
         assert (one.number < two.number, two.subject) == (True, "q2")
 
+    async def test_only_the_notices_that_were_read_are_deleted(self, journal: Store) -> None:
+        """One with a lower number may be committed later."""
+        claim = await self.held(journal)
+        await journal.tell([Notice("t", "run", {"n": place}) for place in range(3)])
+        told = await journal.outbox()
+        await journal.dispatch(claim, Dispatch([told[2].number]))
+        assert [notice.about for notice in await journal.outbox(done=[told[1].number])] == [{"n": 0}]
+
     async def test_a_dispatcher_that_was_replaced_changes_nothing(self, journal: Store) -> None:
         old = await self.held(journal)
         await journal.tell([Notice("t", "run")])
+        [told] = await journal.outbox()
         await journal.release(old)
         await self.held(journal)
         with pytest.raises(Conflict):
-            await journal.dispatch(old, Dispatch(2**40, [delivery()]))
+            await journal.dispatch(old, Dispatch([told.number], [delivery()]))
         assert (len(await journal.outbox()), await journal.deliveries(DeliveryQuery())) == (1, [])
 
     async def test_what_a_dispatcher_claims_is_no_run(self, journal: Store) -> None:
@@ -105,12 +114,15 @@ class OutboxSuite(JournalCase):
     async def test_tenants_are_apart(self, journal: Store) -> None:
         other: Store = self.of(journal, "other")  # type: ignore[assignment]  # of a store comes a store
         mine, theirs = await self.held(journal), await self.held(other)
+        await journal.tell([Notice("t", "run")])
+        [notice] = await journal.outbox()
         await journal.dispatch(mine, Dispatch(added=[delivery()]))
         row = (await journal.deliveries(DeliveryQuery()))[0]
         dead = msgspec.structs.replace(row, state="dead")
-        await other.dispatch(theirs, Dispatch(2**40, changed=[dead], gone=[row.number]))
+        await other.dispatch(theirs, Dispatch([notice.number], changed=[dead], gone=[row.number]))
         assert await other.send_again([row.number]) == 0
         assert (await other.deliveries(DeliveryQuery()), await journal.deliveries(DeliveryQuery())) == ([], [row])
+        assert await journal.outbox() == [notice]
 
     async def test_what_no_store_can_keep_is_asked_for_in_vain(self, journal: Store) -> None:
         await journal.tell([Notice("t\0", "run\ud800")])
@@ -137,5 +149,5 @@ class OutboxSuite(JournalCase):
             async with asyncio.timeout(10):
                 await waiting
                 await door.notified(20)  # at once: they are still there
-            await journal.dispatch(claim, Dispatch(2**40))
+            await journal.dispatch(claim, Dispatch([notice.number for notice in await journal.outbox()]))
         await journal.notified(0.01)

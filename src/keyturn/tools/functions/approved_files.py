@@ -19,7 +19,6 @@ from ...core.preview import Preview, Text
 from ...core.settable import Rules, then
 from ...support.user_code import run_callback
 from ..base import Prepared, redacts
-from ..context import ToolContext
 from ..filesystem.problems import FileChanged, FileProblem, FileTooLarge, shown
 from ..filesystem.staging import ABSENT
 from ..function_tool import FunctionTool
@@ -33,7 +32,7 @@ _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _UNBOUND = "cannot be approved: "
 
 
-def _check_files(tool: Any, files: Any) -> None:
+def _check_files(tool: FunctionTool, files: Files) -> None:
     for name in () if callable(files) else files:
         if name not in tool.params_json_schema.get("properties", {}):
             raise UserError(f"tool {tool.name!r}: files names {name!r}, which is none of its parameters")
@@ -77,7 +76,7 @@ class FileBoundTool(FunctionTool):
         }
 
     @redacts
-    async def preview(self, params: object) -> Preview:  # type: ignore[override]  # a tool that looks may be awaited
+    async def preview(self, params: dict[str, Any]) -> Preview:  # type: ignore[override]  # a tool that looks may be awaited
         """Show the arguments, and after them each file as it is now."""
         made = super().preview(params)
         basis: dict[str, str] = {}
@@ -108,7 +107,7 @@ class FileBoundTool(FunctionTool):
             yield from (path for path in several if path is not None)
 
 
-def read_approved(context: ToolContext[Any], path: str | os.PathLike[str]) -> bytes:
+def read_approved(context: Any, path: str | os.PathLike[str]) -> bytes:
     """Read all bytes of a file, for a function with `files=`; raise `FileChanged` where they are not as approved.
 
     The file is opened once, so that nothing can come between the look and the use. Where nobody was asked it is

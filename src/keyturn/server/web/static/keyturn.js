@@ -30,10 +30,18 @@
     row.setAttribute("aria-current", "true");
     if (focus) row.focus({ preventScroll: true });
     row.scrollIntoView({ block: "nearest" });
-    htmx.ajax("GET", row.href, { target: "#detail", swap: "innerHTML" }).then(() => {
+    hold();
+    htmx.ajax("GET", row.href, { target: "#detail", swap: "innerHTML" }).catch(() => {}).then(() => {
+      if (row.dataset.id !== current()?.dataset.id) return; // another one was chosen since
+      if (hold()) return tell("This request could not be loaded: choose it once more.");
       history.replaceState(null, "", row.href);
       one("#detail").scrollTop = 0;
     });
+  };
+  // Until the chosen request is there, the one before it is still on the page, and takes neither letters nor clicks.
+  const hold = () => {
+    const row = current(), open = one(".request"), detail = one("#detail");
+    return detail && (detail.inert = !!row && !!open && row.dataset.id !== open.dataset.request);
   };
   document.addEventListener("click", (event) => {
     const row = event.target.closest("a.row");
@@ -274,12 +282,14 @@
       row.classList.toggle("on", row.dataset.id === id);
     }
     one("#fresh").hidden = true;
+    hold();
   };
   one("#fresh")?.addEventListener("click", renew);
   one(".filters")?.addEventListener("change", (event) => event.target.form.requestSubmit());
 
   // Keys: the same letters as on the console -----------------------------------------------------------------------------
   const press = (letter) => {
+    if (one("#detail")?.inert) return false;
     const found = one(`[data-actions] [data-key="${letter}"]`);
     if (!found || found.disabled) return false;
     found.tagName === "A" ? found.click() : (found.focus(), found.hasAttribute("data-hold") ? tell("Press Enter twice, or hold the button.") : found.click());
@@ -328,6 +338,7 @@
   };
 
   document.addEventListener("htmx:after:swap", () => {
+    hold();
     ready(document);
     look();
     catchUp();

@@ -6,7 +6,9 @@ self.addEventListener("push", (event) => {
   const title = typeof told.title === "string" ? told.title : "Keyturn";
   const body = typeof told.body === "string" ? told.body : "Something waits for you.";
   const request = typeof told.request === "string" && /^[0-9a-f]{16,64}$/.test(told.request) ? told.request : "";
-  event.waitUntil(self.registration.showNotification(title, { body, tag: request || "keyturn", data: { request } }));
+  // A later message about a request takes the place of the earlier one, and is heard as well.
+  const shown = { body, tag: request || "keyturn", renotify: true, data: { request } };
+  event.waitUntil(self.registration.showNotification(title, shown));
 });
 self.addEventListener("notificationclick", (event) => {
   event.notification.close();
