@@ -15,7 +15,7 @@ def marker() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Play the suite of tools in a sandbox plain: streamed it is a trial, and `make test` plays it without a sandbox."""
+    """Play the suite of tools in a sandbox plain: streamed it is a trial, and played without a sandbox."""
     for item in items:
         given = getattr(getattr(item, "callspec", None), "params", {})
         if "TestShellToolInASandbox" in item.nodeid and given.get("way") == "streamed":
