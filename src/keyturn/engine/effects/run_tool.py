@@ -39,6 +39,7 @@ from ...tools.base import (
 )
 from ...tools.known_digests import is_tool
 from ..driving.drive import Drive, let_run_as
+from ..driving.home import lives_elsewhere
 from ..driving.lease import still_held
 from ..facts.live_preview import CHANGED, changed_since, look, recorded
 from ..facts.values import kept
@@ -81,6 +82,10 @@ async def run_tool(drive: Drive, call_id: str, objection: Objection) -> None:
             call.state == "started" and call.asks == begun
         ):  # else somebody took the run over, who asks what became of it
             await _invoke(drive, scope, call, tool, drive.tool_context(call, tool))
+        return
+    if await lives_elsewhere(drive.journal, drive.home, call):
+        drive.stops.add("elsewhere")
+        drive.leave()
         return
     stands = still(call)
     first = before_start(drive, scope, call, tool)
@@ -255,9 +260,10 @@ async def _wait_for_input(drive: Drive, call: Call, tool: Tool, value: NeedsInpu
         text = f"The tool asked for an answer that could not be recorded ({type(error).__name__})."
         await _finish(drive, call, tool, Result(text), failed=True)
         return
+    state = await drive.home.hold(value.state) if value.here and drive.home is not None else value.state
     standing = value.wants == "approval" and call.approval is None
     grants = await borrow_for_call(drive, call, asked_on(call)) if standing else []
-    await drive.commit(*grants, cm.NeedInput(call.id, value.requests, value.state, shown, value.wants))
+    await drive.commit(*grants, cm.NeedInput(call.id, value.requests, state, shown, value.wants))
 
 
 async def _shown(call: Call, tool: Tool, value: NeedsInput) -> Preview | None:
