@@ -46,7 +46,11 @@ def desk() -> Agent[Any]:
         read = tool_outputs(request)
         return f"read {', '.join(map(str, read.values()))}" if read else [function_call("asks", {"amount": 5})]
 
-    return Agent("desk", model=ScriptedModel(reply), mcp_servers=[Inside(server, mode="legacy", seconds=20, asks_within_calls=True)])
+    return Agent(
+        "desk",
+        model=ScriptedModel(reply),
+        mcp_servers=[Inside(server, mode="legacy", seconds=20, asks_within_calls=True)],
+    )
 
 
 @asynccontextmanager

@@ -80,6 +80,7 @@ class ServerError(KeyturnError):
 
     def __init__(self, message: str, status: int | None) -> None:
         self.status = status
+        self.uncertain = status is None or status == 200 or status >= 500
         super().__init__(message)
 
 

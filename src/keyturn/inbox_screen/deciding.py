@@ -14,7 +14,7 @@ from ..core.policy import Approval
 from ..inbox.naming import Outcome
 from ..inbox.personal import SIGNABLE, Details, Marking, Verdict, signed_of
 from ..journal.rows import RequestRow
-from ..presenting.asking import STATES, is_held, vote_of, why_not
+from ..presenting.asking import STATES, is_held, unrecorded, vote_of
 from ..presenting.shown_request import ShownRequest
 from ..screens.asking import LineDialog, TextDialog
 from ..screens.call_view import CallView
@@ -78,7 +78,7 @@ class DecidingApp(LettersApp[None]):
             shown = "" if self.view.detail is None else self.view.detail.row.id
             self._own.add(shown)  # that it changed is said here, with what came of this decision
             await self.look()
-            self.view.say("Not recorded", why_not(error, self.now()))
+            self.view.say(*unrecorded(error, self.now()))
             if self.view.detail is not None and self.view.detail.row.state == "open":
                 self._own.discard(shown)
             return
@@ -198,7 +198,7 @@ class DecidingApp(LettersApp[None]):
         try:
             rows = await self.seat.alike(request)
         except KeyturnError as error:
-            self.view.say("Not recorded", why_not(error, self.now()))
+            self.view.say(*unrecorded(error, self.now()))
             return
         if not self._is_still_up(request):
             return
@@ -218,7 +218,7 @@ class DecidingApp(LettersApp[None]):
         try:
             outcomes = await self.seat.decide_all(word, rows, note or None)
         except KeyturnError as error:
-            self.view.say("Not recorded", why_not(error, self.now()))
+            self.view.say(*unrecorded(error, self.now()))
             return
         await self.look()
         self._tell_all(outcomes)
@@ -227,7 +227,7 @@ class DecidingApp(LettersApp[None]):
         refused = [outcome.error for outcome in outcomes if outcome.error is not None]
         said = f"{len(outcomes) - len(refused)} of {len(outcomes)}"
         if refused:
-            self.view.say("Recorded", f"{said}; the first of the others: {why_not(refused[0], self.now())}")
+            self.view.say("Recorded", f"{said}; the first of the others: {unrecorded(refused[0], self.now()).why}")
         else:
             self.view.say("Recorded", said, "good")
 

@@ -66,14 +66,16 @@ class Mark:
 
     def now(self) -> int:
         """Return how far the store had come when anybody last recorded it, as far as this process can tell."""
-        with suppress(OSError, ValueError, KeyError, TypeError):
+        try:
             content = os.pread(self._file, _COUNT + len(self._about), 0)
-            if not self._about or content[_COUNT:] != self._about:  # somebody else wrote the rest, or nobody yet
+            if not self._about or content[_COUNT:] != self._about:  # another process wrote the rest, or none did yet
                 content = os.pread(self._file, _MOST_BYTES, 0)
                 _said(content)
             row = int.from_bytes(content[:_COUNT], "little")
             if row <= REPLACED:
                 self.row = max(self.row, row)
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
         return self.row
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 
 from ..core.call_ids import ROOT, is_below
 from ..core.items import Item
+from ..core.people import plain_text
 from ..core.run import Call, Frame, Run
 from ..engine.driving.provider_line import NO_LINE
 from ..support.user_code import run_callback
@@ -34,14 +35,21 @@ Send = Callable[[RealtimeModelSendEvent], Awaitable[None]]
 WaitingMessage = Callable[[str, str], str]
 
 
-def waiting_message(tool: str, call_id: str) -> str:
+_WAITS = {
+    "asked": "has not run: it waits for a person to decide",
+    "needs": "has not ended: it waits for a person's answer",
+    "in_doubt": "was begun, and it is not known whether it ran: a person has to find out",
+}
+
+
+def waiting_message(tool: str, call_id: str, state: str = "asked") -> str:
     """Return what the model is told while a call waits for a person.
 
     >>> waiting_message("refund", "c1").partition(".")[0]
     'The call of refund (c1) has not run: it waits for a person to decide'
     """
     return (
-        f"The call of {tool} ({call_id}) has not run: it waits for a person to decide. Tell the user that in a few "
+        f"The call of {tool} ({call_id}) {_WAITS[state]}. Tell the user that in a few "
         "words and go on with the conversation. Do not call it again and do not say that it is done: its result comes "
         "as the output of that call."
     )
@@ -56,7 +64,9 @@ class Session(NamedTuple):
     settings: Callable[[str], Awaitable[Any]]
     # Whether two agents, by their paths, have the same hosted MCP server for a request.
     same_server: Callable[[Item, str, str], Awaitable[bool]]
+    # Words what waits, in place of our own words; None tells the model nothing.
     words: WaitingMessage | None
+    failed: Callable[[Exception], None]
     # Whether this process holds the run still: another one that took it over delivers its results.
     held: Callable[[], Awaitable[bool]]
 
@@ -186,6 +196,8 @@ class Delivery:
             self._sent += 1
         await self._under_agent()
         for approval in self.approvals.unsent():
+            if not await self._session.held():
+                return
             await self._under_agent()
             if await self._refused(approval.item):
                 approval.unsent()
@@ -256,13 +268,21 @@ class Delivery:
                 continue
             self._told.add(asked)
             if self._session.words is not None:
-                await self._say(
-                    run_callback(self._session.words, call.proposal.name, _own_call(run, call).proposal.label)
-                )
+                await self._say(self._words(call, _own_call(run, call).proposal.label))
                 told = True
         if told:
             await self._raw("response.create")
         return told
+
+    def _words(self, call: Call, label: str) -> str:
+        tool, words = call.proposal.name, self._session.words
+        if words is None or words is waiting_message or call.state == "in_doubt":  # a program's words say of none
+            return waiting_message(tool, label, call.state)
+        try:
+            return plain_text(run_callback(words, tool, label), "what waiting_message returns")
+        except Exception as error:  # the mistake of a callback ends no conversation
+            self._session.failed(error)
+            return waiting_message(tool, label, call.state)
 
     async def _say(self, text: str) -> None:
         await self._session.send(_created(self._note_of(text)))

@@ -91,3 +91,12 @@ def vote_words(verdict: str, votes: Collection[str], needed: int) -> str:
     given = sum((vote in _YES) is yes for vote in votes)
     words = f"{given} of {needed} {'approvals' if yes else 'rejections'}"
     return f"{words}, with other arguments" if verdict == "edit" else words
+
+
+def takes_two(risk: str) -> bool:
+    """Return whether an approval of a call of this risk takes two presses: a high one, or one in another word.
+
+    >>> [takes_two(risk) for risk in ("", "low", "critical", "enormous")]
+    [False, False, True, True]
+    """
+    return risk not in ("", "low", "medium")

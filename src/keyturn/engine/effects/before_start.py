@@ -15,6 +15,7 @@ from ...core.people import Decider
 from ...core.policy import Approval
 from ...core.records import BY_GRANT
 from ...core.run import Call, Run
+from ...support.threads import all_busy
 from ...tools.base import Tool
 from ...tools.gates import always_asks
 from ...tools.known_digests import is_tool
@@ -35,9 +36,10 @@ OUTGROWN = "its tool takes other terms now, which the decision does not meet: it
 def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> list[First]:
     """List what comes before the start of a call.
 
-    That is: whether it stands open in another process, the newest policy's word on a decision, the policies that were not asked about the call, the tool and its
-    own terms as they are now, the signatures of people, who gave the grant, input guardrails, a free slot, the world
-    that the call was shown with, hooks, and the question by which a provider runs it.
+    That is: the process in which it stands open, the newest policy's word on a decision, the policies that were not
+    asked about the call, the tool and its own terms as they are now, the signatures of people, who gave the grant,
+    input guardrails, a free slot and thread, the world that the call was shown with, hooks, and the question by which
+    a provider runs it.
     """
     first: list[First] = ["home"] if stands_open(call) else []
     undecided = call.recheck or call.state == "asked"
@@ -55,7 +57,7 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
         first.append("grant")
     if tool.tool_input_guardrails:
         first.append("guardrails")
-    if scope.slots:
+    if scope.slots or (tool.blocking and all_busy()):
         first.append("slot")
     if tool.looks:
         first.append("world")

@@ -21,6 +21,7 @@ from ...core.moves import asked_on
 from ...core.preview import Json, Preview
 from ...core.run import Call
 from ...core.standing import Still, still
+from ...support.threads import Place, place_of
 from ...support.user_code import answer_of, as_user_error, class_name, contained, raised_by
 from ...tools.base import (
     TOOL_CHANGED,
@@ -38,7 +39,7 @@ from ...tools.base import (
     tool_spec,
 )
 from ...tools.known_digests import is_tool
-from ..driving.drive import Drive, let_run_as
+from ..driving.drive import Begun, Drive, let_run_as
 from ..driving.home import lives_elsewhere
 from ..driving.lease import still_held
 from ..facts.live_preview import CHANGED, changed_since, look, recorded
@@ -76,17 +77,15 @@ async def run_tool(drive: Drive, call_id: str, objection: Objection) -> None:
     """Run a call that may run."""
     call = drive.run.calls[call_id]
     begun = drive.begun.pop(call_id, None)
-    tool, scope = await drive.tool_of(call), drive.scope(call.frame)
     if begun is not None:
-        if (
-            call.state == "started" and call.asks == begun
-        ):  # else somebody took the run over, who asks what became of it
-            await _invoke(drive, scope, call, tool, drive.tool_context(call, tool))
+        with begun.place:
+            await _go_on(drive, call, begun)
         return
     if await lives_elsewhere(drive.journal, drive.home, call):
         drive.stops.add("elsewhere")
         drive.leave()
         return
+    tool, scope = await drive.tool_of(call), drive.scope(call.frame)
     stands = still(call)
     first = before_start(drive, scope, call, tool)
     context = drive.tool_context(call, tool)
@@ -94,14 +93,22 @@ async def run_tool(drive: Drive, call_id: str, objection: Objection) -> None:
     if reports is None:
         return
     if not first:
-        await drive.commit(stands, drive.start_of(call, call.proposal.tool))
-        await _invoke(drive, scope, call, tool, context)
+        with await place_of(tool.blocking) as place:
+            await drive.commit(stands, drive.start_of(call, call.proposal.tool))
+            await _invoke(drive, scope, call, tool, context, place)
         return
-    async with scope.slot():
+    async with scope.slot(tool.blocking) as place:
         if await _last_looks(drive, scope, call, tool, context, objection, stands):
             context.__dict__.update(let_run_as(call))  # hooks may have edited theirs
             await drive.commit(stands, drive.start_of(call, call.proposal.tool, reports))
-            await _invoke(drive, scope, call, tool, context)
+            await _invoke(drive, scope, call, tool, context, place)
+
+
+async def _go_on(drive: Drive, call: Call, begun: Begun) -> None:
+    """Run a call whose start was recorded in a fused step, unless somebody took the run over meanwhile."""
+    tool, scope = await drive.tool_of(call), drive.scope(call.frame)
+    if call.state == "started" and call.asks == begun.asks:  # else they ask what became of it
+        await _invoke(drive, scope, call, tool, drive.tool_context(call, tool), begun.place)
 
 
 async def start_with_question(
@@ -210,7 +217,7 @@ async def ask_anew(
     await drive.commit(stands, cm.VoidCall(call.id, revised(scope, tool, call), why, spec, terms, changed))
 
 
-async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: object) -> None:
+async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: object, place: Place) -> None:
     call = drive.run.calls.get(call.id, call)  # as it was started: the run may have been folded anew since
     fatal: Exception | None = None
     raised: Exception | None = None
@@ -218,7 +225,7 @@ async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, co
     try:
         if not is_tool(tool, call.raw, call.proposal.tool):  # it changed while the call stood in a hook, say
             raise ToolProblem(TOOL_CHANGED)
-        with contained:
+        with contained, place.given():
             value = await tool.invoke(context, Prepared(call.text))
     except Asking as asking:
         value = asking.needs

@@ -25,7 +25,7 @@ from ...inbox.naming import Outcome
 from ...inbox.personal import Details
 from ...journal.rows import Query, RequestRow
 from ...policies.grants import Scope
-from ...presenting.asking import row_of, why_not
+from ...presenting.asking import row_of, unrecorded
 from ...presenting.proposed_grants import ProposedGrant, grant_for, proposed_grants
 from ...presenting.shown_request import ShownRequest
 from ..errors import refused
@@ -140,7 +140,7 @@ async def _edited_again(at: Here, name: str, shown: ShownRequest | None, made: C
     said = refused(error)
     if shown is None or isinstance(error, NotPending):
         return await told(at, name, error)
-    detail = await detail_of(at, await at.sight.request(name)) | {"unrecorded": why_not(error, at.now)}
+    detail = await detail_of(at, await at.sight.request(name)) | {"unrecorded": unrecorded(error, at.now)}
     return await drawn(at, "edit.html", said.status, fields=fields_of(shown), change=made, **detail)
 
 

@@ -22,8 +22,8 @@ from ...presenting.asking import (
     question_of,
     row_of,
     summary_of,
+    unrecorded,
     votes_of,
-    why_not,
 )
 from ...presenting.trail import trail_of
 from ...presenting.words_before import ADVICE, context_of
@@ -162,7 +162,7 @@ async def told(at: Here, name: str, error: KeyturnError) -> Response:
     except KeyturnError:
         return failure(at, error)
     said = refused(error)
-    detail |= {"unrecorded": why_not(error, at.now)}
+    detail |= {"unrecorded": unrecorded(error, at.now)}
     return await drawn(
         at, "_request.html" if at.partial else "request_alone.html", 200 if at.partial else said.status, **detail
     )
@@ -227,7 +227,7 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
         "context": context_of(log.steps, row.call),
         "advice": ADVICE,
         "trail": trail_of(log.steps, row.call),
-        "unrecorded": "",
+        "unrecorded": None,
         "claimed": shown.claimed_by(at.now),
         "put_off": shown.is_snoozed(at.visitor.id, at.now),
         "head": len(log.steps),
