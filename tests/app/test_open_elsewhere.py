@@ -131,4 +131,5 @@ async def test_a_process_lives_as_long_as_it_renews_its_lease(monkeypatch: pytes
     assert not await lives_elsewhere(journal, None, call)
     await died.close()
     for state in (None, {}, {"keyturn/home": 7}, {"keyturn/home": "run-1"}, "@home-1"):
-        assert not await lives_elsewhere(journal, None, Needs(state)), state  # type: ignore[arg-type]
+        call = Needs(state)
+        assert not await lives_elsewhere(journal, None, call), state

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from keyturn import MCPServerStreamableHttp
 from keyturn.mcp import lines as lines_module
 from keyturn.mcp.base import MCPServerError
-from keyturn.mcp.calls import OpenCalls, Parked, ParkedCalls
+from keyturn.mcp.calls import OpenCalls, Parked, ParkedCalls, Unreached
 from keyturn.mcp.loop_thread import mcp_loop
 from keyturn.testing import approve_all
 from tests.mcp.conftest import Inside, calling, log, over_stdio
@@ -349,6 +349,27 @@ async def test_where_all_connections_are_at_work_nothing_is_sent(monkeypatch: An
         open_gates()
         await asyncio.gather(*working)
         assert (await server.call_tool("quick", {})).content[0].text == "quick"
+
+
+async def test_a_connection_that_is_opened_as_its_server_is_closed_is_closed_too() -> None:
+    opens, closed = asyncio.Event(), list[str]()
+
+    class Slow:
+        async def close(self) -> None:
+            closed.append("closed")
+
+    async def opened() -> Any:
+        await opens.wait()
+        return Slow()
+
+    own = lines_module.OwnLines(opened)
+    opening = asyncio.ensure_future(own.open())
+    await turns_of_the_loop(5)
+    await own.close()
+    opens.set()
+    with pytest.raises(Unreached):
+        await opening
+    assert (closed, own.free()) == (["closed"], None)
 
 
 @pytest.mark.parametrize("transport", ["stdio", "streamable-http"])

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from .bounds import IDLE_LINES, OPEN_LINES
-from .calls import OpenCalls
+from .calls import OpenCalls, Unreached
 
 
 class ConnectionLike(Protocol):
@@ -48,7 +48,8 @@ class OwnLines:
     def __init__(self, opened: Callable[[], Awaitable[ConnectionLike]]) -> None:
         self._opened = opened
         self._lines: list[ConnectionLike] = []
-        self._opening = 0
+        # How many are being opened, and how often all were closed.
+        self._opening = self._closed = 0
         self._closing: set[asyncio.Future[None]] = set()
 
     def free(self) -> ConnectionLike | None:
@@ -63,11 +64,15 @@ class OwnLines:
 
     async def open(self) -> ConnectionLike:
         """Open one more."""
+        closed = self._closed
         self._opening += 1
         try:
             line = await self._opened()
         finally:
             self._opening -= 1
+        if closed != self._closed:
+            await line.close()
+            raise Unreached("it was closed")
         self._lines.append(line)
         return line
 
@@ -76,7 +81,8 @@ class OwnLines:
         self._tidy(IDLE_LINES)
 
     async def close(self) -> None:
-        """Close all of them."""
+        """Close all of them, and those that are being opened."""
+        self._closed += 1
         lines, self._lines = self._lines, []
         for line in lines:
             line.calls.drop()
