@@ -249,8 +249,10 @@ class Lane:
         found = await self._desk.addressing.row_of(row)
         if found is None:
             return NoticedRequest(row) if row.topic == "grant.revoked" else None
-        over = found.state != "open" and row.topic in CALLS_FOR_DECISION
-        return None if over and not self._channel.every_event else NoticedRequest(row, found)
+        asks = found.request.revision
+        over = found.state != "open" or row.about.get("revision", asks) != asks  # which has a notice of its own
+        drops = over and row.topic in CALLS_FOR_DECISION and not self._channel.every_event
+        return None if drops else NoticedRequest(row, found)
 
     async def _others(self, row: Delivery, now: int) -> list[NoticedRequest]:
         """Return what else is due for the same recipient, but for what was tried too often.
