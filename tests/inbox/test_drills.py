@@ -34,7 +34,7 @@ from keyturn import (
     function_tool,
 )
 from keyturn.audit.checker import check
-from keyturn.audit.decisions.search import Wanted, search
+from keyturn.audit.decisions.search import SearchTerms, search
 from keyturn.core import commands as cm
 from keyturn.core.seal import Ring
 from keyturn.engine.run.log_cache import log_in
@@ -124,7 +124,7 @@ async def test_who_rejects_it_passed_and_the_rate_is_by_person(store: Any) -> No
     report = await Insights(store).report()
     assert {each.name: (each.drills, each.drills_passed) for each in report.people} == {"ann": (2, 0.5), "bob": (1, 1)}
     assert (report.total.drills, report.total.decided, report.total.approval_rate) == (3, 0, None)
-    found = [entry for entry in await search(store, Wanted()) if entry.what == "drill"]
+    found = [entry for entry in await search(store, SearchTerms()) if entry.what == "drill"]
     assert sorted((entry.by, entry.verdict) for entry in found) == [
         ("ann", "drill_failed"),
         ("ann", "drill_passed"),

@@ -40,6 +40,7 @@ from ...tools.base import (
 )
 from ...tools.known_digests import is_tool
 from ..driving.drive import Begun, Drive, let_run_as
+from ..driving.home import lives_elsewhere
 from ..driving.lease import still_held
 from ..facts.live_preview import CHANGED, changed_since, look, recorded
 from ..facts.values import kept
@@ -52,7 +53,7 @@ from .borrowing import borrow_for_call
 from .handoff_view import filtered_view
 from .nested_frames import open_frame
 from .proposals import revised
-from .result_words import Result, item_of, worded
+from .result_words import RecordedResult, item_of, worded
 from .tool_errors import log_tool_error, without_secrets
 
 #: What the model is told of a second handoff of one agent.
@@ -79,6 +80,10 @@ async def run_tool(drive: Drive, call_id: str, objection: Objection) -> None:
     if begun is not None:
         with begun.place:
             await _go_on(drive, call, begun)
+        return
+    if await lives_elsewhere(drive.journal, drive.home, call):
+        drive.stops.add("elsewhere")
+        drive.leave()
         return
     tool, scope = await drive.tool_of(call), drive.scope(call.frame)
     stands = still(call)
@@ -141,7 +146,7 @@ async def _first_looks(
     reports, message = await rejected_by_input(drive, call, tool, context)
     if message is None:
         return reports
-    item = item_of(call, tool, Result(message), ran=False)
+    item = item_of(call, tool, RecordedResult(message), ran=False)
     await drive.commit(stands, cm.FinishCall(call.id, item, failed=True, reports=reports))
     return None
 
@@ -260,11 +265,12 @@ async def _wait_for_input(drive: Drive, call: Call, tool: Tool, value: NeedsInpu
     except Exception as error:
         logger.warning("what %r asked for could not be recorded, nobody is asked: %s", tool.name, error_words(error))
         text = f"The tool asked for an answer that could not be recorded ({type(error).__name__})."
-        await _finish(drive, call, tool, Result(text), failed=True)
+        await _finish(drive, call, tool, RecordedResult(text), failed=True)
         return
+    state = await drive.home.hold(value.state) if value.here and drive.home is not None else value.state
     standing = value.wants == "approval" and call.approval is None
     grants = await borrow_for_call(drive, call, asked_on(call)) if standing else []
-    await drive.commit(*grants, cm.NeedInput(call.id, value.requests, value.state, shown, value.wants))
+    await drive.commit(*grants, cm.NeedInput(call.id, value.requests, state, shown, value.wants))
 
 
 async def _shown(call: Call, tool: Tool, value: NeedsInput) -> Preview | None:
@@ -292,7 +298,7 @@ async def _told(
         return TOOL_FAILED, as_user_error(fatal, f"tool {tool.name!r}")
 
 
-async def _finish(drive: Drive, call: Call, tool: Tool, result: Result, *, failed: bool) -> None:
+async def _finish(drive: Drive, call: Call, tool: Tool, result: RecordedResult, *, failed: bool) -> None:
     try:
         with contained:  # a value of the user's writes itself
             item = item_of(call, tool, result)
@@ -301,7 +307,7 @@ async def _finish(drive: Drive, call: Call, tool: Tool, result: Result, *, faile
     except Exception as error:  # what cannot be recorded is told, not lost: the effect has happened
         logger.warning("%r ran, and its result is lost, it could not be recorded: %s", tool.name, error_words(error))
         text = f"The tool ran, but its result could not be recorded ({class_name(error)})."
-        item = item_of(call, tool, Result(text))
+        item = item_of(call, tool, RecordedResult(text))
         own = None
         failed = True
     drive.live.objects.pop(call.id, None)
@@ -328,10 +334,10 @@ def _beside_others(drive: Drive, call: Call) -> bool:
 async def _hand_over(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, value: Handover) -> None:
     source = drive.agent(call.agent)
     if drive.run.frames[call.frame].agent != call.agent:  # where no call waits for its siblings
-        await _finish(drive, call, tool, Result(TWICE), failed=True)
+        await _finish(drive, call, tool, RecordedResult(TWICE), failed=True)
         return
     if _beside_others(drive, call):
-        await _finish(drive, call, tool, Result(_TOO_EARLY), failed=True)
+        await _finish(drive, call, tool, RecordedResult(_TOO_EARLY), failed=True)
         return
     result = await judged(drive, call, tool, value.text)
     item = item_of(call, tool, result)
@@ -349,7 +355,7 @@ async def _hand_over(drive: Drive, scope: FrameSettings, call: Call, tool: Tool,
     except Conflict:
         if drive.run.frames[call.frame].agent == call.agent:
             raise
-        await _finish(drive, call, tool, Result(TWICE), failed=True)
+        await _finish(drive, call, tool, RecordedResult(TWICE), failed=True)
         return
     if result.tripwire is not None:
         raise result.tripwire
