@@ -1,4 +1,4 @@
-"""Walk the house: `python docs/decisions/house_walks.py [CHECKOUT]` counts, for the table in 0022, what one thing calls.
+"""Walk the house: `python docs/decisions/house_walks.py [CHECKOUT]` counts what one thing calls, for the table in 0022.
 
 Of each walk: how many of our files have a function that is called, and the most of our frames on one stack. What is
 imported, set up and served before the walk begins is not counted. The walk of `approve --server` is a row of
