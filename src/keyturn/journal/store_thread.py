@@ -132,7 +132,9 @@ class Job:
             self.future.set_result(self.result)
 
 
-_RUN, _FIRM, _LOOP = attrgetter("run"), attrgetter("firm"), attrgetter("loop")
+_RUN = attrgetter("run")
+_FIRM = attrgetter("firm")
+_LOOP = attrgetter("loop")
 
 
 class StoreThread:
