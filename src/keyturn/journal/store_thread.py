@@ -305,8 +305,8 @@ class StoreThread:
             for job in batch:
                 self._one(connection, job)
             return
-        runs = set(filter(None, map(_RUN, batch)))
-        connection.begin(any(map(_FIRM, batch)), sorted(runs))
+        runs: set[tuple[str, str] | None] = set(map(_RUN, batch))
+        connection.begin(any(map(_FIRM, batch)), sorted(filter(None, runs)))
         for job in batch:
             before = connection.told
             self._one(connection, job)
