@@ -63,8 +63,8 @@ class Hearing(RealtimeModelListener):
         self._take_call = called
         self._usage = Usage()
         self._turns = Turns()
-        # Messages of the model that are recorded.
-        self._recorded: set[str] = set()
+        # What is recorded of messages, by their ids.
+        self._recorded: dict[str, str] = {}
         self._echoes: deque[str] = deque(maxlen=_ECHOES)
 
     def _own(self, name: str) -> None:
@@ -134,11 +134,12 @@ class Hearing(RealtimeModelListener):
         said: list[Any] = []
         for item_id, turn in self._turns.take_whole():
             for item in self.conversation.items_of([item_id]):
-                text = text_of(item)
-                if isinstance(item, AssistantMessageItem) and text and item_id not in self._recorded:
-                    self._recorded.add(item_id)
+                text, known = text_of(item), self._recorded.get(item_id, "")
+                if isinstance(item, AssistantMessageItem) and not known.startswith(text):
+                    self._recorded[item_id] = text
                     self._own(item_id)
-                    said.append(assistant_item(item))
+                    if not (known and text.startswith(known)):  # else it is the rest of what is recorded
+                        said.append(assistant_item(item))
                     self._guards.whole(turn, self._judges(turn), text)
         self._guards.ended()
         usage, self._usage = self._usage, Usage()
@@ -178,7 +179,7 @@ class Hearing(RealtimeModelListener):
     async def _heard(self, event: me.RealtimeModelInputAudioTranscriptionCompletedEvent) -> None:
         self.conversation.heard(event.item_id, event.transcript)
         if event.transcript and event.item_id not in self._recorded:
-            self._recorded.add(event.item_id)
+            self._recorded[event.item_id] = event.transcript
             self._own(event.item_id)
             await self._recorder.user(user_item(event.transcript, event.item_id))
         self._tell_history(None)
