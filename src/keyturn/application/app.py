@@ -108,7 +108,7 @@ class App(AppSettings):
         self.insights = Insights(self.journal, self.people)
         self._resources = AppResources(self, lifespan)
         self._telling = ChannelService(self.journal, channels)
-        self._drilling = DrillService(self.journal, self.agents, drills, self.run_config.workflow_name)
+        self._drilling = DrillService(self.journal, self.agents, drills, self._options)
         self._workers = AppWorkers(self._hire)
         self._sessions = 0  # realtime sessions that are open here
         self._users = 0  # `async with` blocks and calls of `work` that need the resources

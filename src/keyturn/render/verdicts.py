@@ -48,7 +48,7 @@ STATES: dict[str, LiteralString] = {name: words.state for name, words in VERDICT
 _YES = ("approve", "edit")
 
 
-class Decided(Protocol):
+class WordedDecision(Protocol):
     """What is worded of a decision."""
 
     @property
@@ -62,7 +62,7 @@ class Decided(Protocol):
         ...
 
 
-def verdict_of(decision: Decided) -> str:
+def verdict_of(decision: WordedDecision) -> str:
     """Return the verdict of a decision as people are shown it: a question is not a rejection."""
     return "asked_back" if decision.asks_back else decision.verdict
 

@@ -31,7 +31,7 @@ from ...engine.states.taken_over import NOTE
 from ...tools.base import Tool, tool_spec
 from .decisions import (
     CallKey,
-    Word,
+    TakenOverDecision,
     for_good,
     has_changed,
     nested_states,
@@ -68,7 +68,7 @@ class Made(NamedTuple):
     tool: Tool | None
     how: How
     result: SavedItem | None
-    word: Word | None
+    word: TakenOverDecision | None
     proposal: ev.Proposal
 
 
@@ -187,7 +187,7 @@ class FrameReplay:
         result = self._result(label)
         how, word = self._how(key, result, last=last), word_on(self.saved, key)
         if result is not None and self._is_unsent(tool, result, number):
-            how, word = "waits", word or Word("approve")
+            how, word = "waits", word or TakenOverDecision("approve")
         at = (called_name(tool, raw), label, place)
         if how in ("waits", "open", "nested") and tool is None:
             raise ToolMissing(key.tool, agent=self.frame.agent)
@@ -349,7 +349,7 @@ def _answers(item: Mapping[str, Any], labels: set[str]) -> bool:
     return bool({item.get("call_id"), item.get("approval_request_id")} & labels)
 
 
-def _fits(word: Word | None, result: SavedItem | None) -> bool:
+def _fits(word: TakenOverDecision | None, result: SavedItem | None) -> bool:
     """Return whether a decision is surely of a call that ended: "never again" may have come after it ran."""
     if word is None or word.verdict == "approve" or result is None:
         return word is not None

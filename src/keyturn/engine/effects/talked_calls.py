@@ -13,7 +13,7 @@ from ...tools.base import OutcomeUnknown, Prepared, Tool
 from ..driving.drive import Drive
 from ..driving.lease import still_held
 from ..driving.provider_line import NO_LINE, NotSent
-from .result_words import Result, item_of
+from .result_words import RecordedResult, item_of
 from .run_tool import Objection, run_tool, start_with_question
 
 _UNSENT = "the connection ended before its approval was sent, and the provider ran nothing"
@@ -32,7 +32,7 @@ async def _run_by_provider(drive: Drive, call: Call, tool: Tool, objection: Obje
     stands, line = still(call), drive.provider
     refusal = NO_LINE if line is None else await line.refusal(call)
     if line is None or refusal:
-        item = item_of(call, tool, Result(refusal), ran=False)
+        item = item_of(call, tool, RecordedResult(refusal), ran=False)
         await drive.commit(stands, cm.FinishCall(call.id, item, failed=True))
         return
     checked = await start_with_question(drive, call, tool, objection)
@@ -40,7 +40,7 @@ async def _run_by_provider(drive: Drive, call: Call, tool: Tool, objection: Obje
         return
     context, start = checked
     await drive.commit(*start)
-    item = item_of(call, tool, Result(await tool.invoke(context, Prepared(call.text))))
+    item = item_of(call, tool, RecordedResult(await tool.invoke(context, Prepared(call.text))))
     await still_held(drive)  # a process that stood still may have lost the run, and others say what becomes of the call
     try:
         await line.approve(call, item)
