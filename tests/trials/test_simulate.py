@@ -48,7 +48,7 @@ from trials.simulation.stage import Outcome, simulate
 
 ROOT = Path(__file__).resolve().parents[2]
 # Where seeds begin that show everything soon.
-FIRST, MOST = 170, 120
+FIRST, MOST = 470, 120
 
 
 def digest(outcome: Outcome) -> str:
