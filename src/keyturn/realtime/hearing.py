@@ -134,19 +134,23 @@ class Hearing(RealtimeModelListener):
         said: list[Any] = []
         for item_id, turn in self._turns.take_whole():
             for item in self.conversation.items_of([item_id]):
-                text, known = text_of(item), self._recorded.get(item_id, "")
-                if isinstance(item, AssistantMessageItem) and not known.startswith(text):
-                    self._recorded[item_id] = text
-                    self._own(item_id)
-                    if not (known and text.startswith(known)):  # else it is the rest of what is recorded
-                        said.append(assistant_item(item))
-                    self._guards.whole(turn, self._judges(turn), text)
+                said += self._new_words(item, turn)
         self._guards.ended()
         usage, self._usage = self._usage, Usage()
         await self._recorder.turn(said, usage)
         self._recorder.heard = None
         if event is not None:
             self._events.put(RealtimeAgentEndEvent(self._agent(ended.agent)[0], self._info))
+
+    def _new_words(self, item: Any, turn: Turn) -> list[Any]:
+        """Have guardrails look at what a message of the model says anew, and return it to be recorded."""
+        text, known = text_of(item), self._recorded.get(item.item_id, "")
+        if not isinstance(item, AssistantMessageItem) or known.startswith(text):
+            return []
+        self._recorded[item.item_id] = text
+        self._own(item.item_id)
+        self._guards.whole(turn, self._judges(turn), text)
+        return [] if known and text.startswith(known) else [assistant_item(item)]  # else it is more of what is recorded
 
     # What is said -------------------------------------------------------------------------------------------------
 
