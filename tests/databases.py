@@ -35,21 +35,34 @@ class Databases:
 
     def new(self) -> str:
         """Return the URL of an empty database, whose name no test had before."""
-        name = f"s{uuid4().hex[:12]}"
         if self._spare:
-            self._door.execute(f"ALTER DATABASE {self._spare.pop()} RENAME TO {name}".encode())
-        else:
-            self._door.execute(f"CREATE DATABASE {name} {self._how}".encode())
+            return self._base + self._spare.pop()
+        name = _unused()
+        self._door.execute(f"CREATE DATABASE {name} {self._how}".encode())
         return self._base + name
 
     def give_back(self, url: str) -> None:
-        """Empty a database, or drop it: hundreds of them are gigabytes, and a server that stops for a minute."""
+        """Empty a database, or drop it: hundreds of them are gigabytes, and a server that stops for a minute.
+
+        It has another name first, by which whoever had it open does not find it again.
+        """
         name = url.rpartition("/")[2]
+        if self._recent and self._holds(_AS_IT_WAS_MADE, name) and (renamed := self._renamed(name)):
+            if self._emptied(self._base + renamed):
+                self._spare.append(renamed)
+                return
+            name = renamed
+        self._door.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
+
+    def _renamed(self, name: str) -> str | None:
+        """Return its new name, or None where somebody opens it again and again."""
+        to = _unused()
         self._door.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s", [name])
-        if self._recent and self._holds(_AS_IT_WAS_MADE, name) and self._emptied(url):
-            self._spare.append(name)
-        else:
-            self._door.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
+        try:
+            self._door.execute(f"ALTER DATABASE {name} RENAME TO {to}".encode())
+        except psycopg.errors.ObjectInUse:
+            return None
+        return to
 
     def _holds(self, question: str, *given: Any) -> bool:
         row = self._door.execute(question.encode(), given).fetchone()
@@ -64,3 +77,7 @@ class Databases:
             db.execute("CREATE SCHEMA public AUTHORIZATION pg_database_owner")
             db.execute("GRANT USAGE ON SCHEMA public TO PUBLIC")
         return True
+
+
+def _unused() -> str:
+    return f"s{uuid4().hex[:12]}"
