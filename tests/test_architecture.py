@@ -62,7 +62,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "hypothesis": ("testing/",),
     "jinja2": ("server/",),
     "joserfc": ("server/",),
-    "libcst": ("cli/migrating/",),
+    "libcst": ("adapters/migrating/",),
     "limits": ("server/",),
     "markupsafe": ("server/",),
     "mcp": ("mcp/", "adapters/mcp"),

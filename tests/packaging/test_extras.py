@@ -42,7 +42,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "screens/": ("chat",),
     "client/": ("server",),
     "audit/evidence/": ("audit",),
-    "cli/migrating/": ("migrate",),
+    "adapters/migrating/": ("migrate",),
     "journal/postgres.py": ("postgres",),
     "journal/postgres_listener.py": ("postgres",),
     "mcp/": ("mcp",),

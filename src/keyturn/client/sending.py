@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -216,7 +216,7 @@ async def _events_in(lines: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, b
 def _exact(body: msgspec.Struct) -> bytes:
     """Return a body as JSON that says exactly what was given, or raise `UserError`, as an `App` does."""
     try:
-        plain = msgspec.to_builtins(body)
+        plain = _listed(msgspec.to_builtins(body))
         canonical(plain)
         return msgspec.json.encode(plain)
     except BadJson as error:
@@ -224,6 +224,13 @@ def _exact(body: msgspec.Struct) -> bytes:
     except (TypeError, ValueError, OverflowError) as error:
         why = type(error).__name__
     raise UserError(f"what is sent must be JSON that every reader reads alike: {why}")
+
+
+def _listed(value: Any) -> Any:
+    """Return a value with lists for tuples, which structs of ours such as a preview hold."""
+    if type(value) is dict:
+        return {name: _listed(member) for name, member in cast("dict[Any, Any]", value).items()}
+    return [_listed(member) for member in value] if type(value) in (list, tuple) else value
 
 
 def after_of(query: Query) -> str | None:
