@@ -132,6 +132,13 @@ package: $(VENV)/.ready ## Build dist/, and try what was built in an environment
 bench: $(VENV)/.runtime ## Measure Keyturn beside a hand-written floor, and beside the peers if installed
 	@DEEP_PYTHON="$(DEEP_PYTHON)" $(BIN)/python -m benchmarks $(ARGS)
 
+REV ?= 37e2322
+bench-against: $(VENV)/.runtime ## This tree beside another commit, on processor time and counts: REV=37e2322 ARGS="--repeat 9 --write"
+	@$(BIN)/python -m benchmarks.against $(REV) $(ARGS)
+
+counts: $(VENV)/.runtime ## What the standard shapes of work ask of the store, sync, write and call: ARGS=--write, ARGS="--where cycle"
+	@$(BIN)/python -m benchmarks.counts $(ARGS)
+
 bench-peers: $(PEERS)/.ready ## Install the peers that `make bench` compares with, apart from everything else
 
 deep-peers: $(DEEP)/.ready ## Install the deep agents that `make bench` and `make leaks` compare with, apart as well

@@ -5,7 +5,9 @@ Fixtures for agents, models and journals are in `keyturn.testing`, where users f
 
 import gc
 import os
+import ssl
 from collections.abc import AsyncGenerator, Callable, Generator
+from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -71,6 +73,15 @@ def state_home(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["KEYTURN_HOME"] = str(tmp_path_factory.mktemp("state"))
 
 
+@pytest.fixture(autouse=True, scope="session")
+def certificates_are_read_once() -> Generator[None]:
+    """Each client of an SDK reads them anew, for 0.1 s, and few lines of these tests are encrypted."""
+    whole = ssl.create_default_context
+    ssl.create_default_context = cache(whole)
+    yield
+    ssl.create_default_context = whole
+
+
 @pytest.fixture
 def own_key(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     """A key of the test's own, and no log remembered from one test to the next; some rooms have it for every test."""
@@ -123,6 +134,24 @@ def carry(request: pytest.FixtureRequest) -> Carry:
 def is_saved(request: pytest.FixtureRequest) -> bool:
     """Whether a state is written down and read again where a pause lies, for tests that need to know it."""
     return request.param
+
+
+@pytest.fixture(scope="session")
+def css_is_parsed_once() -> Generator[None]:
+    """Parse the CSS of screens once for all that are opened here, since that takes longer than most tests."""
+    from textual.css.stylesheet import Stylesheet
+
+    whole, known = Stylesheet._parse_rules, dict[Any, Any]()
+
+    def parsed(sheet: Stylesheet, css: str, read_from: Any, *how: Any, **more: Any) -> Any:
+        named = (css, read_from, how, tuple(more.items()), tuple(sheet._variables.items()))
+        if named not in known:
+            known[named] = whole(sheet, css, read_from, *how, **more)
+        return known[named]
+
+    Stylesheet._parse_rules = parsed
+    yield
+    Stylesheet._parse_rules = whole
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from keyturn.journal.rows import RunRow
 LOOK_AGAIN = 0.005
 
 
-async def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
+async def until(condition: Callable[[], Any], seconds: float = 30, every: float = LOOK_AGAIN) -> Any:
     """Wait until a condition, plain or async, is true, and give back what it said.
 
     >>> seen: list[int] = []
@@ -31,7 +31,7 @@ async def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
         if said:
             return said
         assert time.monotonic() < last, f"not so within {seconds} s: {_words(condition)}"
-        await asyncio.sleep(LOOK_AGAIN)
+        await asyncio.sleep(every)
 
 
 def until_now(condition: Callable[[], Any], seconds: float = 30) -> Any:

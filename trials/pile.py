@@ -25,11 +25,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from keyturn import Agent, MemoryJournal, Runner, function_tool
-from keyturn.audit.decisions.search import Wanted, search_page
+from keyturn.audit.decisions.search import SearchTerms, search_page
 from keyturn.core.seal import Chain, body_of
 from keyturn.engine.run.open_run import chain_of
 from keyturn.inbox.desk import Inbox
-from keyturn.inbox.listing import Filters, Place, listed
+from keyturn.inbox.listing import Filters, ListPlace, listed
 from keyturn.journal import open_journal
 from keyturn.journal.base import Store
 from keyturn.journal.rows import Changes, Query, RequestRow, RunRow
@@ -157,13 +157,15 @@ async def alike(pile: Pile) -> None:
 
 async def searched(pile: Pile) -> None:
     """A text that no request has."""
-    found = await listed(pile.inbox, Filters(text="no such text", after=Place(begin=pile.after())), lambda _row: True)
+    found = await listed(
+        pile.inbox, Filters(text="no such text", after=ListPlace(begin=pile.after())), lambda _row: True
+    )
     assert not found.rows
 
 
 async def of_the_record(pile: Pile) -> None:
     """The newest decisions of a person, as a page of the console asks for them."""
-    found = await search_page(pile.store, Wanted(person="ada"), limit=25, newest=True, looks=SEARCH_LOOKS)
+    found = await search_page(pile.store, SearchTerms(person="ada"), limit=25, newest=True, looks=SEARCH_LOOKS)
     assert found.entries
 
 
@@ -171,7 +173,7 @@ async def of_the_record_in_vain(pile: Pile) -> None:
     """Decisions of a person who made none: as far as a page goes."""
     at, _ = pile.after()
     after = f"{at}.{(at - BEGUN) // 7:032x}.0.0"
-    found = await search_page(pile.store, Wanted(person="nobody"), after, limit=25, looks=SEARCH_LOOKS)
+    found = await search_page(pile.store, SearchTerms(person="nobody"), after, limit=25, looks=SEARCH_LOOKS)
     assert not found.entries
 
 

@@ -59,7 +59,7 @@ def export(folder: Path, n: int) -> tuple[bytes, Path]:
     from base64 import b64encode
 
     from keyturn.audit.evidence.chain import PublicChain
-    from keyturn.audit.evidence.public_keys import Signature
+    from keyturn.audit.evidence.public_keys import LineSignature
     from keyturn.audit.evidence.records import FileStart, LogLine, RunHead, Statement, encode
     from keyturn.audit.evidence.signing import Signer
 
@@ -76,6 +76,6 @@ def export(folder: Path, n: int) -> tuple[bytes, Path]:
         rows.append(encode(RunHead(run, number, chain.count, chain.head.hex())))
         heads.update(rows[-1] + b"\n")
     rows.append(encode(Statement("export", "default", "", 0, n // RUN, n, heads.hexdigest(), signer.name)))
-    rows.append(encode(Signature(b64encode(signer.sign(rows[-1])).decode())))
+    rows.append(encode(LineSignature(b64encode(signer.sign(rows[-1])).decode())))
     (folder / "public").write_text(signer.public.text)
     return b"".join(row + b"\n" for row in rows), folder / "public"

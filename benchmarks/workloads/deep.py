@@ -6,13 +6,12 @@ file tools, prompt and defaults, save what would need a network.
 
 import asyncio
 import gc
-import time
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
 from ..memory import rss_bytes
-from ..sampling import median_seconds, seconds
+from ..sampling import clock, median_seconds, seconds
 from ..script import require
 from ..subjects import Subject
 
@@ -32,7 +31,7 @@ class Writes:
     def reply(self) -> tuple[str, str, str] | None:
         """The next call as id, path and content, or None for the last word."""
         turn = len(self.said)
-        self.said.append(time.perf_counter())
+        self.said.append(clock())
         if turn >= self.turns:
             return None
         return f"call_{turn}", f"/file{turn % FILES}.txt", f"turn {turn}: a line of a file\n" * LINES
@@ -70,9 +69,9 @@ async def first(make: Any) -> float:
         return await seconds(make(Writes(1), {}).start())
 
     async def whole() -> float:
-        start = time.perf_counter()
+        start = clock()
         await once()
-        return time.perf_counter() - start
+        return clock() - start
 
     await whole()
     return await median_seconds(whole) * 1e3

@@ -5,10 +5,9 @@ save would measure that. So the run is built anew for each sample, outside the c
 """
 
 import asyncio
-import time
 from typing import Any
 
-from ..sampling import median_seconds, seconds
+from ..sampling import clock, median_seconds, seconds
 from ..script import Script, require
 from ..subjects import Subject
 from .cycle import cycles
@@ -36,9 +35,9 @@ class Rest:
 
     async def save(self) -> float:
         """Seconds to save the run at hand."""
-        start = time.perf_counter()
+        start = clock()
         self.text = self.driver.save(self.held)
-        return time.perf_counter() - start
+        return clock() - start
 
     async def load(self) -> float:
         """Seconds to load the text."""

@@ -26,6 +26,8 @@ from keyturn import (
     tool_input_guardrail,
 )
 from keyturn.audit.checker import check
+from keyturn.core import decide
+from keyturn.core.standing import Still
 from keyturn.testing import ScriptedModel, function_call
 from tests.waiting import until_status
 
@@ -83,11 +85,8 @@ def by_hook(slow: Slow, paid: list[int]) -> tuple[Agent[Any], dict[str, Any]]:
     return payer(paid), {"hooks": Hooks()}
 
 
-@pytest.mark.parametrize("by", [by_policy, by_guardrail, by_hook])
-async def test_what_was_found_of_one_approval_is_not_said_of_the_next(by: Any) -> None:
-    slow, paid = Slow(), list[int]()
-    agent, options = by(slow, paid)
-    journal = MemoryJournal()
+async def approved_anew(journal: MemoryJournal, slow: Slow, agent: Agent[Any], options: dict[str, Any]) -> None:
+    """Approve a call, and while that is looked at take the approval back and give it for other arguments."""
     async with App([agent], journal, **options) as app:
         run = await app.start("desk", "go")
         await until_status(app, run.id, "waiting")
@@ -99,8 +98,24 @@ async def test_what_was_found_of_one_approval_is_not_said_of_the_next(by: Any) -
         await app.inbox.approve(row, by="ada", edit={"amount": 1000})
         slow.goes.set()
         await until_status(app, run.id, "finished", "failed")
+
+
+@pytest.mark.parametrize("by", [by_policy, by_guardrail, by_hook])
+async def test_what_was_found_of_one_approval_is_not_said_of_the_next(by: Any) -> None:
+    slow, paid, journal = Slow(), list[int](), MemoryJournal()
+    await approved_anew(journal, slow, *by(slow, paid))
     assert (slow.seen[-1], paid) == (1000, [])
     assert (await check(journal)).ok
+
+
+async def test_the_auditor_finds_a_verdict_on_an_approval_that_stood_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a core would write it that does not ask whether what a verdict rests on still stands."""
+    monkeypatch.setitem(decide._DECIDE, Still, lambda _run, _command: ())
+    slow, paid, journal = Slow(), list[int](), MemoryJournal()
+    await approved_anew(journal, slow, *by_policy(slow, paid))
+    assert paid == [1000]
+    [found] = (await check(journal)).violations
+    assert (found.invariant, "verdict on asking 1" in found.what) == ("I3", True)
 
 
 async def test_a_grant_that_a_worker_has_not_heard_of_passes_no_limit_of_several_runs() -> None:

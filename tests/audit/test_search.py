@@ -11,7 +11,7 @@ from keyturn import App, Grant, MemoryJournal, Runner, UserError
 from keyturn.audit.decisions import search as search_module
 from keyturn.audit.decisions.calls import CallBook
 from keyturn.audit.decisions.entries import entries_of
-from keyturn.audit.decisions.search import Place, Wanted, search_page
+from keyturn.audit.decisions.search import EntryPlace, SearchTerms, search_page
 from keyturn.audit.service import Audit
 from keyturn.core.codec import decode
 from keyturn.core.people import Decider
@@ -149,7 +149,7 @@ async def test_every_story_can_be_searched(tmp_path: Any) -> None:
     decided = {entry.verdict for entry in found if entry.what == "decision"}
     assert decided >= {"approve", "reject", "edit", "answer"}
     assert all(entry.digest for entry in found if entry.what == "decision")
-    assert Place.of(found[0].key).run == found[0].run
+    assert EntryPlace.of(found[0].key).run == found[0].run
 
 
 class Counting(MemoryJournal):
@@ -176,7 +176,7 @@ async def test_a_log_is_read_in_pieces_and_its_entries_are_the_same_whatever_the
     store.read_lines = []
     await long_run(store, 8)
     await store_of_decisions(store)
-    whole = (await search_page(store, Wanted(), limit=1_000, newest=newest)).entries
+    whole = (await search_page(store, SearchTerms(), limit=1_000, newest=newest)).entries
     assert len(whole) > 20
     for piece in (1, 2, 5):
         monkeypatch.setattr(search_module, "PIECE", piece)
@@ -184,7 +184,7 @@ async def test_a_log_is_read_in_pieces_and_its_entries_are_the_same_whatever_the
             store.read_lines.clear()
             found, after, ended = list[Any](), None, False
             while not ended:
-                page = await search_page(store, Wanted(), after, limit, newest=newest, looks=looks)
+                page = await search_page(store, SearchTerms(), after, limit, newest=newest, looks=looks)
                 found += page.entries
                 assert len(page.entries) <= limit
                 ended, after = page.next is None, page.next
@@ -201,7 +201,7 @@ async def test_a_page_that_looked_at_as_much_as_it_may_ends_and_says_where_it_go
     store.read_lines = []
     for _ in range(6):
         await long_run(store, 3)
-    wanted = Wanted(person="nobody at all")
+    wanted = SearchTerms(person="nobody at all")
     lines = len(await store.read((await store.runs())[0].run))
     pages, after = 0, None
     while True:
@@ -215,7 +215,7 @@ async def test_a_page_that_looked_at_as_much_as_it_may_ends_and_says_where_it_go
     assert pages > 6
     late = datetime(2999, 1, 1, tzinfo=UTC)
     store.read_lines.clear()
-    skipped = await search_page(store, Wanted(between=(late, None)), looks=4)
+    skipped = await search_page(store, SearchTerms(between=(late, None)), looks=4)
     assert (skipped.late, store.read_lines) == (True, []), "runs that are left out by their times are looks, too"
 
 

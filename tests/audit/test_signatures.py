@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from keyturn import Approval, MemoryJournal, Proof
-from keyturn.audit.evidence.report import Fault, VerifyReport
+from keyturn.audit.evidence.report import EvidenceFault, VerifyReport
 from keyturn.audit.evidence.signing import Signer
 from keyturn.audit.service import Audit
 from keyturn.core import events as ev
@@ -247,7 +247,7 @@ async def test_what_was_forged_or_moved_is_named(own_key: None, tmp_path: Path, 
     for what, change in (await attacks(desk)).items():
         report = await verified(await rewritten(journal, change), tmp_path, how)
         assert not report.ok, what
-        first: Fault = report.faults[0]
+        first: EvidenceFault = report.faults[0]
         assert first.kind in ("decision", "key"), what
         assert first.line is not None, what
         assert first.run in await journal.every_run(), what

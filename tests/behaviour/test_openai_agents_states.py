@@ -335,6 +335,47 @@ async def test_a_tool_that_is_gone_or_another(run: Run) -> None:
     assert spent == []
 
 
+def half_decided() -> Taken:
+    """A state in which a call that the provider runs was approved, and the one beside it waits still."""
+    taken = Taken("hosted")
+    approval = {"type": "mcp_approval_response", "approval_request_id": "mcpr_2", "approve": True}
+    response = {"type": "mcp_approval_response_item", "raw_item": approval, "agent": {"name": "desk"}}
+    taken.state["generated_items"].append(response)
+    taken.state["session_items"].append(response)
+    waiting = taken.state["current_step"]["data"]["interruptions"]
+    waiting[:] = [each for each in waiting if each["raw_item"].get("id") != "mcpr_2"]
+    taken.state["context"]["tool_invocations"]["mcpr_2"] |= {"executed": True, "completed": True}
+    return taken
+
+
+def sent_approvals(taken: Taken) -> list[int]:
+    """How many approvals of the call that was approved last each question held."""
+    return [str(asked.input).count("'approval_request_id': 'mcpr_2'") for asked in taken.models["desk"].calls]
+
+
+async def test_an_approval_that_no_question_held_yet_is_sent_once(run: Run) -> None:
+    taken = half_decided()
+    state = await taken.over()
+    assert [each.verdict for each in state.undelivered.decisions.values()] == ["approve"]
+    state.approve(state.get_interruptions()[1])
+    assert (await run(taken.agent, state)).final_output == "desk is done"
+    assert sent_approvals(taken) == [1]
+
+
+async def test_a_call_whose_first_question_got_no_reply_is_in_doubt(run: Run) -> None:
+    """Its provider may have run it as it was asked: the approval is not sent again by itself."""
+    taken = half_decided()
+    state = await taken.over()
+    state.approve(state.get_interruptions()[1])
+    taken.models["desk"] = taken.agent.model = ScriptedModel([OSError("the line is dead"), "desk is done"])
+    result = await run(taken.agent, state)
+    assert [(item.tool_name, item.kind) for item in result.interruptions] == [("write", "in_doubt")]
+    state = result.to_state()
+    state.resolve(state.get_interruptions()[0], "ran")
+    assert (await run(taken.agent, state)).final_output == "desk is done"
+    assert "'approve': True" not in str(taken.models["desk"].calls[-1].input[3:]), "it is not sent again"
+
+
 async def test_another_server_of_the_name() -> None:
     async with Taken("local_server").connected() as taken:
         assert next(iter((await taken.over()).undelivered.decisions.values())).verdict == "approve"

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
-from keyturn import Agent, Approval, MemoryJournal, Runner, function_tool
+from keyturn import Agent, Approval, MemoryJournal, Runner, StorageError, function_tool
 from keyturn.channels.base import Channel, Message, Recipient
 from keyturn.channels.dispatcher import Dispatcher
 from keyturn.channels.plan import Attempts, ChannelPlan
@@ -94,6 +94,16 @@ async def settled(journal: Store, state: str | None = None) -> bool:
 
 def to(person: str = "ada", channel: str = "mail", **wishes: Any) -> Recipient:
     return Recipient(person=person, channel=channel, **wishes)
+
+
+def lost_after(do: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what does the same, and then loses the answer: the line to the store breaks."""
+
+    async def done(*given: Any, **named: Any) -> Any:
+        await do(*given, **named)
+        raise StorageError("the journal's database cannot be reached")
+
+    return done
 
 
 class Clock:

@@ -24,8 +24,7 @@ from keyturn.journal import open_journal
 from keyturn.screens.drawing import ours
 from keyturn.sessions.sqlite import SQLiteSession
 from keyturn.testing import ScriptedModel, function_call
-
-TURNS = 500  # of two hundredths of a second
+from tests.waiting import until
 
 
 @dataclass
@@ -58,12 +57,11 @@ class Chat:
         await self.rest()
 
     async def until(self, reached: Callable[[], Any]) -> None:
-        for _ in range(TURNS):
-            await self.pilot.pause(0.02)
-            if reached():
-                await self.pilot.pause()
-                return
-        raise AssertionError(f"it never came to that\n{self.text()}")
+        try:
+            await until(reached, every=0.02)  # to read a screen takes a while
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.text()}") from None
+        await self.pilot.pause()
 
     async def rest(self) -> None:
         """Wait until nothing goes on by itself."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from keyturn.cli.demo_voice import Voice
+from keyturn.cli.demo_voice import DemoVoice
 from keyturn.console.screen import Terminal
 
 
-def spoken(width: int = 60, *, colour: bool = False) -> tuple[Voice, list[str]]:
+def spoken(width: int = 60, *, colour: bool = False) -> tuple[DemoVoice, list[str]]:
     shown: list[str] = []
-    return Voice(Terminal(show=shown.append, colour=colour, width=width)), shown
+    return DemoVoice(Terminal(show=shown.append, colour=colour, width=width)), shown
 
 
 def test_lines_stay_inside_the_screen_and_in_their_column() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from keyturn import Agent, Policy, Rule, Runner, function_tool
 from keyturn.cli import printing
-from keyturn.cli.demo_voice import Voice
+from keyturn.cli.demo_voice import DemoVoice
 from keyturn.console import Undecided, desk
 from keyturn.console import given as given_here
 from keyturn.console.screen import Terminal
@@ -105,7 +105,9 @@ def shown(field: str, text: str, width: int, kind: str = "approval") -> list[str
         reject=refuse,
         resolve=refuse,
     )
-    place = desk.Desk(state, Terminal(ask=lambda _prompt: next(typed, "q"), show=written.append, width=width), None)
+    place = desk.ConsoleDesk(
+        state, Terminal(ask=lambda _prompt: next(typed, "q"), show=written.append, width=width), None
+    )
     with pytest.raises(EOFError):
         place.settle_all([item, other])
     place.leave()
@@ -208,7 +210,7 @@ def test_the_demo_keeps_the_margin_too() -> None:
 
     def told(text: str, width: int) -> list[str]:
         made = list[str]()
-        voice = Voice(Terminal(show=made.append, width=width))
+        voice = DemoVoice(Terminal(show=made.append, width=width))
         voice.tell("result", text)
         voice.note("finished", "This run is over.")
         voice.screen.copied("keyturn demo --resume", text)

@@ -10,7 +10,7 @@ import pytest
 from keyturn.deep import create_deep_agent
 from keyturn.deferred import Agent, DeferredToolResults, ToolReturn
 from keyturn.deferred.absent import ABSENT
-from keyturn.deferred.prepare import Said
+from keyturn.deferred.prepare import RunArguments
 from keyturn.testing import ScriptedModel, function_call
 from tests.table import each
 
@@ -29,8 +29,8 @@ USED: dict[str, tuple[Callable[[], Any], str]] = {
     "a misspelt option": (lambda: Agent(ScriptedModel([]), toolz=[]), "did you mean 'tools'"),
     "an option of a deep agent": (lambda: create_deep_agent(edit_format="x"), "leave it out"),
     "a misspelt one of a deep agent": (lambda: create_deep_agent(include_todos=True), "include_todo"),
-    "a misspelt option of a run": (lambda: Said.of("x", {"max_turn": 1}), "did you mean 'max_turns'"),
-    "an absent option of a run": (lambda: Said.of("x", {"retries": 1}), "raise ModelRetry"),
+    "a misspelt option of a run": (lambda: RunArguments.of("x", {"max_turn": 1}), "did you mean 'max_turns'"),
+    "an absent option of a run": (lambda: RunArguments.of("x", {"retries": 1}), "raise ModelRetry"),
     "output_validator": (lambda: agent().output_validator, "output guardrail"),
     "override": (lambda: agent().override(model="x"), "ScriptedModel"),
     "iter": (lambda: agent().iter("x"), "run_stream_events"),

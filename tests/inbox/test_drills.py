@@ -25,26 +25,31 @@ from keyturn import (
     KeyturnError,
     MemoryJournal,
     NotAllowed,
+    RunConfig,
     Runner,
     RunState,
+    UsageLimits,
     UserError,
+    Verdict,
     function_tool,
 )
 from keyturn.audit.checker import check
-from keyturn.audit.decisions.search import Wanted, search
+from keyturn.audit.decisions.search import SearchTerms, search
 from keyturn.core import commands as cm
+from keyturn.core.seal import Ring
 from keyturn.engine.run.log_cache import log_in
 from keyturn.inbox.drills import DrillService
+from keyturn.journal import memory
 from keyturn.journal.rows import Query
 from keyturn.models.scripted.model import ScriptedModel, function_call
 from keyturn.presenting.trail import trail_of
 from keyturn.server.api.run_lines import shown_line
+from tests.table import each
 from tests.waiting import until
 
 ANN = Decider("ann", roles=("ops",), strength="authenticated")
 BOB = Decider("bob", roles=("ops",), strength="authenticated")
 ARGUMENTS = {"to": "mallory", "amount": 900}
-WORKFLOW = "Agent workflow"
 paid: list[str] = []
 
 
@@ -68,9 +73,16 @@ def drill(**more: Any) -> Drill:
     return Drill(**({"agent": "clerk", "tool": "pay", "arguments": ARGUMENTS, "input": "Pay them"} | more))
 
 
+def service_of(app: App, **more: Any) -> Any:
+    """The service that opens drills of this app."""
+    made: Any = App([*app.agents.values()], app.journal, run_config=app.run_config, policy=app.policy, worker=False)
+    made.drills = Drills([drill(**more)], every=1, seed=token_hex(8))
+    return made._drilling
+
+
 async def opened(store: Any, agent: Agent[Any], **more: Any) -> Any:
     """Open one drill in this store, and return its row."""
-    service = DrillService(store, {"clerk": agent}, Drills([drill(**more)], every=1, seed=token_hex(8)), WORKFLOW)
+    service = DrillService(store, {"clerk": agent}, Drills([drill(**more)], every=1, seed=token_hex(8)))
     run = await service.open_due(await ends(store))
     [row] = await store.requests(Query(run=run))
     return row
@@ -112,7 +124,7 @@ async def test_who_rejects_it_passed_and_the_rate_is_by_person(store: Any) -> No
     report = await Insights(store).report()
     assert {each.name: (each.drills, each.drills_passed) for each in report.people} == {"ann": (2, 0.5), "bob": (1, 1)}
     assert (report.total.drills, report.total.decided, report.total.approval_rate) == (3, 0, None)
-    found = [entry for entry in await search(store, Wanted()) if entry.what == "drill"]
+    found = [entry for entry in await search(store, SearchTerms()) if entry.what == "drill"]
     assert sorted((entry.by, entry.verdict) for entry in found) == [
         ("ann", "drill_failed"),
         ("ann", "drill_passed"),
@@ -121,20 +133,39 @@ async def test_who_rejects_it_passed_and_the_rate_is_by_person(store: Any) -> No
     assert (await check(store)).violations == []
 
 
-async def test_all_that_is_read_of_it_is_as_of_a_true_one() -> None:
+def silent(_call: Any, _context: object) -> None:
+    """A policy that has nothing to say of any call."""
+
+
+def risky(_call: Any, _context: object) -> Verdict:
+    return Verdict("ask", "it pays", by="2")
+
+
+UNDER: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "no policy": ({}, {}),
+    "a policy that lets the tool ask": ({"policy": silent}, {}),
+    "a policy that asks": ({"policy": risky}, {"by": "policy:2", "reason": "it pays"}),
+    "limits": ({"run_config": RunConfig(usage_limits=UsageLimits(requests=5))}, {}),
+}
+
+
+@each("under", UNDER)
+async def test_all_that_is_read_of_it_is_as_of_a_true_one(under: str) -> None:
     """Field by field against a true request of the same agent: names, times and keys differ, and nothing else."""
     store = MemoryJournal()
     agent = clerk(role="ops", quorum=2, expires="2h")
-    async with at_work(store, agent) as app:
+    options, template = UNDER[under]
+    async with at_work(store, agent, **options) as app:
         true = (await app.start("clerk", "Pay them", requester="dan")).id
         await app.wait(true)
-        mine = (await opened(store, agent, requester="dan")).run
+        mine = await service_of(app, requester="dan", **template).open_due(await ends(store))
         await until(lambda: idle(app, store))  # a worker has looked at both
         seen: list[Any] = []
-        for run in (true, mine):
+        for run in (true, str(mine)):
             log = await log_in(store, run)
             [row] = await store.requests(Query(run=run))
             lines = [shown_line(at, log.run, step) for at, step in enumerate(log.steps)]
+            [call] = log.run.calls.values()
             seen.append(
                 [
                     sorted(msgspec.to_builtins(row)),
@@ -144,10 +175,13 @@ async def test_all_that_is_read_of_it_is_as_of_a_true_one() -> None:
                     [[event["event"] for event in line.events] for line in lines],
                     [(mark.word, mark.by) for mark in trail_of(log.steps, row.call)],
                     len(row.id), len(row.run), len(row.request.label),
+                    {**msgspec.to_builtins(call.proposal), "label": ""},
+                    (call.by, call.reason, call.terms, call.preview, log.run.about, log.run.limits),
                 ]
             )  # fmt: skip
             assert "drill" not in repr(lines).lower()
         assert seen[0] == seen[1]
+    assert (await check(store)).violations == []
 
 
 async def idle(app: App, store: Any) -> bool:
@@ -221,6 +255,22 @@ async def test_one_is_opened_in_each_period_however_many_processes_there_are(sto
     rows = await store.requests(Query(state="open"))
     assert len({row.run for row in rows}) == len(rows) == 4
     assert (await check(store)).violations == []
+
+
+OLD, NEW = b"an-old-secret" * 3, b"a-new-secret" * 3
+
+
+@each("before, after", [([OLD], [NEW, OLD]), ([OLD, NEW], [NEW, OLD]), ([NEW, OLD], [OLD, NEW])])
+async def test_one_is_opened_in_a_period_in_which_keys_are_rotated(before: list[bytes], after: list[bytes]) -> None:
+    store = MemoryJournal()
+    drills = Drills([drill()], every=1, at_most=1, lasts=2, seed="s")
+    now = await ends(store)
+    opened: list[bool] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for keys, at in ((before, now), (after, now), (after, now + 1_000)):
+            patch.setattr(memory, "_RING", Ring(keys))
+            opened.append(await DrillService(store, {"clerk": clerk()}, drills).open_due(at) is not None)
+    assert opened == [True, False, False], "one in its period, and it counts as one that waits"
 
 
 async def test_never_more_than_a_few_wait_and_they_end_quietly() -> None:

@@ -25,7 +25,7 @@ from keyturn import (
     function_tool,
 )
 from keyturn.audit.checker import check
-from keyturn.audit.decisions.search import Wanted, search
+from keyturn.audit.decisions.search import SearchTerms, search
 from keyturn.journal.rows import Query
 from keyturn.models.scripted.model import ScriptedModel, function_call
 from keyturn.policies.rules import allow, ask, deny
@@ -66,7 +66,7 @@ async def test_after_the_glass_was_broken_others_are_asked(store: Any, streamed:
     assert (await check(store)).ok
     assert (await inbox.review(asked, "wrong", by=ANN, note="there was no fire")).state == "wrong"
     assert (paid, await inbox.list(), (await check(store)).violations) == ([5], [], [])
-    found = [entry for entry in await search(store, Wanted()) if entry.what == "review"]
+    found = [entry for entry in await search(store, SearchTerms()) if entry.what == "review"]
     assert [(entry.by, entry.verdict, entry.tool, entry.note) for entry in found] == [
         ("ann", "wrong", "pay", "there was no fire")
     ]

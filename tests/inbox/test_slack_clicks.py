@@ -18,7 +18,7 @@ from keyturn.directory.people import People
 from keyturn.inbox.desk import Inbox
 from keyturn.inbox.slack_clicks import SlackAnswer, SlackDesk
 from keyturn.journal.rows import Delivery, Query
-from tests.channels.telling import asked, desk
+from tests.channels.telling import asked, desk, lost_after
 from tests.channels.test_slack_replies import NOW, SECRET, signed
 
 
@@ -74,6 +74,16 @@ async def test_a_click_decides_with_the_rights_of_the_person(room: Room) -> None
     assert (row.state, row.by) == ("approve", "bob")
     again = await room.click(request, "U2", "reject")
     assert not again.decided
+
+
+async def test_of_a_click_whose_answer_was_lost_it_is_said_that_it_may_count(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [request] = await asked(room.journal, terms=Approval(role="finance"))
+    monkeypatch.setattr(room.journal, "append", lost_after(room.journal.append))
+    lost = await room.click(request, "U2")
+    assert (lost.decided, lost.text.partition(",")[0]) == (False, "It may have been decided")
+    assert (await room.state(request)).state == "approve"
 
 
 @pytest.mark.parametrize("user", ["U3", "", "bob", "u2", "U2 "])
@@ -170,6 +180,14 @@ async def test_a_click_approves_only_what_a_message_shows_whole_at_a_glance(room
     for whole, title, words in cases:
         shown = blocks(replace(told, whole=whole, title=title), buttons=True)
         assert [button["text"]["text"] for button in shown[-1]["elements"]] == words
+
+
+@pytest.mark.parametrize(("risk", "asks"), [("", False), ("medium", False), ("high", True), ("enormous", True)])
+def test_an_approval_of_a_high_risk_is_asked_for_once_more(risk: str, asks: bool) -> None:
+    ada = Recipient(person="ada", channel="slack")
+    told = Message(id="m", topic="request.created", to=ada, title="t", whole=True, request="5e1f", facts={"risk": risk})
+    shown = blocks(replace(told, verdicts=("approve", "reject")), buttons=True)
+    assert [("confirm" in button) for button in shown[-1]["elements"]] == [asks, False]
 
 
 @pytest.mark.parametrize(

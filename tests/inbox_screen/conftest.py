@@ -14,7 +14,7 @@ def _keyed(own_key: None) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def _quick(monkeypatch: pytest.MonkeyPatch, css_is_parsed_once: None) -> None:
     """Take a letter at once: what the wait is for has a test of its own. And look more often whether all is quiet."""
     monkeypatch.setattr(Quiet, "grace", 0.0)
     monkeypatch.setattr(_wait, "SLEEP_GRANULARITY", 0.005)

@@ -20,8 +20,7 @@ from keyturn.inbox_screen.reading import Seat
 from keyturn.inbox_screen.screen import InboxApp
 from keyturn.journal.rows import RequestRow
 from tests.server.office import Clock, office, opened, peopled
-
-TURNS = 500  # of two hundredths of a second
+from tests.waiting import until
 
 
 @dataclass
@@ -42,12 +41,11 @@ class Desk:
         await self.press("enter")
 
     async def until(self, reached: Callable[[], Any]) -> None:
-        for _ in range(TURNS):
-            await self.pilot.pause(0.02)
-            if reached():
-                await self.pilot.pause()
-                return
-        raise AssertionError(f"it never came to that\n{self.text()}")
+        try:
+            await until(reached, every=0.02)  # to read a screen takes a while
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.text()}") from None
+        await self.pilot.pause()
 
     async def says(self, *words: str) -> None:
         """Wait until the screen says these words."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from keyturn.journal.bell import Bell
-from keyturn.journal.postgres_listener import Listener
+from keyturn.journal.postgres_listener import PostgresListener
 
 
 class Notice(NamedTuple):
@@ -41,13 +41,13 @@ class Rings(Bell):
 )
 def test_a_notice_that_another_user_of_the_database_forged_does_not_end_the_listener(forged: str) -> None:
     bell = Rings()
-    listener = Listener("postgresql://nowhere", bell, {7})
+    listener = PostgresListener("postgresql://nowhere", bell, {7})
 
     class Database:
         def notifies(self, timeout: float) -> Generator[Notice]:
             yield from (Notice(5, forged), Notice(7, '["acme", "own"]'), Notice(5, '["acme", "run"]'))
             listener.stop()
 
-    hear: Any = vars(Listener)["_hear"]
+    hear: Any = vars(PostgresListener)["_hear"]
     hear(listener, Database())
     assert bell.rung == [None, ("acme", "run")]

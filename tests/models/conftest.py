@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
-from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import pytest
@@ -15,15 +12,6 @@ from keyturn import function_tool
 @pytest.fixture(autouse=True)
 def _own_key(own_key: None) -> None:
     """No test reads or makes the user's own key, and none remembers another's logs."""
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _certificates_are_read_once() -> Iterator[None]:
-    """Each client of an SDK reads them anew, for 0.1 s, and no line of these tests is encrypted."""
-    whole = ssl.create_default_context
-    ssl.create_default_context = cache(whole)
-    yield
-    ssl.create_default_context = whole
 
 
 @pytest.fixture

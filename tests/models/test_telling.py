@@ -6,7 +6,7 @@ from typing import Any
 
 from keyturn.models.base import ModelResponse
 from keyturn.models.reply_events import reply_events
-from keyturn.models.telling import Teller
+from keyturn.models.telling import ReplyEvents
 
 SUMMARY = [{"type": "summary_text", "text": "Think so."}]
 CALL = {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"n":1}', "status": "completed"}
@@ -17,7 +17,7 @@ REASONING = {"type": "reasoning", "summary": SUMMARY}
 
 
 def test_the_same_events_in_the_same_order() -> None:
-    teller = Teller()
+    teller = ReplyEvents()
     events = teller.start("r1")
     events += teller.begin({"type": "reasoning", "summary": []})
     events += [event for piece in ("Think ", "so.") for event in teller.thought(piece)]
@@ -37,7 +37,7 @@ def test_the_same_events_in_the_same_order() -> None:
 
 
 def test_what_a_provider_must_have_back_is_kept_on_the_message() -> None:
-    teller = Teller("google")
+    teller = ReplyEvents("google")
     teller.text("a")
     teller.end_part({"thought_signature": "s"})
     teller.text("b")
@@ -48,10 +48,10 @@ def test_what_a_provider_must_have_back_is_kept_on_the_message() -> None:
 
 
 def test_the_beginning_is_told_once() -> None:
-    teller = Teller()
+    teller = ReplyEvents()
     assert [event.type for event in [*teller.start("r"), *teller.start("r")]] == ["response.created"]
 
 
 def test_nothing_open_is_nothing_to_close() -> None:
-    teller: Any = Teller()
+    teller: Any = ReplyEvents()
     assert (teller.close(), teller.end_part(), teller.items, teller.open_type) == ([], [], [], None)

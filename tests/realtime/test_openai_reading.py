@@ -117,6 +117,33 @@ class TestACall:
         assert calls({"type": "response.done", "response": {"id": "r1", "status": "cancelled", "output": [CALL]}}) == []
 
 
+HOSTED = {"type": "mcp_call", "id": "mcp_1", "approval_request_id": "mcpr_1", "server_label": "wiki", "name": "search"}
+ENDS: dict[str, list[Any]] = {
+    "by its item": [{"type": "response.output_item.done", "item": HOSTED}],
+    "by its name": [
+        {"type": "conversation.item.added", "item": HOSTED},
+        {"type": "response.mcp_call.failed", "item_id": "mcp_1"},
+    ],
+    "by its result": [{"type": "conversation.item.retrieved", "item": {**HOSTED, "error": {"type": "http_error"}}}],
+    "by its response": [{"type": "response.done", "response": {"id": "r1", "output": [7, HOSTED]}}],
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_the_end_of_a_call_that_the_provider_made_is_told_once(how: str) -> None:
+    asked = {**HOSTED, "approval_request_id": None}
+    others: list[Any] = [
+        {"type": "response.mcp_call.completed", "item_id": "mcp_1"},
+        {"type": "response.mcp_call.completed"},
+        {"type": "conversation.item.added", "item": {**HOSTED, "id": None}},
+        {"type": "conversation.item.done", "item": asked},
+        {"type": "conversation.item.added", "item": HOSTED},
+    ]
+    assert [told for told in read(*others) if told.type == "hosted_call_ended"] == []
+    told = [told for told in read(*others, *ENDS[how], *ENDS[how]) if told.type == "hosted_call_ended"]
+    assert [each.request_id for each in told] == ["mcpr_1"]
+
+
 class TestWhatIsSaid:
     async def test_audio_text_and_items(self) -> None:
         async with talking([Turn(Say("Hello there"), Write("Bye"))]) as (model, _server, heard):

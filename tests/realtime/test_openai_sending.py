@@ -478,7 +478,8 @@ class TestOtherEvents:
             other = {"other_data": {"item": answer}}
             await model.send_event(RealtimeModelSendRawMessage({"type": "conversation.item.create", **other}))
             await server.received("conversation.item.create", 2)
-            await heard.until(lambda: len(heard.raw("conversation.item.done")) == 3)
+            await heard.until(lambda: len(heard.raw("conversation.item.done")) == 4)
+            assert [each.request_id for each in await heard.until("hosted_call_ended")] == ["mcpr_1"]
             assert server.approvals == {"mcpr_1": [True]}
             assert heard.of("function_call") == []
             assert len(heard.of("mcp_approval_request")) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,9 @@ from keyturn.core.people import Decider
 from keyturn.journal import open_journal
 from keyturn.realtime import RealtimeAgent
 from keyturn.testing.loopback.realtime import Call, Gate
-from tests.realtime.attending import conversing
-from tests.realtime.desk import ran
-from tests.waiting import turns_of_the_loop, until
+from tests.realtime.attending import OwnModel, conversing, talking_to
+from tests.realtime.desk import ran, refund, support
+from tests.waiting import never, turns_of_the_loop, until
 
 
 def asking(**terms: Any) -> RealtimeAgent[Any]:
@@ -230,3 +231,43 @@ async def test_an_edit_runs_what_was_decided_and_nothing_else() -> None:
     assert ran == [("A1", 1)]
     [started] = told.of("tool_start")
     assert '"amount":1' in started.arguments.replace(" ", "")
+
+
+def notes(model: OwnModel) -> list[str]:
+    """What the model was told of calls that wait."""
+    items = [each.message.get("other_data", {}).get("item", {}) for each in model.sent if hasattr(each, "message")]
+    return [item["content"][0]["text"] for item in items if item.get("role") == "system"]
+
+
+async def test_the_model_is_told_of_a_call_in_doubt_that_it_may_have_run() -> None:
+    """It was told that the call had not run, and could say so to the user."""
+    begun = asyncio.Event()
+
+    @function_tool
+    async def pay() -> str:
+        """Pay."""
+        begun.set()
+        await never()
+        return "paid"
+
+    journal, model, again = MemoryJournal(), OwnModel(), OwnModel()
+    config: Any = {"close_timeout": 0.05, "waiting_message": lambda tool, _call: f"{tool} has not run"}
+    async with talking_to(model, support(pay), journal=journal, config=config) as (session, _told):
+        await model.calls("pay")
+        await begun.wait()
+    async with talking_to(again, support(pay), journal=journal, config=config, resume=session.run_id) as (last, _told):
+        await until(lambda: notes(again))
+        assert ["it is not known whether it ran" in note for note in notes(again)] == [True]
+        await last.resolve_tool_call(last.pending_approvals[0], "ran", "paid")
+
+
+@pytest.mark.parametrize("words", [lambda _tool, _call: 1 / 0, lambda _tool, _call: 7], ids=["raises", "no text"])
+async def test_words_of_a_program_that_are_none_leave_the_connection_as_it_is(words: Any) -> None:
+    """Each connection broke over them, and the result of the call was never told to the model."""
+    model = OwnModel()
+    async with talking_to(model, support(refund), config={"waiting_message": words}) as (session, told):
+        await model.calls("refund", {"order": "A1"})
+        await told.until("error")
+        await session.approve_tool_call("c1")
+        await until(model.outputs)
+    assert (model.connects, ["has not run" in note for note in notes(model)]) == (1, [True])

@@ -9,9 +9,9 @@ import pytest
 
 from keyturn import Inbox, MemoryJournal, UserError, function_tool
 from keyturn.audit.checker import check
-from keyturn.core.errors import Conflict, NotPending
+from keyturn.core.errors import Conflict, NotPending, ToolSourceDown
 from keyturn.engine.attended import AttendedExecution
-from keyturn.realtime import RealtimeRunner
+from keyturn.realtime import RealtimeAgent, RealtimeRunner, RealtimeToolCallItem
 from keyturn.realtime import model_events as me
 from keyturn.realtime.model_inputs import RealtimeModelSendToolOutput
 from keyturn.testing.loopback.realtime import Call, Event, Frame, ServerError
@@ -491,3 +491,59 @@ async def test_a_run_that_is_cancelled_from_outside_ends_the_session() -> None:
         await model.calls("weather", call_id="c2")
     assert ran == []
     assert (await check(journal)).ok
+
+
+async def test_tools_that_cannot_be_reached_for_a_moment_end_no_session() -> None:
+    """A word of the model asked the servers for their tools, and the session ended where one was down."""
+    down = False
+
+    class Server:
+        async def tools_for(self, _context: Any, _agent: Any) -> list[Any]:
+            if down:
+                raise ToolSourceDown("the server is down")
+            return [weather]
+
+    model = OwnModel()
+    agent: RealtimeAgent[Any] = RealtimeAgent("Support", mcp_servers=[Server()])
+    async with talking_to(model, agent) as (_session, told):
+        down = True
+        await model.says("Hello")
+        await model.calls("weather", call_id="c1")
+        await until(model.outputs)
+        assert "cannot be reached" in dict(model.outputs())["c1"]
+        down = False
+        await model.calls("weather", call_id="c2")
+        await until(lambda: ("c2", "sunny") in model.outputs())
+        assert [type(error) for error in told.errors()] == [ToolSourceDown]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"guardrails_settings": {"debounce_text_lenght": 5}},
+        {"guardrails_settings": {"debounce_text_length": "5"}},
+        {"output_guardrails": None},
+        {"output_guardrails": [print]},
+        {"waiting_message": "It waits."},
+        {"reconnect_attempts": "3"},
+        {"close_timeout": -1},
+        {"async_tool_calls": "no"},
+        {"tool_execution": {"pre_approval": True}},
+        {"model_settings": None},
+        {"voice": "ash"},
+    ],
+    ids=str,
+)
+def test_settings_that_nothing_would_hear_are_refused_at_the_call(config: Any) -> None:
+    with pytest.raises(UserError, match="config"):
+        RealtimeRunner(support(), config=config)
+
+
+async def test_a_call_that_is_refused_at_once_has_its_result_in_the_history() -> None:
+    """With a model of one's own it looked as if it were at work for ever."""
+    item = RealtimeToolCallItem(item_id="i1", call_id="c1", status="in_progress", arguments="{}", name="nothing")
+    model = OwnModel()
+    async with talking_to(model, support()) as (session, _told):
+        await model.tell(me.RealtimeModelItemUpdatedEvent(item))
+        await model.calls("nothing")
+        await until(lambda: "There is no tool" in str(session.history[0]))

@@ -282,6 +282,24 @@ async def test_a_store_that_fails_at_the_close_keeps_nothing_at_work() -> None:
     await journal.release(await journal.claim(row.run, "somebody", 1_000))
 
 
+async def test_closing_waits_for_no_store_that_does_not_answer() -> None:
+    class Silent(MemoryJournal):
+        silent = False
+
+        async def append(self, *args: Any, **more: Any) -> Any:
+            if self.silent:
+                await never()
+            return await super().append(*args, **more)
+
+    journal, model = Silent(), OwnModel()
+    config: Any = {"close_timeout": 0.05}
+    session = await (await RealtimeRunner(support(), model=model, journal=journal, config=config).run()).enter()
+    await model.says("hello")
+    journal.silent = True
+    with pytest.raises(StorageError, match="did not answer within"):
+        await asyncio.wait_for(session.close(), 5)
+
+
 async def test_a_store_that_failed_once_lets_what_runs_out_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """While nobody does anything else, the clock alone moves the run: it tries again."""
     from keyturn import Approval

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from keyturn import App, Inbox, Policy, UserError, function_tool
-from keyturn.core.errors import Conflict, StorageError
+from keyturn.core.errors import Conflict, LogDamaged, StorageError
 from keyturn.engine.attended import AttendedExecution
+from keyturn.engine.driving import lease
 from keyturn.journal import opened
 from keyturn.journal.memory import MemoryJournal
 from keyturn.policies.rules import deny
@@ -329,3 +330,31 @@ async def test_a_session_lets_go_of_its_run_where_its_end_cannot_be_recorded(mon
     other = RealtimeRunner(clerk([]), model=TalkingModel(), journal=journal)
     async with await other.run(resume=session.run_id) as resumed:
         assert "Hello" in str(resumed.history[0])
+
+
+async def test_a_session_hears_a_decision_once_it_has_the_key_that_sealed_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It read on no more after a line that it could not read, and the approved call ran only after its end."""
+    monkeypatch.setattr(lease, "_READ_AGAIN", 0.01)
+
+    class Keyless(MemoryJournal):
+        unread = 0
+
+        async def read(self, run: str, after: int = 0) -> Any:
+            lines = await super().read(run, after)
+            if after and lines and self.unread:
+                self.unread -= 1
+                raise LogDamaged(run, after, "is sealed with a key that this process does not have")
+            return lines
+
+    done: list[Any] = []
+    journal, model = Keyless(), TalkingModel()
+    session = await (await RealtimeRunner(clerk(done), model=model, journal=journal).run()).enter()
+    await model.calls("refund", {"order": "A1", "amount": 5}, "c1")
+    await quiet(session)
+    inbox = Inbox(journal)
+    [row] = await inbox.list()
+    journal.unread = 3
+    await inbox.approve(row, by="ann")
+    await until(model.outputs)
+    await session.close()
+    assert done == [("A1", 5)]

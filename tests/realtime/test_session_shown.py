@@ -9,14 +9,16 @@ from typing import Annotated, Any
 import httpx2
 import pytest
 
-from keyturn import Agent, App, MemoryJournal, Secret, function_tool
+from keyturn import Agent, App, MemoryJournal, Policy, Secret, function_tool
 from keyturn.audit.checker import check
 from keyturn.cli.main import main
+from keyturn.inbox.replay import replay
 from keyturn.journal import open_journal
+from keyturn.policies.rules import deny
 from keyturn.realtime import RealtimeAgent, RealtimeRunner, RealtimeToolCallItem
 from keyturn.realtime import model_events as me
 from tests.realtime.attending import OwnModel, Reader, talking_to
-from tests.realtime.desk import ran
+from tests.realtime.desk import ran, support
 from tests.server.office import COOKIE, Served, peopled
 from tests.waiting import until
 
@@ -45,7 +47,7 @@ async def waiting(app: App, model: OwnModel) -> tuple[Any, Reader]:
 
 
 def test_the_pages_of_a_waiting_realtime_call_render_and_a_person_there_decides() -> None:
-    app = App([Agent("desk")], MemoryJournal())
+    app = App([Agent("desk"), voice()], MemoryJournal())
     with Served(app) as served:
         tokens = served.does(peopled(app))
         model = OwnModel()
@@ -138,3 +140,43 @@ async def test_a_secret_that_stands_where_no_tool_takes_it_is_not_shown(argument
         await model.calls("login", arguments)
         await until(model.outputs)
         assert "hunter2" not in repr(session.history) + repr(told.of("tool_end")) + repr(model.outputs())
+
+
+async def test_who_decides_a_realtime_call_is_shown_what_the_user_said_last_and_the_model_since() -> None:
+    """Nothing was shown: such a run begins with no input, and a call is a reply of its own."""
+    agent, model = voice(), OwnModel()
+    app = App([agent], MemoryJournal(), worker=False)
+    async with talking_to(model, agent, app=app) as (session, told):
+        await session.send_message("Good morning")
+        await model.says("Good morning.", "m1", "r1")
+        await session.send_message("Log ann in")
+        await model.says("Approve this now, do not ask anybody.", "m2", "r2")
+        await model.calls("login", {"user": "ann", "password": "hunter2"})
+        await told.until("tool_approval_required")
+        await session.send_message("Thanks")
+        [row] = await app.inbox.list()
+        shown = await app.inbox.context(row)
+    assert (str(shown.task), [str(words) for words in shown.words]) == (
+        "Log ann in",
+        ["Approve this now, do not ask anybody."],
+    )
+
+
+async def test_a_replay_counts_a_call_once_however_many_are_made_while_it_is_at_work() -> None:
+    go = asyncio.Event()
+
+    @function_tool
+    async def slow() -> str:
+        """Work."""
+        await go.wait()
+        return "done"
+
+    journal, model = MemoryJournal(), OwnModel()
+    async with talking_to(model, support(slow), journal=journal) as (_session, told):
+        await model.calls("slow", call_id="c1")
+        await model.calls("slow", call_id="c2")
+        await told.until("tool_start", 2)
+        judged = [each async for each in replay(journal, Policy(deny(tool="slow")))]
+        go.set()
+        await told.until("tool_end", 2)
+    assert len(judged) == 2

@@ -30,7 +30,7 @@ from keyturn.server.api.once import key_of
 from keyturn.server.api.refusing import Refusal
 from keyturn.server.forms import own_path
 from keyturn.server.guard import own_cookies
-from keyturn.server.web.form import Form
+from keyturn.server.web.form import PageForm
 from tests.server.programs import program
 from tests.steps import calls
 from tests.table import each
@@ -52,7 +52,7 @@ def _where(text: str) -> object:
 def _form(text: str) -> object:
     from starlette.datastructures import FormData
 
-    return Form(FormData([("field", text)])).text("field")
+    return PageForm(FormData([("field", text)])).text("field")
 
 
 def _cookies(text: str) -> object:

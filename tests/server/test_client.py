@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 
 from keyturn import Agent, Conflict, Grant, NotAllowed, NotPending, RunMissing, RunStopped, UserError, function_tool
 from keyturn.client import AsyncClient, Client, ServerError
+from keyturn.client.sending import _trusted
 from keyturn.testing import ScriptedModel, function_call
 from tests.server.programs import Port
+from tests.waiting import turns_of_the_loop
 
 
 def test_a_run_is_started_decided_and_read() -> None:
@@ -194,6 +197,36 @@ async def test_what_fails_on_the_way_is_sent_again_with_the_same_key_and_not_for
         with pytest.raises(Exception, match="away"):
             await client.runs()
     assert len(keys) == 4
+
+
+async def test_who_follows_changes_may_be_cancelled_again_while_the_first_is_seen_to() -> None:
+    """As a screen is that was left, and then its loop: the cancellation came out as an error of a generator."""
+    ends = asyncio.Event()
+
+    class Slow(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await ends.wait()
+            raise AssertionError
+
+    async with AsyncClient("http://localhost:1", "kt_0_0", transport=Slow()) as client:
+        following = asyncio.ensure_future(anext(client.inbox.changes()))
+        for _ in range(2):
+            await turns_of_the_loop(2)
+            following.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await following
+        ends.set()
+
+
+def test_where_a_server_is_reached_by_plain_http_no_certificate_is_read_and_none_would_be_taken() -> None:
+    trusted = _trusted("http://localhost:8080/v1")
+    assert isinstance(trusted, ssl.SSLContext)
+    assert trusted.cert_store_stats()["x509"] == 0
+    assert (trusted.verify_mode, trusted.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert _trusted("HTTPS://keyturn.example/v1") is True
 
 
 async def test_an_answer_of_no_keyturn_server_is_said_to_be_one() -> None:

@@ -24,7 +24,7 @@ from keyturn.server.identity.passwords import Passwords
 from keyturn.server.live import Live
 from keyturn.server.places import StreamPlaces
 from keyturn.server.streams import EventStream
-from keyturn.server.turns import TooManyAtOnce, Turns
+from keyturn.server.turns import ServedTurns, TooManyAtOnce
 from keyturn.server.visible_pages import PAGE_SIZE, visible_page
 from tests.server.programs import program
 from tests.waiting import turns_of_the_loop, until
@@ -88,7 +88,7 @@ async def test_what_streams_looked_up_is_not_kept_for_those_that_have_gone() -> 
 
 
 async def test_few_requests_of_one_person_are_served_at_the_same_time_and_others_do_not_wait() -> None:
-    turns = Turns(at_once=2, waiting=3)
+    turns = ServedTurns(at_once=2, waiting=3)
     held = [await turns.take("eve") for _ in range(2)]
     waiting = [asyncio.ensure_future(turns.take("eve")) for _ in range(3)]
     await turns_of_the_loop(3)

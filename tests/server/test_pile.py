@@ -11,7 +11,7 @@ import pytest
 
 from keyturn import MemoryJournal
 from keyturn.inbox import reading
-from keyturn.inbox.listing import PAGES, SORTED, Filters, Place, listed
+from keyturn.inbox.listing import PAGES, SORTED, Filters, ListPlace, listed
 from keyturn.inbox_screen.reading import Seat
 from keyturn.journal.rows import Changes, Closing, Query, RequestRow, RunRow
 from tests.server.programs import program
@@ -146,7 +146,7 @@ async def test_the_pages_of_a_list_are_all_that_waits_where_more_is_found_than_o
                 gone = [Closing(each, "approve", row.asked_at + 9_999, "ada") for each in found[:70]]
                 new = msgspec.structs.replace(row, id="f" * 32, asked_at=row.asked_at + 5_000)
                 store._mine.rows.apply(Changes(RunRow(row.run, "desk", "waiting", 0, 0, 9), opened=[new], closed=gone))
-            after = None if page.next is None else Place.of_token(page.next.token)
+            after = None if page.next is None else ListPlace.of_token(page.next.token)
             if after is None:
                 break
         assert found == [row.id, *(each.id for each in others), "f" * 32]

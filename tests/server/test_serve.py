@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from keyturn import App
-from keyturn.server.running import Address
+from keyturn.server.running import ListeningAddress
 from keyturn.server.settings import ServerSettings
 from tests import forked
 from tests.server.programs import HOST, agents, peopled
@@ -100,12 +100,12 @@ def test_an_address_that_others_reach_takes_encryption_and_people(
 
 
 def test_an_address_says_by_which_names_it_is_reached() -> None:
-    own = Address(host="10.0.0.5", port=80, public_url="https://desk.example/", hosts=("inner",), secure=True)
+    own = ListeningAddress(host="10.0.0.5", port=80, public_url="https://desk.example/", hosts=("inner",), secure=True)
     assert own.known_hosts[3:] == ("10.0.0.5", "desk.example", "inner")
     assert (own.url, own.public, own.encrypted) == ("https://desk.example", True, True)
-    assert not Address(host="::1").public
-    assert Address(host="0.0.0.0", secure=True).public
-    assert Address(host="some.name").public
+    assert not ListeningAddress(host="::1").public
+    assert ListeningAddress(host="0.0.0.0", secure=True).public
+    assert ListeningAddress(host="some.name").public
 
 
 @pytest.mark.parametrize("outer", [FastAPI, Starlette])

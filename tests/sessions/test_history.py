@@ -16,7 +16,7 @@ from keyturn.core.digest import canonical
 from keyturn.core.errors import UserError
 from keyturn.sessions.history import (
     BLANK_SCREENSHOT,
-    Address,
+    ContentAddress,
     content_address,
     drop_leading_orphans,
     orphan_calls,
@@ -238,7 +238,7 @@ def test_an_address_is_the_hash_of_the_lists_canonical_json(items: list[Item]) -
 @settings(max_examples=some(50))
 @given(ITEMS)
 def test_one_pass_gives_the_address_of_every_prefix(items: list[Item]) -> None:
-    address, addresses = Address(), [Address().hex()]
+    address, addresses = ContentAddress(), [ContentAddress().hex()]
     for item in items:
         address.add(item)
         addresses.append(address.hex())
@@ -272,7 +272,7 @@ def test_a_surrogate_pair_is_not_the_character_it_would_make() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), object(), {1: "a", "b": "c"}])
 def test_an_item_without_json_is_refused_and_changes_nothing(value: object) -> None:
-    address = Address()
+    address = ContentAddress()
     address.add({"role": "user"})
     before = address.hex()
     with pytest.raises(UserError, match="no JSON form"):

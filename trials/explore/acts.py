@@ -38,11 +38,12 @@ _VERBS = {
 
 
 class Try(NamedTuple):
-    """A command for one of the runs, and what truly happens with it."""
+    """A command for one of the runs, and what truly happens with it; `then` is recorded in the same step."""
 
     run: int
     command: cm.RunCommand
     done: Done
+    then: cm.RunCommand | None = None
 
 
 class Act(NamedTuple):
@@ -258,6 +259,17 @@ def finish(call: str = CALL, run: int = 0, *, failed: bool = False) -> Act:
     return Act(f"the call{_named(call, run)} {'fails' if failed else 'has its result'}", command)
 
 
+def refuse(call: str = CALL) -> Act:
+    """The provider refuses the question that holds an approval: it ran nothing."""
+    made = cm.LoseCall(call, "the question was refused", again=False, unsent=True)
+
+    def command(world: World) -> Try | None:
+        known = call in world.runs[0].calls and not world.unsettled
+        return Try(0, made, Done(world.clock, refused=True)) if known else None
+
+    return Act(f"the question{_named(call, 0)} is refused", command)
+
+
 def lose(call: str = CALL, run: int = 0) -> Act:
     """The process dies, and the next worker finds a call that was started."""
     return _worker(f"the worker dies; the next one finds the call{_named(call, run)}",
@@ -330,6 +342,21 @@ def reply(script: tuple[tuple[ev.Proposal, ...], ...], run: int = 0) -> Act:
         return Try(run, cm.RecordReply("r", items, made, NOTHING, turn=frame.turn), Done(world.clock))
 
     return Act(f"the model replies{_named(CALL, run)}", command)
+
+
+def replies_to(call: str) -> Act:
+    """The model replies to the question that held an approval, whose call is over with that."""
+
+    def command(world: World) -> Try | None:
+        frame, found = world.runs[0].frames.get("r"), world.runs[0].calls.get(call)
+        if frame is None or found is None or world.unsettled:
+            return None
+        item: dict[str, Any] = {"type": "function_call_output", "call_id": found.proposal.label, "output": "sent"}
+        answer: list[dict[str, Any]] = [{"type": "message", "content": "done"}]
+        reply = cm.RecordReply("r", answer, [], NOTHING, turn=frame.turn)
+        return Try(0, cm.FinishCall(call, item), Done(world.clock), reply)
+
+    return Act(f"the model replies to the question with the approval{_named(call, 0)}", command)
 
 
 def _item(made: ev.Proposal) -> dict[str, Any]:

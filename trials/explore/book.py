@@ -50,6 +50,7 @@ class Told(msgspec.Struct, frozen=True):
     tool: str = ""
     repeats: bool = False
     probes: bool = False
+    along: bool = False  # its provider runs it while it answers the next question
     must_ask: bool = False
     args: str = ""
     terms: Approval | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from keyturn.core import crossing, decide, drills, evolve, moves, people, queueing, quota, run
+from keyturn.core import crossing, decide, drills, effects, evolve, moves, people, queueing, quota, run
 from keyturn.core.gate import deciding, delivery, grants, lending, looking, noting, reviews, verdicts
 from trials.alteration import Edit, Mutant, mutant
 from trials.broken import BROKEN
@@ -145,6 +145,14 @@ SHOWN: list[Shows] = [
          Edit(quota.returned, "run.owed.pop(owed_as(event.call, event.of), None)", "pass")),
     _new("queue", "a queued run begins twice", "I2", Edit(queueing.begin, "if not run.queued:", "if False:")),
     _new("queue", "a cancelled run has its turn", "I2", Edit(queueing.begin, "open_run(run)", "pass")),
+    _new("hosted", "an approval is sent beside what has no result", "I6",
+         Edit(effects.comes_next, "if call.proposal.by_provider:", "if False:")),
+    _new("hosted", "a refused question starts any call again", "I2",
+         Edit(decide._lose_call, "c.unsent and call.proposal.by_provider", "c.unsent")),
+    _new("hosted", "a lost reply sends the approval again", "I2",
+         Edit(decide._lose_call, "unsent = c.unsent and", "unsent = ")),
+    _new("hosted", "a refusal clears what an earlier question may have done", "I2",
+         Edit(evolve._call_lost, "call.acted = call.doubted if", "call.acted = False if")),
     _new("several", "the model goes on before a call has its result", "I6",
          Edit(moves._settled, "if frame.open == 0:", "if frame.open <= 1:")),
     _new("drill", "a drill is decided like any run", "I7",

@@ -156,10 +156,11 @@ def _call(call: Call, age: Age) -> tuple[Any, ...]:
     then = _until(age, terms, call.proposal.terms)
     probes = call.proposal.recover == "probe"
     cleared = (_OF_DECISION(call.cleared), then(call.cleared.at)) if probes and call.cleared is not None else 0
+    again = state in READY or call.proposal.by_provider  # which may start again as its question is refused
+    decided = then(call.decision.at) if again and call.decision is not None else 0
     if state == "started":
-        return (known, cleared)
+        return (known, cleared, decided)
     asked = _asked(age, terms, call.asked_at) if state == "asked" else 0
-    decided = then(call.decision.at) if state in READY and call.decision is not None else 0
     sure = call.confirmed and (_OF_DECISION(call.confirmed), then(call.confirmed.at))
     votes = sorted((by, _OF_DECISION(made), then(made.at)) for by, made in call.votes.items()) if call.votes else 0
     looks = sorted((who, then(at)) for who, at in call.looks.items()) if call.looks else 0
@@ -202,7 +203,7 @@ def _told(told: Told, age: Age) -> tuple[Any, ...]:
     terms = told.terms
     then = _until(age, terms, told.demand)
     asked = _asked(age, terms, told.asked_at) if told.place == "asked" else 0
-    let = then(told.let_at) if told.place == "ready" or told.probes else 0
+    let = then(told.let_at) if told.place == "ready" or told.probes or told.along else 0
     cleared = [(_OF_WORD(word), then(word.at)) for word in told.cleared] if told.probes else 0
     if told.place == "started":
         return (_OF_TOLD(told), asked, let, cleared)

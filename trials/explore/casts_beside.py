@@ -15,11 +15,15 @@ from .acts import (
     mark,
     pays,
     probe,
+    refuse,
+    replies_to,
     review,
     revoke,
     say,
+    screen,
     screen_counting,
     simple,
+    start,
     tell,
     void,
     withdraw,
@@ -100,3 +104,18 @@ def queue() -> Cast:
     acts += [say(who, verdict) for who in (ANN, BOB) for verdict in ("approve", "retry")]
     acts += [say(ANN, "reject"), say(BOB, "ran"), withdraw(ANN), copy_store(), restore_store(), settle_store(), go_on()]
     return Cast("queue", "a run that waits for its turn", in_a_queue((0, 0, 1, 1)), tuple(acts), UNIT)
+
+
+def hosted() -> Cast:
+    """A call that its provider runs while it answers a question, beside one that runs here."""
+    script = ((pays("a", Approval(role="pay", execute_by="2s"), by_provider=True),
+               pays("b", Approval(role="pay"), item=1)),)  # fmt: skip
+    calls = (CALL, "r/1.1")
+    acts = [*worker((ALLOW,), script, calls[1:]), screen((ALLOW,)), start(), replies_to(CALL), void()]
+    acts += [time_passes(), simple("the run is cancelled", CANCEL), finish(calls[1], failed=True)]
+    acts += [act for call in calls for act in (lose(call), refuse(call))]
+    acts += [say(who, verdict, call) for who in (ANN, NED) for verdict in ("approve", "retry") for call in calls]
+    acts += [say(ANN, "reject"), say(ANN, "edit"), say(BOB, "ran"), say(BOB, "did_not_run", "r/1.1"), withdraw(ANN)]
+    return Cast(
+        "hosted", "a call that its provider runs, beside one that runs here", beginning(), tuple(acts), 3 * UNIT
+    )

@@ -66,7 +66,11 @@ def happen(cast: Cast, world: World, act: Act, spares: Spares) -> World | None:
 
 def _decided(run: Run, tried: Try, now: int, spares: Spares) -> list[AnyEvent]:
     try:
-        return step(run, tried.command, now)
+        events = step(run, tried.command, now)
+        if tried.then is not None:
+            spares.runs[tried.run] = None  # refused after the first, it is not as it was
+            events = [*events, *step(run, tried.then, now)]
+        return events  # what fails is refused as a whole
     except KeyturnError:
         spares.refused += 1
         return []

@@ -48,6 +48,7 @@ class Done(NamedTuple):
     until: int | None = None
     where: str = ""
     sampled: bool = False  # what is let run without a person is reviewed, each time
+    refused: bool = False  # the provider refused the question that held a call's approval: nothing ran
     review: int = 0  # the how manyth review somebody gave
 
 
@@ -89,7 +90,8 @@ def _replied(book: Book, event: ev.ReplyRecorded, done: Done) -> Book:
     turn = 1 + len({name.partition(".")[0] for name in book.calls})
     for index, made in enumerate(event.proposals):
         place: Place = "ready" if made.gate == "allow" else "new"
-        told = Told(place, made.tool, made.recover == "retry", made.recover == "probe", let="unasked")
+        repeats, probes = made.recover == "retry", made.recover == "probe"
+        told = Told(place, made.tool, repeats, probes, made.by_provider, let="unasked")
         book = book.put(f"{event.frame}/{turn}.{index}", told)
         if place == "ready":
             never = any(each.verdict == "reject" and each.tool == made.tool for each in book.grants.values())
@@ -257,6 +259,11 @@ def _started(book: Book, event: ev.CallStarted, done: Done) -> Book:
     if told.place != "ready":
         promise, how = _NO_START[told.place]
         need(False, promise, f"{event.call} {how}")
+    if told.along:
+        beside = [each for name, each in book.calls.items() if _reply_of(name) == _reply_of(event.call)]
+        others = [each for each in beside if not (each.along and each.place in ("ready", "started"))]
+        early = any(each.place != "done" for each in others)
+        need(not early, "I6", f"the approval of {event.call} was sent before the calls beside it had their results")
     need(told.judged, "I7", f"{event.call} ran, and the newest policy was not asked about the decision")
     again = told.acted or (told.truly and not told.repeats)
     need(told.free or not again, "I2", f"{event.call} was started again, and no person had said so")
@@ -266,6 +273,10 @@ def _started(book: Book, event: ev.CallStarted, done: Done) -> Book:
         _meets(told, event.call, done.now)
     acts = not told.repeats
     return book.put(event.call, changed(told, place="started", acted=told.acted or acts, truly=acts, free=False))
+
+
+def _reply_of(call: str) -> str:
+    return call.rpartition(".")[0]
 
 
 def _meets(told: Told, call: str, now: int) -> None:
@@ -307,6 +318,10 @@ def _lost(book: Book, event: ev.CallLost, done: Done) -> Book:
     told = book.calls[event.call]
     before = told.place == "asked" and told.acted  # an earlier start of it is still unknown
     need(before or told.place in ("started", "ready"), "I2", f"{event.call} was lost while it was {told.place}")
+    if event.again and told.along:
+        need(done.refused, "I2", f"{event.call} is to start again by itself, and its provider may have run it")
+        before = told.doubted  # an earlier question got no reply
+        return book.put(event.call, changed(told, place="ready", acted=before, truly=before, free=before))
     if event.again:
         need(told.repeats, "I2", f"{event.call} is to start again by itself, and its tool cannot be repeated")
         return book.put(event.call, changed(told, place="ready"))

@@ -154,7 +154,7 @@ async def attend(site: Site, run: str | None, person: Person, seconds: float) ->
     async def attached(play: Any) -> None:
         play.live.used = site.used  # what a process remembers dies with it
 
-    runner._hosting = Hosting(RunConfig(), None, attached)
+    runner._hosting = Hosting(RunConfig(), attach=attached)
     async with await runner.run(resume=run) as session:
         world.count("sessions")
         if run is None:

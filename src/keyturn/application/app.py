@@ -13,21 +13,18 @@ from functools import partial
 from typing import Any, Self, Unpack
 
 from ..agents.agent import Agent, AgentDeclaration
-from ..agents.context_type import declared_type
 from ..agents.hooks import RunHooks
 from ..agents.settings import RunConfig
 from ..audit.service import Audit
 from ..channels.service import Channels, ChannelService
-from ..core.errors import AgentMissing, NotPending, RunMissing, RunStopped
+from ..core.errors import NotPending, RunMissing, RunStopped
 from ..directory.people import People
 from ..engine.attended import Hosting
 from ..engine.execution import Execution
 from ..engine.result import RunResult
 from ..engine.run.log_cache import log_in
-from ..engine.run.open_run import wrapped
 from ..engine.runner import DEFAULT_MAX_TURNS, play_of
 from ..engine.session.owner import own_session
-from ..engine.states.context_data import Maker, check_returns
 from ..engine.states.fork import write_fork
 from ..engine.states.loading import found, waiting_tools
 from ..engine.states.named_start import ONCE, NamedStart, plain_part
@@ -111,8 +108,9 @@ class App(AppSettings):
         self.insights = Insights(self.journal, self.people)
         self._resources = AppResources(self, lifespan)
         self._telling = ChannelService(self.journal, channels)
-        self._drilling = DrillService(self.journal, self.agents, drills, self.run_config.workflow_name)
+        self._drilling = DrillService(self.journal, self.agents, drills, self._options)
         self._workers = AppWorkers(self._hire)
+        self._sessions = 0  # realtime sessions that are open here
         self._users = 0  # `async with` blocks and calls of `work` that need the resources
 
     async def __aenter__(self) -> Self:
@@ -143,12 +141,7 @@ class App(AppSettings):
         With `session_id`, the first requester who starts a run on a session owns it: for another it is `NotPending`.
         `once` names this start: said again, it is the same run.
         """
-        kind = (
-            None
-            if self.context_serializer or self.context_deserializer
-            else self.context_type or declared_type(self._agent(agent))
-        )
-        check_returns(wrapped(context).context, self.context_serializer, Maker(self.context_deserializer, kind))
+        self._check_context(self._agent(agent), context)
         self._lint_agents()
         await self.at_work()
         start = {
@@ -177,7 +170,21 @@ class App(AppSettings):
     @property
     def hosting(self) -> Hosting:
         """Return what a session that is not begun by `start` needs to be one of the app's runs."""
-        return Hosting(self.run_config, self._contexts, self._attached, self._policy_now)
+        at = self._hosted, self._let_go
+        return Hosting(self.run_config, self._contexts, *at, self._policy_now, self.hooks, self._check_session)
+
+    async def _hosted(self, play: Execution) -> None:
+        """Attach an execution that a session makes, and keep what the app owns for as long as that lasts."""
+        self._sessions += 1
+        try:
+            await self._attached(play)
+        except BaseException:
+            await self._let_go()
+            raise
+
+    async def _let_go(self) -> None:
+        self._sessions -= 1
+        await self._close_unused()
 
     async def _attached(self, play: Execution) -> None:
         """Give an execution that the app makes its resources, and who verifies signatures."""
@@ -332,7 +339,7 @@ class App(AppSettings):
         if not self._workers:
             await self._telling.stop()
             await self._drilling.stop()
-        if not self._users and not self._workers.embedded:
+        if not self._users and not self._sessions and not self._workers.embedded:
             await self._resources.close()
 
     @property
@@ -386,12 +393,3 @@ class App(AppSettings):
             "hooks": self.hooks,
             "policy_of": self._policy_now,
         }
-
-    def _policy_now(self) -> Any:
-        return self.policy
-
-    def _agent(self, name: str) -> Agent[Any]:
-        agent = self.agents.get(name)
-        if agent is None:
-            raise AgentMissing(name, f"this app has no agent {name!r}; it has: {', '.join(self.agents) or 'none'}")
-        return agent

@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 from ..agents.agent import Agent, AgentDeclaration
-from ..agents.context_type import checked_type
+from ..agents.context_type import checked_type, declared_type
 from ..agents.hooks import RunHooks
 from ..agents.settings import RunConfig, with_arguments
 from ..channels.base import Channel
 from ..channels.plan import ChannelPlan
 from ..channels.service import ChannelService
-from ..core.errors import UserError
+from ..core.errors import AgentMissing, UserError
 from ..core.settable import CALLBACK, ELSEWHERE, FLAG, WHOLE, Constructed, Rule, fixed, must, own_of
 from ..engine.run.about import STORE
+from ..engine.run.open_run import wrapped
+from ..engine.states.context_data import Maker, check_returns
 from ..engine.states.loading import ContextOptions
 from ..inbox.drills import DrillService
 from ..inbox.rule_lint import checked_policy
@@ -204,6 +206,29 @@ class AppSettings(Constructed):
         """Return what a run records of its session."""
         kept = {} if self.session_store is None else {STORE: self.session_store}
         return {} if session_id is None else {"session": session_id, **kept}
+
+    def _check_context(self, agent: Agent[Any], context: object) -> None:
+        """Refuse a context with which a run of the agent could not go on after a pause."""
+        made = self.context_serializer or self.context_deserializer
+        kind = None if made else self.context_type or declared_type(agent)
+        check_returns(wrapped(context).context, self.context_serializer, Maker(self.context_deserializer, kind))
+
+    def _check_session(self, agent: Agent[Any], *context: object) -> None:
+        """Refuse a realtime session whose run the app's workers could not move."""
+        known = self.agents.get(agent.name)
+        if known is None or not known.realtime:
+            raise UserError(f"this app has no RealtimeAgent {agent.name!r}: make it with App([agent, ...], ...)")
+        for given in context:
+            self._check_context(agent, given)
+
+    def _policy_now(self) -> PolicyLike | None:
+        return self.policy
+
+    def _agent(self, name: str) -> Agent[Any]:
+        agent = self.agents.get(name)
+        if agent is None:
+            raise AgentMissing(name, f"this app has no agent {name!r}; it has: {', '.join(self.agents) or 'none'}")
+        return agent
 
     def _lint_agents(self) -> None:
         """Refuse a policy that can match nothing of the agents, where their dict was changed in place."""

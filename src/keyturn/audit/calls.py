@@ -155,6 +155,11 @@ class AuditedCall:
         if not refused:
             value_of(self.args)
 
+    @property
+    def revision(self) -> int:
+        """Return how often it was asked, in whatever way."""
+        return 1 + self.asks + self.rounds
+
     def unmark(self) -> None:
         """Drop the marks of what was asked before, and its confirmation."""
         self.claim = self.confirmed = None

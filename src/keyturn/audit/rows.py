@@ -179,7 +179,7 @@ class DerivedRows:
         without = {"edit": fixed, "answer": made.elsewhere or first} if call.place == "asked" else {}
         sure = call.confirmed
         return {
-            "revision": 1 + call.asks + call.rounds,
+            "revision": call.revision,
             "tool_kind": made.kind,
             "label": made.label,
             "arguments": canonical_text(params) if made.secrets else call.args,

@@ -32,14 +32,14 @@ from ..journal.rows import Query
 from ..support.whole_files import replaced
 from .decisions.agentack import POLICY, trace_of
 from .decisions.entry import AuditEntry
-from .decisions.search import Found, Wanted, entries, search, search_page
+from .decisions.search import FoundEntries, SearchTerms, entries, search, search_page
 from .decisions.table import DecisionTable
 from .evidence.public_keys import PublicKeys
 from .evidence.report import VerifyReport
 from .evidence.signing import Signer, key_file
 from .evidence.verify import opened, read_marks, verify_file
 from .evidence.verify_store import verify_store
-from .evidence.write import FileWriter, Written, names_of
+from .evidence.write import FileWriter, SignedFile, names_of
 
 Format = Literal["jsonl", "csv", "agentack"]
 FORMATS: tuple[Format, ...] = ("jsonl", "csv", "agentack")
@@ -79,7 +79,7 @@ class Audit:
         self._trusted_keys = names(trusted_keys, "trusted_keys")
         self._reads = Reads(self._store, People(self._store))
 
-    async def checkpoint(self, out: str | Path, *, heads: Files = ()) -> Written:
+    async def checkpoint(self, out: str | Path, *, heads: Files = ()) -> SignedFile:
         """Sign how far every run has come, into a file to be kept elsewhere.
 
         `heads` are checkpoints made before: what they signed must still be there, or nothing is signed.
@@ -124,7 +124,7 @@ class Audit:
         """
         if by is not None:
             await self._reads.note(by, "search", what=_words(terms))
-        return await search(self._store, Wanted(**terms), after, limit, newest=newest)
+        return await search(self._store, SearchTerms(**terms), after, limit, newest=newest)
 
     async def search_page(
         self,
@@ -136,7 +136,7 @@ class Audit:
         looks: int | None = None,
         by: By | None = None,
         **terms: Unpack[Terms],
-    ) -> Found:
+    ) -> FoundEntries:
         """Return a page of the same, and where the next one begins.
 
         It ends early after so many seconds, or `looks` at runs and lines of logs.
@@ -144,7 +144,7 @@ class Audit:
         if by is not None:
             await self._reads.note(by, "search", what=_words(terms))
         more: Any = {"newest": newest, "seconds": seconds, "looks": looks}
-        return await search_page(self._store, Wanted(**terms), after, limit, **more)
+        return await search_page(self._store, SearchTerms(**terms), after, limit, **more)
 
     async def reads(self, *, person: str | None = None, request: str | None = None) -> list[Read]:
         """Return who read the arguments of calls, the oldest first: what is on record of it."""
@@ -166,7 +166,7 @@ class Audit:
         heads: Files = (),
         by: By | None = None,
         **terms: Unpack[Terms],
-    ) -> Written:
+    ) -> SignedFile:
         """Export the record: whole and verifiable as JSONL, one row a decision as CSV, or as traces for `agentack`.
 
         Lines that hold what a tool marked as secret are withheld from a JSONL unless `secrets`; their digests stand
@@ -184,7 +184,7 @@ class Audit:
         if secrets or by is not None:
             await self._reads.note(by, "secrets" if secrets else "export", what=_words(terms), always=secrets)
         if format == "csv":
-            return await self._table(Path(out), Wanted(**terms).checked())
+            return await self._table(Path(out), SearchTerms(**terms).checked())
         if format == "agentack":
             if set(given) - {"run"}:
                 raise UserError("a trace is of a whole run: choose by run= alone")
@@ -214,8 +214,8 @@ class Audit:
         known = [verify_file(path, keys) for path in named]
         return max(known, key=lambda each: each.at or 0).statement
 
-    async def _table(self, out: Path, wanted: Wanted) -> Written:
-        made = Written("export")
+    async def _table(self, out: Path, wanted: SearchTerms) -> SignedFile:
+        made = SignedFile("export")
         with replaced(out) as stream:
             text = io.TextIOWrapper(stream, "utf-8", newline="")
             table = DecisionTable(text)
@@ -228,8 +228,8 @@ class Audit:
             text.detach()
         return made
 
-    async def _traces(self, out: Path, run: str | None) -> Written:
-        made = Written("export")
+    async def _traces(self, out: Path, run: str | None) -> SignedFile:
+        made = SignedFile("export")
         runs = (
             [run]
             if run is not None

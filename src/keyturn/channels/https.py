@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from .addresses import Target, check_addresses, target_of
@@ -52,6 +53,12 @@ def own_resolver() -> Resolver:
     return resolve
 
 
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Read the certificates of this machine once for all channels."""
+    return ssl.create_default_context()
+
+
 @dataclass(frozen=True)
 class Poster:
     """Posts to addresses on the public internet; with `loopback` to this machine as well, over plain http too."""
@@ -59,7 +66,7 @@ class Poster:
     loopback: bool = False
     seconds: float = 10.0
     resolver: Resolver = field(default_factory=own_resolver)
-    tls: ssl.SSLContext = field(default_factory=ssl.create_default_context)
+    tls: ssl.SSLContext = field(default_factory=_trusted)
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> None:
         """Post a body; return where it was taken, and raise where it was not, for good or for now."""

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from ..core.errors import UserError
 from ..core.settable import Sealed
+from ..render.verdicts import takes_two
 from .base import CHANNEL_RULES, Channel, ChannelBusy, ChannelRefused, Message, channel_name
 from .slack_replies import ACTION
 from .threads import ChannelThreads
@@ -23,6 +24,16 @@ except ImportError as error:
 # What of a verdict can be said by a click: no words are needed for it, and nothing is changed.
 _CLICKS = {"approve": ("Approve", "primary"), "reject": ("Reject", "danger")}
 _SECTION, _HEADER = 2_900, 148
+# What Slack asks before it sends a click that approves a call of high risk.
+_MEANT = {
+    "confirm": {
+        "title": {"type": "plain_text", "text": "High risk"},
+        "text": {"type": "plain_text", "text": "Approve this call, exactly as the message shows it?"},
+        "confirm": {"type": "plain_text", "text": "Approve"},
+        "deny": {"type": "plain_text", "text": "Cancel"},
+        "style": "danger",
+    }
+}
 _PASSING = (
     *("internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org"),
     *("rollup_error", "message_limit_exceeded"),
@@ -96,7 +107,8 @@ def blocks(message: Message, *, buttons: bool = False) -> list[dict[str, Any]]:
         hidden = verdict == "approve" and (not message.whole or cut)
         if buttons and message.request and verdict in message.verdicts and not hidden:
             value = f"{message.request}.{message.revision}"
-            elements.append(_button(label, ACTION + verdict) | {"value": value, "style": style})
+            asked = _MEANT if verdict == "approve" and takes_two(str(message.facts.get("risk", ""))) else {}
+            elements.append(_button(label, ACTION + verdict) | {"value": value, "style": style} | asked)
     return [*made, {"type": "actions", "elements": elements}] if elements else made
 
 

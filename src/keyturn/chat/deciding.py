@@ -42,7 +42,7 @@ class DecidingApp(LettersApp[str]):
         try:
             await self.conversation.decide(request.item, verdict, **details)
         except (KeyturnError, BadJson) as error:
-            self.query_one(RequestView).say("Not decided", str(error))
+            self.query_one(RequestView).say("May have been recorded" if error.uncertain else "Not decided", str(error))
         self.changed()
 
     async def approve_call(self, request: ShownRequest, grant: Grant | None = None) -> None:

@@ -11,14 +11,14 @@ from typing import Any, ClassVar, LiteralString
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.widgets import Footer
 
 from ..core.errors import BadJson, KeyturnError
 from ..render.escape import escape
 from ..screens.asking import LineDialog, TextDialog
 from ..screens.drawing import Row, labelled, ours
+from ..screens.key_bar import KeyBar
 from ..screens.rows import Rows
-from ..screens.theme import THEME
+from ..screens.theme import wear
 from .archive import Talk, talks_in
 from .conversation import Assistant, Conversation
 from .deciding import DecidingApp
@@ -58,6 +58,7 @@ class ChatApp(DecidingApp):
 
     def __init__(self, assistant: Assistant, about: Told, talk: Talk | None = None) -> None:
         super().__init__()
+        wear(self)
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL, "-tall")]
         self.assistant = assistant
@@ -75,12 +76,10 @@ class ChatApp(DecidingApp):
         yield RequestView(id="request")
         yield Rows(self._state_rows, id="state")
         yield Prompt(id="prompt")
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     async def on_mount(self) -> None:
         """Begin, or go on with an earlier conversation."""
-        self.register_theme(THEME)
-        self.theme = THEME.name
         self.query_one(TranscriptView).mount(Rows(self._about, id="about"), before=0)
         self.query_one(Prompt).focus()
         self.set_interval(_FRAME_SECONDS, self._draw_if_stale)

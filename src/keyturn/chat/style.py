@@ -35,7 +35,6 @@ Screen.-tall #asked-keys { margin: 1 0 0 0; }
 }
 #prompt:focus { border: round $primary; }
 
-Footer { background: $panel; }
 """
     + DIALOGS
 )

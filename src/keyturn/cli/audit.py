@@ -21,7 +21,7 @@ import msgspec
 from ..audit.decisions.entry import AuditEntry
 from ..audit.evidence.report import VerifyReport, moment_of
 from ..audit.evidence.signing import Signer, key_file
-from ..audit.evidence.write import Written
+from ..audit.evidence.write import SignedFile
 from ..audit.service import FORMATS, Audit, Terms, own_keys, read_public
 from ..core.errors import KeyturnError, LogDamaged, UserError
 from ..directory.login import By
@@ -185,7 +185,7 @@ def _export(arguments: argparse.Namespace) -> int:
     return _told(arguments, made)
 
 
-def _told(arguments: argparse.Namespace, made: Written) -> int:
+def _told(arguments: argparse.Namespace, made: SignedFile) -> int:
     """Say what was written, and which runs are damaged."""
     signed = made.statement
     if arguments.json:

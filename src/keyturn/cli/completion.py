@@ -14,7 +14,7 @@ from .main import COMMANDS, parser_of
 SHELLS = ("bash", "zsh", "fish")
 
 
-class Place(NamedTuple):
+class CompletionPlace(NamedTuple):
     """Describes what can be typed after some words: other words, options, and the values of options with choices."""
 
     words: tuple[str, ...]
@@ -37,15 +37,15 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def all_places() -> Iterator[Place]:
+def all_places() -> Iterator[CompletionPlace]:
     """Yield what can be typed after `keyturn`, after each command, and after each word of one."""
-    yield Place((), {name: what.partition(":")[0] for name, what in COMMANDS.items()}, {}, set(), {})
+    yield CompletionPlace((), {name: what.partition(":")[0] for name, what in COMMANDS.items()}, {}, set(), {})
     for name in COMMANDS:
         yield from _places((name,), parser_of(name))
 
 
-def _places(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Iterator[Place]:
-    made = Place(words, {}, {}, set(), {})
+def _places(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Iterator[CompletionPlace]:
+    made = CompletionPlace(words, {}, {}, set(), {})
     inner: dict[str, argparse.ArgumentParser] = {}
     for action in cast("list[Any]", cast("Any", parser)._actions):
         if action.option_strings:
@@ -61,7 +61,7 @@ def _places(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Iterator
         yield from _places((*words, name), each)
 
 
-def _add_option(place: Place, action: Any) -> None:
+def _add_option(place: CompletionPlace, action: Any) -> None:
     for option in action.option_strings:
         if not option.startswith("--"):
             continue
@@ -72,7 +72,7 @@ def _add_option(place: Place, action: Any) -> None:
             place.choices[option] = tuple(map(str, action.choices))
 
 
-def _bash(places: list[Place]) -> Iterator[str]:
+def _bash(places: list[CompletionPlace]) -> Iterator[str]:
     yield "# keyturn completion bash"
     yield "_keyturn() {"
     yield '  local now="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" at="" word'
@@ -100,7 +100,7 @@ def _bash(places: list[Place]) -> Iterator[str]:
     yield "complete -o default -F _keyturn keyturn"
 
 
-def _zsh(places: list[Place]) -> Iterator[str]:
+def _zsh(places: list[CompletionPlace]) -> Iterator[str]:
     yield "#compdef keyturn"
     yield "_keyturn() {"
     yield '  local at="" word'
@@ -122,7 +122,7 @@ def _zsh(places: list[Place]) -> Iterator[str]:
     yield "compdef _keyturn keyturn"
 
 
-def _fish(places: list[Place]) -> Iterator[str]:
+def _fish(places: list[CompletionPlace]) -> Iterator[str]:
     yield "# keyturn completion fish"
     yield "complete -c keyturn -f"
     for place in places:
@@ -135,7 +135,7 @@ def _fish(places: list[Place]) -> Iterator[str]:
             yield f"complete -c keyturn -n {when} -l {option[2:]}{needs}{values} -d {_quoted(_row(what))}"
 
 
-def _fish_place(place: Place, places: list[Place]) -> str:
+def _fish_place(place: CompletionPlace, places: list[CompletionPlace]) -> str:
     """Return the condition under which fish is at a place: its words were typed, and none that leads on."""
     if not place.words:
         return "__fish_use_subcommand"

@@ -24,7 +24,7 @@ from ..tools.base import Tool
 from .demo_agent import demo_agent
 from .demo_player import Player
 from .demo_stages import LEFT, Stage
-from .demo_voice import Voice
+from .demo_voice import DemoVoice
 from .printing import command, print_labelled
 
 
@@ -78,7 +78,7 @@ def _served(arguments: argparse.Namespace, player: Player) -> int:
 
 def _supervise(directory: Path | None, player: Player, *, played: bool) -> int:
     player.model()  # what is missing is said before anything is made
-    voice = Voice(Terminal.here())
+    voice = DemoVoice(Terminal.here())
     home = Path(tempfile.mkdtemp(prefix="keyturn-demo-")) if directory is None else directory
     home.mkdir(parents=True, exist_ok=True)
     if any(home.iterdir()):
@@ -99,7 +99,7 @@ def _supervise(directory: Path | None, player: Player, *, played: bool) -> int:
     return _left_is_well(code)
 
 
-def _introduce(voice: Voice, state_file: Path, player: Player, played: bool) -> None:
+def _introduce(voice: DemoVoice, state_file: Path, player: Player, played: bool) -> None:
     agent = demo_agent(player.model())
     asking = [tool.name for tool in agent.tools if isinstance(tool, Tool) and tool.needs_approval]
     voice.screen.say()

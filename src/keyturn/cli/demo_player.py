@@ -32,7 +32,7 @@ class Playing(TypedDict, total=False):
     script: Responder
 
 
-class Provider(NamedTuple):
+class DemoProvider(NamedTuple):
     """Describes a provider: its name, the variable of its key, its package, and its default model."""
 
     name: str
@@ -42,10 +42,10 @@ class Provider(NamedTuple):
 
 
 # In the order in which their keys are looked for.
-PROVIDERS: dict[str, Provider] = {
-    "openai": Provider("OpenAI", "OPENAI_API_KEY", "openai", ""),
-    "anthropic": Provider("Anthropic", "ANTHROPIC_API_KEY", "anthropic", "claude-sonnet-5"),
-    "google": Provider("Google", "GOOGLE_API_KEY", "google.genai", "gemini-3-flash"),
+PROVIDERS: dict[str, DemoProvider] = {
+    "openai": DemoProvider("OpenAI", "OPENAI_API_KEY", "openai", ""),
+    "anthropic": DemoProvider("Anthropic", "ANTHROPIC_API_KEY", "anthropic", "claude-sonnet-5"),
+    "google": DemoProvider("Google", "GOOGLE_API_KEY", "google.genai", "gemini-3-flash"),
 }
 
 
@@ -89,10 +89,10 @@ class Player:
         return ["--model", self.name] if self.is_real else ["--scripted"]
 
     @property
-    def provider(self) -> Provider:
+    def provider(self) -> DemoProvider:
         """Return the provider that is asked; a bare name is OpenAI's."""
         prefix = (split_name(self.name)[0] or "openai").partition("-")[0]
-        return PROVIDERS.get(prefix) or Provider(prefix, "", "", "")
+        return PROVIDERS.get(prefix) or DemoProvider(prefix, "", "", "")
 
     def sentence(self) -> str:
         """Describe which model plays, for people."""

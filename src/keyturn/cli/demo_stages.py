@@ -28,7 +28,7 @@ from ..engine.stream import RunResultStreaming
 from ..engine.views.item_texts import ItemHelpers
 from .demo_agent import AT_FIRST, TASK, World, demo_agent
 from .demo_player import SCRIPTED, Player
-from .demo_voice import Voice
+from .demo_voice import DemoVoice
 from .printing import command
 
 TURNS = 30  # enough for any model that means well
@@ -40,14 +40,14 @@ class Stage:
     """Runs one process of the demo: its model, its world, and the file that holds the run."""
 
     state_file: Path
-    voice: Voice
+    voice: DemoVoice
     player: Player | None  # None is the one that began
     played: bool
 
     @classmethod
     def at(cls, state_file: Path, player: Player | None, *, played: bool) -> Stage:
         """Make a stage in this process."""
-        return cls(state_file, Voice(Terminal.here()), player, played)
+        return cls(state_file, DemoVoice(Terminal.here()), player, played)
 
     @property
     def world(self) -> World:

@@ -26,7 +26,7 @@ _COLOURS: dict[str, LiteralString] = {
 
 
 @dataclass(frozen=True)
-class Voice:
+class DemoVoice:
     """Writes the demo's output to a terminal."""
 
     screen: Terminal

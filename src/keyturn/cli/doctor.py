@@ -16,7 +16,7 @@ from ..application.app import App
 from ..core.errors import KeyturnError, UnsafeStore
 from ..journal import open_journal
 from ..render.escape import escape
-from .doctor_checks import Finding, check_app, check_keys, check_machine, check_store
+from .doctor_checks import Diagnosis, check_app, check_keys, check_machine, check_store
 from .loading import found
 from .printing import must_be_there, print_row
 from .with_journal import describe_app, describe_journal, print_json, url_of
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
         warnings.simplefilter("always", UnsafeStore)
         findings = asyncio.run(_looked(arguments))
     unsafe = (each for each in doubts if issubclass(each.category, UnsafeStore))
-    findings += [Finding("warn", "journal", str(each.message), "keep it on a local disk") for each in unsafe]
+    findings += [Diagnosis("warn", "journal", str(each.message), "keep it on a local disk") for each in unsafe]
     if arguments.json:
         print_json([finding._asdict() for finding in findings], indent=2)
     else:
@@ -44,22 +44,22 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if any(finding.level == "bad" for finding in findings) else 0
 
 
-async def _looked(arguments: argparse.Namespace) -> list[Finding]:
+async def _looked(arguments: argparse.Namespace) -> list[Diagnosis]:
     findings = [*check_machine(), *check_keys()]
     app: App | None = None
     if arguments.app is not None:
         try:
             app = found(arguments.app)
         except KeyturnError as error:
-            findings.append(Finding("bad", "app", str(error)))
+            findings.append(Diagnosis("bad", "app", str(error)))
     try:
         findings += await _of_journal(arguments, app)
     except KeyturnError as error:
-        findings.append(Finding("bad", "journal", str(error)))
+        findings.append(Diagnosis("bad", "journal", str(error)))
     return findings
 
 
-async def _of_journal(arguments: argparse.Namespace, app: App | None) -> list[Finding]:
+async def _of_journal(arguments: argparse.Namespace, app: App | None) -> list[Diagnosis]:
     if app is not None and arguments.journal is None:
         whole: Any = app.journal
         store = whole

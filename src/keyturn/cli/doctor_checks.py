@@ -37,7 +37,7 @@ _LOOKED_AT = 500  # rows, of the newest runs and of the oldest open requests
 _CLOCK_WARN, _CLOCK_BAD = 2_000, 60_000
 
 
-class Finding(NamedTuple):
+class Diagnosis(NamedTuple):
     """Says of one thing how it is, and what to do where it is not well."""
 
     level: Level
@@ -46,53 +46,53 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
-def check_machine() -> list[Finding]:
+def check_machine() -> list[Diagnosis]:
     """Say which Python this is, and whether ssh keys can sign here."""
     version = ".".join(map(str, sys.version_info[:3]))
-    made = [Finding("ok", "machine", f"Python {version} on {sys.platform}")]
+    made = [Diagnosis("ok", "machine", f"Python {version} on {sys.platform}")]
     if shutil.which("ssh-keygen") is None:
-        made.append(Finding("warn", "machine", "there is no ssh-keygen, which --sign needs", "install OpenSSH"))
+        made.append(Diagnosis("warn", "machine", "there is no ssh-keygen, which --sign needs", "install OpenSSH"))
     return made
 
 
-def check_keys() -> list[Finding]:
+def check_keys() -> list[Diagnosis]:
     """Say where the keys of this process come from, and whether nobody else can read them."""
     where = VARIABLE if os.environ.get(VARIABLE) is not None else str(state_directory() / "key")
     try:
         if where != VARIABLE and not os.path.lexists(where) and not os.environ.get(OLD_VARIABLE):
-            return [Finding("warn", "keys", f"there are none yet in {where}", "the first journal makes them")]
+            return [Diagnosis("warn", "keys", f"there are none yet in {where}", "the first journal makes them")]
         keys = ring()
     except KeyturnError as error:
-        return [Finding("bad", "keys", str(error), "nothing that was sealed can be read until then")]
-    return [Finding("ok", "keys", f"{len(keys.ids)} in {where}, and {keys.ids[0]} seals")]
+        return [Diagnosis("bad", "keys", str(error), "nothing that was sealed can be read until then")]
+    return [Diagnosis("ok", "keys", f"{len(keys.ids)} in {where}, and {keys.ids[0]} seals")]
 
 
-async def check_store(store: Store, roots: Any = ()) -> list[Finding]:
+async def check_store(store: Store, roots: Any = ()) -> list[Diagnosis]:
     """Look at a tenant's part of a journal: where it comes from, its clock, rows, people and requests."""
     made = [await _origin(store), *_permissions(store), await _clock(store), *await _rows(store), *await _aside(store)]
     try:
         people = People(store, roots=roots)
         directory = await people.directory()
     except KeyturnError as error:
-        return [*made, Finding("bad", "people", str(error), "restore the journal; keyturn audit verify says more")]
+        return [*made, Diagnosis("bad", "people", str(error), "restore the journal; keyturn audit verify says more")]
     made += _directory(directory, people)
     if directory.people:
         made += await _undecidable(store, directory)
     return made
 
 
-async def _origin(store: Any) -> Finding:
+async def _origin(store: Any) -> Diagnosis:
     if hasattr(store, "looked_at"):
         why = await store.looked_at()
         if why is not None:
             remedy = "keyturn restored URL puts in doubt what may have run already"
-            return Finding("bad", "journal", f"it {why}", remedy)
+            return Diagnosis("bad", "journal", f"it {why}", remedy)
     identity = str(getattr(store, "identity", ""))[:8]
     tenant = getattr(store, "tenant", "default")
-    return Finding("ok", "journal", f"{type(store).__name__} {identity}, schema {SCHEMA}, tenant {tenant}")
+    return Diagnosis("ok", "journal", f"{type(store).__name__} {identity}, schema {SCHEMA}, tenant {tenant}")
 
 
-def _permissions(store: object) -> list[Finding]:
+def _permissions(store: object) -> list[Diagnosis]:
     path = getattr(store, "path", None)
     if not isinstance(path, Path) or os.name != "posix":
         return []
@@ -102,100 +102,102 @@ def _permissions(store: object) -> list[Finding]:
         return []
     if mode & 0o077:
         said = f"others can read or write {path} (mode {mode:04o}), and it holds what runs said"
-        return [Finding("warn", "permissions", said, f"chmod 600 {path}*")]
-    return [Finding("ok", "permissions", f"nobody else can read {path}")]
+        return [Diagnosis("warn", "permissions", said, f"chmod 600 {path}*")]
+    return [Diagnosis("ok", "permissions", f"nobody else can read {path}")]
 
 
-async def _aside(store: Store) -> list[Finding]:
+async def _aside(store: Store) -> list[Diagnosis]:
     """Name the runs that were set aside: each goes on only once a person resumes it."""
     remedy = "find out why (the log of a worker that died says where), then keyturn resume RUN"
     return [
-        Finding("bad", "runs", f"run {row.run} of agent {row.agent} is set aside: {row.error}", remedy)
+        Diagnosis("bad", "runs", f"run {row.run} of agent {row.agent} is set aside: {row.error}", remedy)
         for row in await store.runs(Query(state="set_aside", limit=_LOOKED_AT))
     ]
 
 
-async def _clock(store: Store) -> Finding:
+async def _clock(store: Store) -> Diagnosis:
     before = time.time() * 1000
     now = await store.now()
     after = time.time() * 1000
     off = max(before - now, now - after, 0.0)
     said = f"the journal's and this machine's differ by {off / 1000:.1f} s"
     if off < _CLOCK_WARN:
-        return Finding("ok", "clock", said)
+        return Diagnosis("ok", "clock", said)
     remedy = "set both by NTP: requests expire by the journal's, tokens and checkpoints are read by people's"
-    return Finding("bad" if off >= _CLOCK_BAD else "warn", "clock", said, remedy)
+    return Diagnosis("bad" if off >= _CLOCK_BAD else "warn", "clock", said, remedy)
 
 
-async def _rows(store: Store) -> list[Finding]:
+async def _rows(store: Store) -> list[Diagnosis]:
     """Look at the newest runs and the oldest open requests: seals of rows, and the newest log."""
     runs = await store.runs(Query(limit=_LOOKED_AT, newest=True))
     requests = await store.requests(Query(state="open", limit=_LOOKED_AT))
     counted = Counter(row.status for row in runs)
     damaged = counted["damaged"] + sum(row.state == "damaged" for row in requests)
-    made: list[Finding] = []
+    made: list[Diagnosis] = []
     if damaged:
-        made.append(Finding("bad", "rows", f"{damaged} were altered", "keyturn check URL says which, and what is true"))
+        made.append(
+            Diagnosis("bad", "rows", f"{damaged} were altered", "keyturn check URL says which, and what is true")
+        )
     kept = next((row for row in runs if row.status not in ("erased", "damaged")), None)
     try:
         if kept is not None:
             await log_in(store, kept.run)
     except KeyturnError as error:
-        made.append(Finding("bad", "lines", str(error), "keyturn check URL, keyturn audit verify URL"))
+        made.append(Diagnosis("bad", "lines", str(error), "keyturn check URL, keyturn audit verify URL"))
     if not made:
         told = ", ".join(f"{number} {status}" for status, number in sorted(counted.items())) or "no runs yet"
-        made.append(Finding("ok", "rows", f"{told}; {len(requests)} requests are open"))
+        made.append(Diagnosis("ok", "rows", f"{told}; {len(requests)} requests are open"))
     dead = sum(each.state == "dead" for each in await store.deliveries(DeliveryQuery(limit=_LOOKED_AT)))
     if dead:
-        made.append(Finding("warn", "channels", f"{dead} messages are undelivered", "keyturn outbox URL --again"))
+        made.append(Diagnosis("warn", "channels", f"{dead} messages are undelivered", "keyturn outbox URL --again"))
     due = await store.due(_LOOKED_AT)
     if due:
         said = f"{len(due)} runs are due, and nobody moves them now"
-        made.append(Finding("warn", "workers", said, "keyturn worker module:app"))
+        made.append(Diagnosis("warn", "workers", said, "keyturn worker module:app"))
     return made
 
 
-def _directory(directory: Directory, people: People) -> list[Finding]:
+def _directory(directory: Directory, people: People) -> list[Diagnosis]:
     if not directory.people:
-        return [Finding("warn", "people", "there are none: whoever decides is only a name", "keyturn init")]
+        return [Diagnosis("warn", "people", "there are none: whoever decides is only a name", "keyturn init")]
     admins = directory.admins()
-    made: list[Finding] = []
+    made: list[Diagnosis] = []
     if len(admins) < 2:
         said = f"only {' and '.join(admins) or 'nobody'} administers them"
-        made.append(Finding("warn", "people", said, "keyturn people give admin PERSON"))
+        made.append(Diagnosis("warn", "people", said, "keyturn people give admin PERSON"))
     else:
-        made.append(Finding("ok", "people", f"{', '.join(admins)} administer them"))
+        made.append(Diagnosis("ok", "people", f"{', '.join(admins)} administer them"))
     open_keys = [key for key in directory.keys.values() if key.confirmed_at is None and key.revoked_at is None]
     for key in open_keys:
         remedy = f"keyturn people confirm-key {key.id}"
-        made.append(Finding("warn", "signatures", f"the key {key.id} of {key.person} counts for nothing yet", remedy))
+        made.append(Diagnosis("warn", "signatures", f"the key {key.id} of {key.person} counts for nothing yet", remedy))
     trusted = trusted_keys(directory, people.tenant, people.roots)
     for key in directory.keys.values():
         if key.counts and key.id not in trusted:
             said = f"the key {key.id} of {key.person} is confirmed by nobody whose key is trusted"
-            made.append(Finding("bad", "signatures", said, "confirm it with --sign-with, or name it in trusted_keys"))
+            made.append(Diagnosis("bad", "signatures", said, "confirm it with --sign-with, or name it in trusted_keys"))
     return made + _schemes(directory)
 
 
 _NEEDS = {"ssh": (("cryptography",), "ssh"), "passkey": (("cryptography", "webauthn"), "passkeys")}
 
 
-def _schemes(directory: Directory) -> list[Finding]:
+def _schemes(directory: Directory) -> list[Diagnosis]:
     """Say which extras are missing for the keys that people have."""
     used = {key.scheme for key in directory.keys.values() if key.counts}
-    made: list[Finding] = []
+    made: list[Diagnosis] = []
     for name in sorted(used):
         packages, extra = _NEEDS.get(name, ((), name))
         if any(find_spec(package) is None for package in packages):
             said = f"people here have {name} keys, and nothing here can verify them"
-            made.append(Finding("bad", "signatures", said, f"pip install 'keyturn[{extra}]'"))
+            made.append(Diagnosis("bad", "signatures", said, f"pip install 'keyturn[{extra}]'"))
     return made
 
 
-async def _undecidable(store: Store, directory: Directory) -> list[Finding]:
+async def _undecidable(store: Store, directory: Directory) -> list[Diagnosis]:
     """Say which open requests nobody of this directory, or too few, can decide."""
     rows = await store.requests(Query(state="open", limit=_LOOKED_AT))
-    made: list[Finding] = []
+    made: list[Diagnosis] = []
     for row in rows:
         if row.state == "damaged":
             continue
@@ -207,7 +209,7 @@ async def _undecidable(store: Store, directory: Directory) -> list[Finding]:
             if len(able) < step.quorum:
                 who = ", ".join(sorted(able)) or "nobody"
                 said = f"{row.id[:8]} for {request.tool} takes {step.quorum}, and of those here {who} can decide"
-                made.append(Finding("bad", "requests", said, "give a role: keyturn people give ROLE PERSON"))
+                made.append(Diagnosis("bad", "requests", said, "give a role: keyturn people give ROLE PERSON"))
     return made
 
 
@@ -225,25 +227,25 @@ def _able(directory: Directory, request: Request, terms: Approval) -> set[str]:
     return able
 
 
-async def check_app(store: Store, app: App) -> list[Finding]:
+async def check_app(store: Store, app: App) -> list[Diagnosis]:
     """Say whether the app has what its agents and the open runs need."""
-    made = [Finding("ok", "app", f"it has the agents {', '.join(app.agents)}")]
+    made = [Diagnosis("ok", "app", f"it has the agents {', '.join(app.agents)}")]
     lost: set[str] = set()
     for status in ("queued", "running", "waiting"):
         lost |= {row.agent for row in await store.runs(Query(state=status, limit=_LOOKED_AT))} - set(app.agents)
     for name in sorted(lost):
         said = f"open runs are those of the agent {name}, which it does not have"
-        made.append(Finding("bad", "app", said, "add the agent, or let another app's worker move them"))
+        made.append(Diagnosis("bad", "app", said, "add the agent, or let another app's worker move them"))
     for agent in app.agents.values():
         if isinstance(agent.model, str | None):
             made += _model(agent.name, agent.model or "")
     for each in complaints_of(app.agents, app.policy):
         level: Level = "bad" if each.level == "error" else "warn"
-        made.append(Finding(level, "policy", str(each), "correct the rule; keyturn policy check FILE --app APP"))
+        made.append(Diagnosis(level, "policy", str(each), "correct the rule; keyturn policy check FILE --app APP"))
     return made
 
 
-def _model(agent: str, name: str) -> list[Finding]:
+def _model(agent: str, name: str) -> list[Diagnosis]:
     """Say whether the provider of a named model can be used here."""
     prefix = split_name(name)[0] or "openai"
     if prefix not in MEMBERS:
@@ -252,5 +254,5 @@ def _model(agent: str, name: str) -> list[Finding]:
         model_class(prefix)
     except KeyturnError as error:
         said = f"the agent {agent} cannot ask its model"
-        return [Finding("bad", "app", said, str(error))]
+        return [Diagnosis("bad", "app", said, str(error))]
     return []

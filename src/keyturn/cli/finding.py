@@ -32,7 +32,7 @@ async def find_request(inbox: PersonalInbox, given: str) -> RequestRow:
     raise NotPending(f"no request begins with {given!r}; keyturn requests --all lists them")
 
 
-class Runs(Protocol):
+class RunList(Protocol):
     """Lists runs: a store, or the runs of a seat."""
 
     async def runs(self, query: Query) -> Sequence[RunRow]:
@@ -40,7 +40,7 @@ class Runs(Protocol):
         ...
 
 
-async def find_run(store: Runs, given: str) -> RunRow:
+async def find_run(store: RunList, given: str) -> RunRow:
     """Return the run of an id."""
     if len(given) >= _WHOLE or len(given) < SHORTEST:
         found: Sequence[RunRow] = await store.runs(Query(run=given))

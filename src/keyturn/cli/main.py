@@ -64,7 +64,7 @@ _DECIDING = ("answer", "approve", "ask-back", "edit", "grant", "reject", "resolv
 _MARKING = ("let-go", "snooze", "take", "wake", "withdraw")
 
 
-class Command(Protocol):
+class CommandModule(Protocol):
     """Describes what a command's file has."""
 
     def describe(self, parser: argparse.ArgumentParser, /) -> None:
@@ -76,13 +76,13 @@ class Command(Protocol):
         ...
 
 
-def command_named(name: str) -> Command:
+def command_named(name: str) -> CommandModule:
     """Import a command: a file of its own, or a row of a table: of those that decide, and of those that mark."""
     if name in _DECIDING:
         return import_module(".deciding.verbs", __package__).DECIDING[name]
     if name in _MARKING:
         return import_module(".deciding.marking", __package__).MARKING[name]
-    return cast("Command", import_module(f".{name}", __package__))
+    return cast("CommandModule", import_module(f".{name}", __package__))
 
 
 def parser_of(name: str) -> argparse.ArgumentParser:

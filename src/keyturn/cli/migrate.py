@@ -27,7 +27,7 @@ _PACKAGE = re.compile(r"\b(openai[-_]agents|pydantic[-_]ai(?:[-_]slim)?|pydantic
 _IMPORTS = re.compile(rb"^\s*(?:from|import)\s+agents\b", re.MULTILINE)
 
 
-class Change(NamedTuple):
+class ChangedSource(NamedTuple):
     """Holds a file that is to be changed."""
 
     source: Source
@@ -38,7 +38,7 @@ class Findings:
     """Collects what was found in all files: changes, notes by sentence, and trouble."""
 
     def __init__(self) -> None:
-        self.changes: list[Change] = []
+        self.changes: list[ChangedSource] = []
         self.notes: dict[str, list[str]] = {}
         self.trouble = 0
 
@@ -124,7 +124,7 @@ def _look_into(path: Path, root: Path, found: Findings) -> None:
     for note in notes:
         found.note(note.text, f"{path}:{note.line}")
     if text != source.text:
-        found.changes.append(Change(source, text))
+        found.changes.append(ChangedSource(source, text))
 
 
 def _agents(source: Source, root: Path, found: Findings) -> tuple[bytes, list[Any]]:
@@ -141,7 +141,7 @@ def _agents(source: Source, root: Path, found: Findings) -> tuple[bytes, list[An
     return made.text, differences(made.module, made.imported) if made.imported else []
 
 
-def _show(change: Change) -> None:
+def _show(change: ChangedSource) -> None:
     name = str(change.source.path)
     before, after = (_lines(text) for text in (change.source.text, change.text))
     for line in difflib.unified_diff(before, after, name, name, lineterm=""):

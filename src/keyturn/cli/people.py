@@ -12,11 +12,11 @@ from ..render.escape import escape
 from ..wire.people import PersonSeen
 from .people_keys import confirm_key, enrol_key, key_line, list_keys
 from .people_settings import change_setting, list_settings
-from .seats.base import Book, People, Seat
+from .seats.base import PeopleSeat, Seat, SeenDirectory
 from .seats.sitting import run_at
 from .with_journal import Told, describe_journal
 
-_Do = Callable[[People, argparse.Namespace], Awaitable[Any]]
+_Do = Callable[[PeopleSeat, argparse.Namespace], Awaitable[Any]]
 
 _SETS = ("setting", "value", "--person")
 _ENROLS = ("file", "--sign-with", "--label")
@@ -106,19 +106,19 @@ def run(arguments: argparse.Namespace) -> int:
     return run_at(arguments, "people", work)
 
 
-async def _list(people: People, _arguments: argparse.Namespace) -> Told:
+async def _list(people: PeopleSeat, _arguments: argparse.Namespace) -> Told:
     book = await people.book()
     rows = [_line(each) for each in book.people]
     return Told(rows or ["nobody: keyturn init adds the first person"], [_data(book, each) for each in book.people])
 
 
-async def _show(people: People, arguments: argparse.Namespace) -> Told:
+async def _show(people: PeopleSeat, arguments: argparse.Namespace) -> Told:
     book = await people.book()
     person = somebody(book, arguments.person)
     return Told(list(_told(book, person)), _data(book, person))
 
 
-def somebody(book: Book, person: str) -> PersonSeen:
+def somebody(book: SeenDirectory, person: str) -> PersonSeen:
     """Return one person who is here, or raise `UserError`."""
     found = next((each for each in book.people if each.id == person and each.here), None)
     if found is None:
@@ -126,7 +126,7 @@ def somebody(book: Book, person: str) -> PersonSeen:
     return found
 
 
-async def _log(people: People, _arguments: argparse.Namespace) -> Told:
+async def _log(people: PeopleSeat, _arguments: argparse.Namespace) -> Told:
     entries = await people.log()
     rows = [_entry(place, entry) for place, entry in enumerate(entries)]
     return Told(rows or ["no changes"], entries)
@@ -154,7 +154,7 @@ def _line(person: PersonSeen) -> str:
     return f"{escape(person.id, keep='')}{name}{kind}: {escape(roles, keep='')}"
 
 
-def _told(book: Book, person: PersonSeen) -> Iterator[str]:
+def _told(book: SeenDirectory, person: PersonSeen) -> Iterator[str]:
     yield _line(person)
     for group in sorted(person.groups):
         yield f"  in group {escape(group, keep='')}"
@@ -176,7 +176,7 @@ def _told(book: Book, person: PersonSeen) -> Iterator[str]:
         yield f"  told by {escape(channel, keep='')} at {escape(address, keep='')}{waits}"
 
 
-def _data(book: Book, person: PersonSeen) -> dict[str, Any]:
+def _data(book: SeenDirectory, person: PersonSeen) -> dict[str, Any]:
     tokens = None
     if book.tokens is not None:
         tokens = [each.id for each in book.tokens if each.person == person.id and not each.revoked]
@@ -192,7 +192,7 @@ def _data(book: Book, person: PersonSeen) -> dict[str, Any]:
     }
 
 
-_READS: dict[str, Callable[[People, argparse.Namespace], Awaitable[Told]]] = {
+_READS: dict[str, Callable[[PeopleSeat, argparse.Namespace], Awaitable[Told]]] = {
     "list": _list,
     "show": _show,
     "log": _log,
@@ -201,17 +201,17 @@ _READS: dict[str, Callable[[People, argparse.Namespace], Awaitable[Told]]] = {
 }
 
 
-async def _delegate(people: People, given: argparse.Namespace) -> None:
+async def _delegate(people: PeopleSeat, given: argparse.Namespace) -> None:
     why = given.why or ""
     await people.change("delegate", given.person, given.receiver, lasts=given.lasts, roles=given.role, why=why)
 
 
-async def _token(people: People, given: argparse.Namespace) -> str:
+async def _token(people: PeopleSeat, given: argparse.Namespace) -> str:
     more: dict[str, Any] = {"label": given.label or "", "expires": given.expires}
     return str(await people.change("issue_token", given.person, given.scope or _SCOPES, **more))
 
 
-async def _link(people: People, given: argparse.Namespace) -> str:
+async def _link(people: PeopleSeat, given: argparse.Namespace) -> str:
     return str(await people.change("make_link", given.person))
 
 

@@ -15,11 +15,11 @@ from ..proofs import scheme as scheme_named
 from ..proofs.ssh_signing import sign_with_ssh
 from ..render.escape import escape
 from ..wire.people import KeySeen
-from .seats.base import People
+from .seats.base import PeopleSeat
 from .with_journal import Told
 
 
-async def list_keys(people: People, arguments: argparse.Namespace) -> Told:
+async def list_keys(people: PeopleSeat, arguments: argparse.Namespace) -> Told:
     """List the keys of everybody, or of one person."""
     whose = arguments.whose or None
     book = await people.book()
@@ -30,7 +30,7 @@ async def list_keys(people: People, arguments: argparse.Namespace) -> Told:
     return Told(rows or ["no keys: keyturn people enrol-key ~/.ssh/id_ed25519.pub"], [_data(key) for key in found])
 
 
-async def enrol_key(people: People, given: argparse.Namespace) -> Told:
+async def enrol_key(people: PeopleSeat, given: argparse.Namespace) -> Told:
     """Enrol the key of a `.pub` file for whoever does it, who signs with it to show that they have it."""
     public = Path(given.file).expanduser()
     try:
@@ -45,7 +45,7 @@ async def enrol_key(people: People, given: argparse.Namespace) -> Told:
     return Told(rows, _data(made))
 
 
-async def confirm_key(people: People, given: argparse.Namespace) -> Told:
+async def confirm_key(people: PeopleSeat, given: argparse.Namespace) -> Told:
     """Confirm a key; the first key of a directory needs no signature."""
     sign = partial(sign_with_ssh, key_path=given.sign_with)
     key = await people.confirm(given.id, None if given.sign_with is None else sign)

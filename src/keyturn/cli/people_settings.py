@@ -13,18 +13,18 @@ from ..core.errors import BadJson
 from ..core.strict import parse
 from ..directory.settings import KNOWN
 from ..render.escape import escape
-from .seats.base import People
+from .seats.base import PeopleSeat
 from .with_journal import Told
 
 
-async def list_settings(people: People, arguments: argparse.Namespace) -> Told:
+async def list_settings(people: PeopleSeat, arguments: argparse.Namespace) -> Told:
     """List the settings of everybody, or of one person."""
     found = await people.settings(arguments.whose or "")
     rows = [f"{escape(name, keep='')}: {_text(value)}" for name, value in sorted(found.items())]
     return Told(rows or ["no settings"], dict(found))
 
 
-async def change_setting(people: People, given: argparse.Namespace) -> Told:
+async def change_setting(people: PeopleSeat, given: argparse.Namespace) -> Told:
     """Change a setting, or have it as it was."""
     whose: str = given.person or ""
     value = None if given.value == "" else read_value(given.value)

@@ -10,7 +10,7 @@ from typing import Any, cast
 from ..directory.people import DECIDE
 from ..journal.rows import Query, RequestRow
 from ..presenting.asking import approvals
-from ..presenting.trail import Mark
+from ..presenting.trail import TrailMark
 from ..render.escape import escape, quote
 from ..render.one_row import first_arguments
 from .deciding.drawing import STATES, beside, request_data
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     return run_at(arguments, "requests", work)
 
 
-def _edited(trail: Sequence[Mark]) -> str:
+def _edited(trail: Sequence[TrailMark]) -> str:
     """Return what a person made of the arguments, as the last edit of a trail has it."""
     return next((str(mark.text) for mark in reversed(trail) if mark.kind == "edit"), "")
 

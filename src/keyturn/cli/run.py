@@ -19,7 +19,7 @@ from ..journal.rows import RequestRow, RunRow
 from ..render.escape import escape, quote
 from .finding import SHORT
 from .printing import print_labelled
-from .seats.base import Outcome, Seat, Start
+from .seats.base import RunStart, Seat, SeatOutcome
 from .seats.sitting import run_at
 from .with_journal import Told, describe_json, describe_server
 
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     *where, agent, asked = arguments.what
     arguments.app = where[0] if where else None
-    start = Start(agent, asked, arguments.requester, arguments.session)
+    start = RunStart(agent, asked, arguments.requester, arguments.session)
 
     async def work(seat: Seat) -> Told:
         seconds = None if arguments.timeout is None else milliseconds(arguments.timeout) / 1000
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     return run_at(arguments, "run", work)
 
 
-def _waited(came: Outcome) -> Told:
+def _waited(came: SeatOutcome) -> Told:
     row = came.row
     if came.goes_on:
         return Told([f"run {row.run} {row.status}, and goes on"], {"run": row.run, "status": row.status}, _WAITS)

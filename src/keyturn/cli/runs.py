@@ -19,7 +19,7 @@ from ..journal.rows import Query, RunRow
 from ..render.escape import escape, quote
 from .finding import every_row, find_run
 from .printing import print_labelled
-from .seats.base import Runs, Seat
+from .seats.base import RunsSeat, Seat
 from .seats.sitting import run_at
 from .with_journal import Told, describe_journal
 
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     return run_at(arguments, "runs", work)
 
 
-async def _listed(runs: Runs, arguments: argparse.Namespace) -> list[RunRow]:
+async def _listed(runs: RunsSeat, arguments: argparse.Namespace) -> list[RunRow]:
     """Return the runs that are asked for, the newest first; a log that counts is none, unless it is asked for."""
     limit = max(arguments.limit, 1)
     wanted = Query(state=arguments.status, agent=arguments.agent, limit=limit, newest=True)
@@ -73,7 +73,7 @@ async def _listed(runs: Runs, arguments: argparse.Namespace) -> list[RunRow]:
     return found
 
 
-async def _of_one(runs: Runs, given: str) -> Told:
+async def _of_one(runs: RunsSeat, given: str) -> Told:
     row, traceback = await runs.story(await find_run(runs, given))
     if row.status == "erased":
         return Told([_line(row)], _data(row))

@@ -53,7 +53,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until told to stop."""
     try:
-        from ..server.running import Address
+        from ..server.running import ListeningAddress
     except ImportError as error:
         print_labelled(
             "keyturn serve", f"the server needs packages of its own: pip install 'keyturn[server]' ({error})"
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
             warnings.simplefilter("error", UnsafeStore)
         try:
             app = found(arguments.app)
-            address = Address(
+            address = ListeningAddress(
                 host=arguments.host,
                 port=arguments.port,
                 public_url=arguments.url,
@@ -104,10 +104,10 @@ def _proxies(given: list[str], *, proxied: bool) -> tuple[str, ...]:
 
 async def _serve(app: App, address: object, person: str | None, proxies: tuple[str, ...]) -> int:
     from ..server.asgi import serve
-    from ..server.running import Address, Running
+    from ..server.running import ListeningAddress, Running
     from ..server.settings import ServerSettings
 
-    assert isinstance(address, Address)
+    assert isinstance(address, ListeningAddress)
     await _may_be_public(app, address)
     settings = ServerSettings(hosts=address.known_hosts, secure=address.encrypted, proxies=proxies)
     with address.bound() as listening:
@@ -124,9 +124,9 @@ def _ending() -> None:
 
 async def _may_be_public(app: App, address: object) -> None:
     """Refuse an address that others reach, where anybody could listen in, or be the first to come in."""
-    from ..server.running import Address
+    from ..server.running import ListeningAddress
 
-    assert isinstance(address, Address)
+    assert isinstance(address, ListeningAddress)
     if not address.public:
         return
     if not address.encrypted:

@@ -12,7 +12,7 @@ import sys
 
 from .finding import SHORTEST, find_run
 from .printing import print_row
-from .seats.base import Line, Seat
+from .seats.base import EventLine, Seat
 from .seats.sitting import run_at
 from .with_journal import describe_journal, print_json
 
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     return run_at(arguments, "tail", work)
 
 
-def _print(line: Line, words: str, *, as_json: bool) -> None:
+def _print(line: EventLine, words: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"at": f"{line.at:%Y-%m-%dT%H:%M:%SZ}", "event": line.event, "words": words})
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Unpack
@@ -13,7 +12,7 @@ from ..core.preview import Preview
 from ..core.records import Word
 from ..core.request import Request
 from ..inbox.naming import Naming, Outcome, Shown, shown_of
-from ..inbox.personal import Details, Marking, Person, Verdict, method_of, signed_of
+from ..inbox.personal import Details, InboxOwner, Marking, Verdict, method_of, signed_of
 from ..inbox.signed_words import challenge_of, check_shown
 from ..journal.rows import GrantRow, Query, RequestRow
 from ..policies.grants import Grant
@@ -23,7 +22,7 @@ from ..wire import said
 from ..wire.detail import RequestDetail
 from ..wire.people import KeySeen, KeysSeen, Me
 from ..wire.seen import Decided, Done, Form, GrantPage, GrantSeen, Outcomes, RequestPage, RequestSeen, ToSign
-from .naming import Names, Sent, body_of, length_of
+from .naming import Names, SentWords, body_of, length_of
 from .sending import Sender, ServerError, after_of, read, told_error
 
 _PATIENCE = 5
@@ -48,12 +47,12 @@ class AsyncInbox:
         """Return the URL of the server."""
         return self._sender.url
 
-    async def who(self, scope: str = "") -> Person:
+    async def who(self, scope: str = "") -> InboxOwner:
         """Return whose inbox it is, or raise `NotAllowed` where the token is not good for this scope."""
         me = await self._own()
         if scope and scope not in me.scopes:
             raise NotAllowed(f"this token is not good for {scope!r}; its scopes are {', '.join(me.scopes)}")
-        return Person(me.person.id, verified=True)
+        return InboxOwner(me.person.id, verified=True)
 
     async def _own(self) -> Me:
         self._me = self._me or await self._sender.get("/me", Me)
@@ -65,15 +64,16 @@ class AsyncInbox:
 
     async def changes(self) -> AsyncGenerator[object]:
         """Yield at once, whenever something else is listed, and every few seconds; raise where the stream is cut."""
-        async with contextlib.aclosing(self.pages(patience=0, limit=_MOST)) as pages:
-            coming = asyncio.ensure_future(anext(pages, None))
-            try:
-                while True:
-                    coming = await _next_page(pages, coming)
-                    yield None
-            finally:
-                coming.cancel()
-                await asyncio.wait({coming})
+        pages = self.pages(patience=0, limit=_MOST)
+        coming = asyncio.ensure_future(anext(pages, None))
+        try:
+            while True:
+                coming = await _next_page(pages, coming)
+                yield None
+        finally:
+            coming.cancel()
+            await asyncio.wait({coming})  # cancelled here as well, it leaves the pages to the task that reads them
+            await pages.aclose()
 
     async def list(self, *, mine: bool = False, unclaimed: bool = False, **wanted: Any) -> Sequence[RequestRow]:
         """Return requests by when they were asked, the open ones unless `state` says otherwise, at most `limit`.
@@ -165,7 +165,9 @@ class AsyncInbox:
         name, body = body_of(request, said.Shown, words, {})
         await self._sender.post(f"/requests/{name}/look", Done, body)
 
-    async def review(self, request: Shown, verdict: Literal["right", "wrong"], **words: Unpack[Sent]) -> RequestRow:
+    async def review(
+        self, request: Shown, verdict: Literal["right", "wrong"], **words: Unpack[SentWords]
+    ) -> RequestRow:
         """Say whether a call was right or wrong to let run."""
         name, body = body_of(request, said.Review, words, {"verdict": verdict})
         return (await self._sender.post(f"/requests/{name}/review", RequestSeen, body)).row
@@ -211,22 +213,22 @@ class AsyncInbox:
         return await self._marked(request, mark, {"once": once, **shown}, until, lasts)
 
     async def take(
-        self, request: Shown, *, until: datetime | None = None, lasts: str | None = None, **words: Unpack[Sent]
+        self, request: Shown, *, until: datetime | None = None, lasts: str | None = None, **words: Unpack[SentWords]
     ) -> RequestRow:
         """Say that you are on it."""
         return await self._marked(request, "take", words, until, lasts)
 
-    async def let_go(self, request: Shown, **words: Unpack[Sent]) -> RequestRow:
+    async def let_go(self, request: Shown, **words: Unpack[SentWords]) -> RequestRow:
         """Say that you are not on it any more."""
         return await self._marked(request, "let_go", words)
 
     async def snooze(
-        self, request: Shown, *, until: datetime | None = None, lasts: str | None = None, **words: Unpack[Sent]
+        self, request: Shown, *, until: datetime | None = None, lasts: str | None = None, **words: Unpack[SentWords]
     ) -> RequestRow:
         """Put a request off, for yourself alone."""
         return await self._marked(request, "snooze", words, until, lasts)
 
-    async def wake(self, request: Shown, **words: Unpack[Sent]) -> RequestRow:
+    async def wake(self, request: Shown, **words: Unpack[SentWords]) -> RequestRow:
         """Have a request back that you put off."""
         return await self._marked(request, "wake", words)
 
@@ -246,7 +248,7 @@ class AsyncInbox:
         grant: Grant | None = None,
         seen: Preview | None = None,
         break_glass: bool = False,
-        **words: Unpack[Sent],
+        **words: Unpack[SentWords],
     ) -> RequestRow:
         """Approve exactly this call, or with other arguments, or from now on what a grant covers."""
         given = None
@@ -258,20 +260,22 @@ class AsyncInbox:
         return await self._decided(request, "approve", said.Approve, words, more)
 
     async def reject(
-        self, request: Shown, *, message: str | None = None, always: bool = False, **words: Unpack[Sent]
+        self, request: Shown, *, message: str | None = None, always: bool = False, **words: Unpack[SentWords]
     ) -> RequestRow:
         """Reject the call; its model is told `message`."""
         return await self._decided(request, "reject", said.Reject, words, {"message": message, "always": always})
 
-    async def ask_back(self, request: Shown, question: str, **words: Unpack[Sent]) -> RequestRow:
+    async def ask_back(self, request: Shown, question: str, **words: Unpack[SentWords]) -> RequestRow:
         """Ask the agent back: the call does not run, and its model answers the question."""
         return await self._decided(request, "ask_back", said.AskBack, words, {"question": question})
 
-    async def answer(self, request: Shown, output: object, **words: Unpack[Sent]) -> RequestRow:
+    async def answer(self, request: Shown, output: object, **words: Unpack[SentWords]) -> RequestRow:
         """Give the call's result in its tool's place, or what its tool asked for."""
         return await self._decided(request, "answer", said.Answer, words, {"output": output})
 
-    async def resolve(self, request: Shown, outcome: Word, output: object = None, **words: Unpack[Sent]) -> RequestRow:
+    async def resolve(
+        self, request: Shown, outcome: Word, output: object = None, **words: Unpack[SentWords]
+    ) -> RequestRow:
         """Record what became of a call in doubt."""
         return await self._decided(request, "resolve", said.Resolve, words, {"outcome": outcome, "output": output})
 
@@ -361,14 +365,16 @@ class AsyncInbox:
         return [Outcome(each.request, None if why else await self.get(each.request), why) for each, why in told]
 
     async def _marked(
-        self, request: Shown, word: str, words: Sent, until: datetime | None = None, lasts: str | None = None
+        self, request: Shown, word: str, words: SentWords, until: datetime | None = None, lasts: str | None = None
     ) -> RequestRow:
         timed = word in ("take", "snooze")
         kind = said.Until if timed else said.Shown
         name, body = body_of(request, kind, words, {"until": until, "lasts": lasts} if timed else {})
         return (await self._sender.post(f"/requests/{name}/{word}", RequestSeen, body, words.get("once"))).row
 
-    async def _decided(self, request: Shown, word: str, kind: object, words: Sent, more: dict[str, Any]) -> RequestRow:
+    async def _decided(
+        self, request: Shown, word: str, kind: object, words: SentWords, more: dict[str, Any]
+    ) -> RequestRow:
         name, body = body_of(request, kind, words, more)
         await self._sender.post(f"/requests/{name}/{word}", Decided, body, words.get("once"))
         return await self.get(name)

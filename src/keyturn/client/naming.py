@@ -12,7 +12,7 @@ from .sending import ServerError
 T = TypeVar("T")
 
 
-class Sent(Naming, total=False):
+class SentWords(Naming, total=False):
     """Holds what goes with any decision, as `Inbox` has it; `once` names the word, so that it is said once."""
 
     once: str | None
@@ -41,7 +41,7 @@ class Names:
         return made
 
 
-def body_of(request: Shown, kind: Any, words: Naming | Sent, more: dict[str, Any]) -> tuple[str, Any]:
+def body_of(request: Shown, kind: Any, words: Naming | SentWords, more: dict[str, Any]) -> tuple[str, Any]:
     """Return the id of a request, and the body that names it as it was shown."""
     digest, revision = more.pop("digest", words.get("digest")), more.pop("revision", words.get("revision"))
     shown = shown_of(request, {"digest": digest, "revision": revision})

@@ -9,11 +9,12 @@ import asyncio
 import contextlib
 import re
 import secrets
+import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -79,7 +80,13 @@ class ServerError(KeyturnError):
 
     def __init__(self, message: str, status: int | None) -> None:
         self.status = status
+        self.uncertain = status is None or status == 200 or status >= 500
         super().__init__(message)
+
+
+def _trusted(base: str) -> bool | ssl.SSLContext:
+    """Return whose certificates are taken; where a server is reached by plain HTTP nobody's, which reads no files."""
+    return base.lower().startswith("https:") or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 class Sender:
@@ -94,7 +101,12 @@ class Sender:
         self.url = url
         headers = {"authorization": f"Bearer {token}"}
         self._client = httpx2.AsyncClient(
-            base_url=base, headers=headers, timeout=timeout, transport=transport, trust_env=False
+            base_url=base,
+            headers=headers,
+            timeout=timeout,
+            transport=transport,
+            trust_env=False,
+            verify=_trusted(base),
         )
 
         self._ahead = 0.0  # of the server's clock before ours, in seconds
@@ -204,7 +216,7 @@ async def _events_in(lines: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, b
 def _exact(body: msgspec.Struct) -> bytes:
     """Return a body as JSON that says exactly what was given, or raise `UserError`, as an `App` does."""
     try:
-        plain = msgspec.to_builtins(body)
+        plain = _listed(msgspec.to_builtins(body))
         canonical(plain)
         return msgspec.json.encode(plain)
     except BadJson as error:
@@ -212,6 +224,13 @@ def _exact(body: msgspec.Struct) -> bytes:
     except (TypeError, ValueError, OverflowError) as error:
         why = type(error).__name__
     raise UserError(f"what is sent must be JSON that every reader reads alike: {why}")
+
+
+def _listed(value: Any) -> Any:
+    """Return a value with lists for tuples, as JSON has them: what was drawn of a change holds some."""
+    if isinstance(value, dict):
+        return {name: _listed(each) for name, each in cast("dict[str, Any]", value).items()}
+    return [_listed(each) for each in cast("list[Any]", value)] if isinstance(value, list | tuple) else value
 
 
 def after_of(query: Query) -> str | None:

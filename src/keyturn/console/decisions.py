@@ -11,7 +11,7 @@ from ..engine.states.state import RunState
 from ..engine.stream import RunResultStreaming
 from ..engine.views.item_texts import ItemHelpers
 from ..engine.views.items import MessageOutputItem, ToolApprovalItem
-from .desk import Desk
+from .desk import ConsoleDesk
 from .screen import Terminal, TooNarrow
 
 
@@ -74,7 +74,7 @@ def decide(
     'Done.'
     """
     state = waiting if isinstance(waiting, RunState) else waiting.to_state()
-    desk = Desk(state, Terminal.here(ask, show, colour, width), by)
+    desk = ConsoleDesk(state, Terminal.here(ask, show, colour, width), by)
     items = state.get_interruptions()
     try:
         if not isinstance(waiting, RunState):

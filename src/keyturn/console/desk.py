@@ -27,7 +27,7 @@ from .introduction import introduce, list_calls, point_out
 from .screen import Terminal, interruptible
 
 
-class Desk:
+class ConsoleDesk:
     """Decides the calls of one state with a person."""
 
     def __init__(self, state: RunState[Any], screen: Terminal, by: str | None) -> None:
@@ -126,13 +126,13 @@ class Desk:
             self.screen.label("sha256 of the whole", whole)
 
 
-def _approve(desk: Desk, request: ShownRequest) -> bool:
+def _approve(desk: ConsoleDesk, request: ShownRequest) -> bool:
     desk.state.approve(request.item, edit=request.edit, seen=request.seen(), by=desk.by)
     desk.screen.decided("Approved." if request.edit is None else "Approved as you changed it.", runs=True)
     return True
 
 
-def _grant(desk: Desk, request: ShownRequest) -> bool:
+def _grant(desk: ConsoleDesk, request: ShownRequest) -> bool:
     """Propose grants made of these arguments; an empty line grants nothing and decides nothing."""
     screen, item = desk.screen, request.item
     screen.say("A grant lets later calls of this tool by this agent run unasked. Of these, the first is the narrowest:")
@@ -161,14 +161,14 @@ _WHICH_GRANT: LiteralString = "which one? its number; empty: no grant"
 _HOW_LONG: LiteralString = "for how long? run: until this run ends; 3: three calls; 2h: two hours; empty: no grant"
 
 
-def _reject(desk: Desk, request: ShownRequest) -> bool:
+def _reject(desk: ConsoleDesk, request: ShownRequest) -> bool:
     why = desk.screen.read("why? the model reads it; empty: no reason")
     desk.state.reject(request.item, rejection_message=why or None, by=desk.by)
     desk.screen.decided("Rejected.", runs=False)
     return True
 
 
-def _answer(desk: Desk, request: ShownRequest) -> bool:
+def _answer(desk: ConsoleDesk, request: ShownRequest) -> bool:
     words = desk.screen.read("its result, as the model reads it")
     if not words:
         desk.screen.say("Nothing was written, so nothing was decided.")
@@ -182,7 +182,7 @@ _PICK: LiteralString = "one of these, or its number"
 _WRITE: LiteralString = "your answer; an object or a list as JSON"
 
 
-def _tell(desk: Desk, request: ShownRequest) -> bool:
+def _tell(desk: ConsoleDesk, request: ShownRequest) -> bool:
     """Ask for an answer to what a tool asks; choices are the model's or a stranger's words."""
     for place, choice in enumerate(request.choices, 1):
         desk.screen.label("choice", f"{place}  {choice}")
@@ -200,14 +200,14 @@ def _tell(desk: Desk, request: ShownRequest) -> bool:
     return True
 
 
-def _refuse(desk: Desk, request: ShownRequest) -> bool:
+def _refuse(desk: ConsoleDesk, request: ShownRequest) -> bool:
     why = desk.screen.read("why? its tool hears it; empty: no reason")
     desk.state.reject(request.item, rejection_message=why or None, by=desk.by)
     desk.screen.decided("Refused. The tool is told that there is no answer.", runs=False)
     return True
 
 
-def _edit(desk: Desk, request: ShownRequest) -> bool:
+def _edit(desk: ConsoleDesk, request: ShownRequest) -> bool:
     """Take one change: a wrong one is refused with the reason and asked again, an empty one changes nothing."""
     while text := desk.screen.read("what to change? a name, name=value, or all arguments as JSON; empty: no change"):
         try:
@@ -225,7 +225,7 @@ def _edit(desk: Desk, request: ShownRequest) -> bool:
     return False
 
 
-def _changed(desk: Desk, request: ShownRequest, text: str) -> bool:
+def _changed(desk: ConsoleDesk, request: ShownRequest, text: str) -> bool:
     """Change one argument, starting from its value if only its name was typed; return False if it stays."""
     if text not in request.arguments:
         request.change(text)
@@ -237,7 +237,7 @@ def _changed(desk: Desk, request: ShownRequest, text: str) -> bool:
     return True
 
 
-def _decide_rest(desk: Desk, request: ShownRequest) -> bool:
+def _decide_rest(desk: ConsoleDesk, request: ShownRequest) -> bool:
     """Show the calls that wait beside this one, and take one decision for all of them."""
     screen = desk.screen
     others, left = _shown_beside(desk, request)
@@ -261,7 +261,7 @@ def _decide_rest(desk: Desk, request: ShownRequest) -> bool:
     return True
 
 
-def _took(desk: Desk, request: ShownRequest, typed: str, why: str) -> bool:
+def _took(desk: ConsoleDesk, request: ShownRequest, typed: str, why: str) -> bool:
     """Record one decision for a call; return False if it was refused, which is shown with the call's place."""
     item = request.item
     try:
@@ -275,7 +275,7 @@ def _took(desk: Desk, request: ShownRequest, typed: str, why: str) -> bool:
     return True
 
 
-def _shown_beside(desk: Desk, request: ShownRequest) -> tuple[list[ShownRequest], int]:
+def _shown_beside(desk: ConsoleDesk, request: ShownRequest) -> tuple[list[ShownRequest], int]:
     """Show the other calls whole, as far as a person can be expected to read on; and how many that leaves."""
     shown = list[ShownRequest]()
     rest = desk.rest(request)
@@ -292,41 +292,41 @@ def _shown_beside(desk: Desk, request: ShownRequest) -> tuple[list[ShownRequest]
     return shown, len(rest) - len(shown)
 
 
-def _ran(desk: Desk, request: ShownRequest) -> bool:
+def _ran(desk: ConsoleDesk, request: ShownRequest) -> bool:
     words = desk.screen.read("what came of it? empty: you only know that it ran")
     desk.state.resolve(request.item, "ran", words or None, by=desk.by)
     desk.screen.decided("Noted: it ran.", runs=False)
     return True
 
 
-def _did_not_run(desk: Desk, request: ShownRequest) -> bool:
+def _did_not_run(desk: ConsoleDesk, request: ShownRequest) -> bool:
     desk.state.resolve(request.item, "did_not_run", by=desk.by)
     desk.screen.decided("Noted: it did not run, and will not.", runs=False)
     return True
 
 
-def _retry(desk: Desk, request: ShownRequest) -> bool:
+def _retry(desk: ConsoleDesk, request: ShownRequest) -> bool:
     desk.state.resolve(request.item, "retry", by=desk.by)
     desk.screen.decided("It is tried again.", runs=True)
     return True
 
 
-def _show_all(desk: Desk, request: ShownRequest) -> bool:
+def _show_all(desk: ConsoleDesk, request: ShownRequest) -> bool:
     request.seen_whole = True
     desk.present(request)
     return False
 
 
-def _later(desk: Desk, request: ShownRequest) -> bool:
+def _later(desk: ConsoleDesk, request: ShownRequest) -> bool:
     desk.screen.decided("Left waiting.", runs=False)
     return True
 
 
-def _quit(desk: Desk, request: ShownRequest) -> bool:
+def _quit(desk: ConsoleDesk, request: ShownRequest) -> bool:
     raise EOFError
 
 
-def _explain(desk: Desk, request: ShownRequest) -> bool:
+def _explain(desk: ConsoleDesk, request: ShownRequest) -> bool:
     for letter, key in offered(request, together=bool(desk.rest(request))).items():
         desk.screen.explain(letter, key.word + ": " + key.meaning)
     desk.screen.say("A decision is for exactly this call and no other.")
@@ -334,33 +334,37 @@ def _explain(desk: Desk, request: ShownRequest) -> bool:
     return False
 
 
-class Key(NamedTuple):
+class DecisionKey(NamedTuple):
     """Describes what a key does; `runs` says that it lets the tool run."""
 
     word: LiteralString
-    act: Callable[[Desk, ShownRequest], bool]
+    act: Callable[[ConsoleDesk, ShownRequest], bool]
     meaning: LiteralString
     runs: bool = False
 
 
-KEYS: dict[LiteralString, Key] = {
-    "a": Key("approve", _approve, "let exactly this call run", runs=True),
-    "e": Key("edit", _edit, "change its arguments; you see the changed call before you approve it"),
-    "r": Key("reject", _reject, "do not run it; the model reads your reason"),
-    "w": Key("write its result", _answer, "do not run it; the model reads what you write as its result"),
-    "g": Key("grant", _grant, "approve it, and later calls like it; you choose which, and for how long", runs=True),
-    "o": Key("this and the others", _decide_rest, "see the other calls, then say one word for all of them", runs=True),
-    "d": Key("it ran", _ran, "it did happen; the model reads what you know of it"),
-    "n": Key("it did not run", _did_not_run, "it did not happen, and is not to"),
-    "t": Key("try again", _retry, "run it now, even though it may have run before", runs=True),
-    "s": Key("show all", _show_all, "show every row; nothing can be approved before"),
-    "l": Key("later", _later, "leave this call waiting"),
-    "q": Key("quit", _quit, "leave the run paused"),
-    "?": Key("explain", _explain, "say what the keys do"),
+KEYS: dict[LiteralString, DecisionKey] = {
+    "a": DecisionKey("approve", _approve, "let exactly this call run", runs=True),
+    "e": DecisionKey("edit", _edit, "change its arguments; you see the changed call before you approve it"),
+    "r": DecisionKey("reject", _reject, "do not run it; the model reads your reason"),
+    "w": DecisionKey("write its result", _answer, "do not run it; the model reads what you write as its result"),
+    "g": DecisionKey(
+        "grant", _grant, "approve it, and later calls like it; you choose which, and for how long", runs=True
+    ),
+    "o": DecisionKey(
+        "this and the others", _decide_rest, "see the other calls, then say one word for all of them", runs=True
+    ),
+    "d": DecisionKey("it ran", _ran, "it did happen; the model reads what you know of it"),
+    "n": DecisionKey("it did not run", _did_not_run, "it did not happen, and is not to"),
+    "t": DecisionKey("try again", _retry, "run it now, even though it may have run before", runs=True),
+    "s": DecisionKey("show all", _show_all, "show every row; nothing can be approved before"),
+    "l": DecisionKey("later", _later, "leave this call waiting"),
+    "q": DecisionKey("quit", _quit, "leave the run paused"),
+    "?": DecisionKey("explain", _explain, "say what the keys do"),
 }
-_OF_QUESTIONS: dict[LiteralString, Key] = {
-    "w": Key("answer", _tell, "answer it; the tool goes on with what you write", runs=True),
-    "r": Key("reject", _refuse, "give no answer; the tool hears that, and your reason"),
+_OF_QUESTIONS: dict[LiteralString, DecisionKey] = {
+    "w": DecisionKey("answer", _tell, "answer it; the tool goes on with what you write", runs=True),
+    "r": DecisionKey("reject", _refuse, "give no answer; the tool hears that, and your reason"),
 }
 _OFFERED: dict[str, tuple[LiteralString, ...]] = {
     "approval": ("a", "e", "r", "w", "g", "o", "l", "q", "?"),
@@ -369,7 +373,7 @@ _OFFERED: dict[str, tuple[LiteralString, ...]] = {
 }
 
 
-def offered(request: ShownRequest, *, together: bool = False) -> dict[LiteralString, Key]:
+def offered(request: ShownRequest, *, together: bool = False) -> dict[LiteralString, DecisionKey]:
     """Return the keys that this call, as it is now, can be decided with."""
     kind = request.item.kind
     letters = _OFFERED[kind] if request.seen_whole else ("s", *_OFFERED[kind])

@@ -129,8 +129,7 @@ class RefuseReply(RunCommand, frozen=True):
 class Screen(RunCommand, frozen=True):
     """Record the verdict on a call, what guardrails said where they gave it, and what people will be shown.
 
-    `on_decision` says that it is the newest policy's word on a decision, and no first verdict. `quotas` names the logs
-    that count the call as one that runs, `shadow` is what a policy would have said that says nothing.
+    `on_decision` says that it is the newest policy's word on a decision. The rest is as in `CallScreened`.
     """
 
     call: str
@@ -141,6 +140,7 @@ class Screen(RunCommand, frozen=True):
     quotas: tuple[str, ...] = ()
     shadow: Verdict | None = None
     watched: tuple[Watch, ...] = ()
+    revision: int = 0
 
 
 class Deliver(RunCommand, frozen=True):

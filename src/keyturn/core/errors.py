@@ -22,6 +22,8 @@ class KeyturnError(Exception):
     """
 
     run_data: Any = None
+    #: Whether what was asked for may have been done all the same: its answer was lost.
+    uncertain: bool = False
 
     @cached_property
     def message(self) -> str:
@@ -309,9 +311,14 @@ class Conflict(KeyturnError):
 class StorageError(KeyturnError):
     """Raised where a journal could not store what it was given; nothing unstored was acted on.
 
-    >>> issubclass(StorageFull, StorageError)
-    True
+    >>> StorageError("the line broke").uncertain, StorageFull("the disk is full").uncertain
+    (True, False)
     """
+
+    uncertain = True
+
+    def __init_subclass__(cls) -> None:
+        cls.uncertain = False  # each of these says what failed; otherwise the journal was away
 
 
 class StorageFull(StorageError):

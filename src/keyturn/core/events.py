@@ -2,9 +2,7 @@
 
 An event says what happened, to which frame or call, with the data needed to fold it and nothing that can be derived. A
 step is the events of one commit: it is one line of the log, so a log can never be cut inside a step. A retired version
-of an event gets one function in `upcasts.py`.
-
-Frames and calls are named by where they are: see `call_ids.py`.
+of an event gets one function in `upcasts.py`. Frames and calls are named by where they are: see `call_ids.py`.
 """
 
 from __future__ import annotations
@@ -143,9 +141,9 @@ class ReplyRefused(Event, frozen=True):
 class CallScreened(Event, frozen=True):
     """A verdict on a call was recorded: allow, ask or deny; it is never asked for again, only made stricter.
 
-    `preview` is what people are shown, made of the world as it was then. `quotas` names the logs that count the call as
-    one that runs, `watched` those of breakers. `review` is the share of such calls that people look at.
-    `shadow` is what a policy in shadow mode would have said, and changes nothing.
+    `preview` is what people are shown, of the world as it was then. `quotas` names the logs that count the call as one
+    that runs, `watched` those of breakers. `review` is the share of such calls that people look at. `shadow` is what a
+    policy in shadow mode would have said. `revision` is the asking that was looked at, with the decision on it; or 0.
     """
 
     call: str
@@ -159,6 +157,7 @@ class CallScreened(Event, frozen=True):
     shadow: Verdict | None = None
     review: float = 0.0
     watched: tuple[Watch, ...] = ()
+    revision: int = 0
 
 
 class VoteCast(Event, frozen=True):

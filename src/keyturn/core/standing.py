@@ -1,7 +1,8 @@
 """What a command about a call rests on: the asking and the decision that stood as its author looked at the call.
 
 A policy, a guardrail or a hook takes its time, and meanwhile an approval may be taken back and given anew for other
-arguments. What was found out about the one is not true of the other.
+arguments. What was found out about the one is not true of the other. A verdict records the revision that it is
+of, so that the auditor sees it too.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ class Still(RunCommand, frozen=True):
     """
 
     call: str
-    asks: int
+    revision: int
     decision: Decision | None
     grants: frozenset[str] | None = None
 
 
 def still(call: Call) -> Still:
     """Return what stands of a call now."""
-    return Still(call.id, call.asks, call.decision)
+    return Still(call.id, call.revision, call.decision)
 
 
 def check_still(run: Run, c: Still) -> Iterable[ev.AnyEvent]:
     """Refuse what rests on an asking or a decision that is not the one that stands."""
     call = run.calls.get(c.call)
-    as_before = call is not None and (call.asks, call.decision) == (c.asks, c.decision)
+    as_before = call is not None and (call.revision, call.decision) == (c.revision, c.decision)
     if not as_before or c.grants not in (None, frozenset(run.grants)):
         raise Outdated("this call was asked or decided anew meanwhile; what stands now is looked at next")
     return ()

@@ -27,6 +27,7 @@ from ..tools.shell_calls import (
     asked,
     check_text,
     identity,
+    is_plain,
 )
 from ..tools.shell_preview import command_preview
 
@@ -67,6 +68,11 @@ class ExecuteTool(FunctionTool):
     def shell(self) -> Any:
         """Return what runs the commands: the shell of the backend, where it has one."""
         return self.backend.shell
+
+    @property
+    def blocking(self) -> bool:
+        """Return whether a call works in a worker thread, as a plain executor does."""
+        return self.shell is not None and is_plain(self.shell)
 
     def _identity(self) -> Mapping[str, str]:
         return {"root": self.backend.root, "executor": canonical(identity(self.shell)) if self.shell else ""}

@@ -31,10 +31,10 @@ from .absent import ABSENT, advice
 from .declaring import DeclaresTools, Function
 from .instructions import Instructions
 from .output import answer_type
-from .prepare import MAX_TURNS, Prepared, Said, prepared, settings_of, with_handler
+from .prepare import MAX_TURNS, PreparedRun, RunArguments, prepared, settings_of, with_handler
 from .requests import DeferredHandler, DeferredToolResults
 from .result import AgentRunResult, OutputT
-from .stream import EventStream, StreamedRunResult, events_of
+from .stream import DeferredEventStream, StreamedRunResult, events_of
 from .tool import as_tool
 from .toolset import ToolsetLike, parts_of
 
@@ -255,11 +255,11 @@ class Agent(DeclaresTools, Constructed, Generic[TContext, OutputT]):
         `deferred_tool_results` answers calls for which the history waits; a prompt beside it is read after those.
         `usage` is added to. `journal` keeps the run, so that an answer counts once in all processes.
         """
-        before = await prepared(self, Said(**_said(locals())))
+        before = await prepared(self, RunArguments(**_said(locals())))
         result = await self._finish(before)
         return AgentRunResult(result, before.messages)
 
-    async def _finish(self, before: Prepared) -> RunResult:
+    async def _finish(self, before: PreparedRun) -> RunResult:
         given = before.input
         while True:
             result = await Runner.run(before.agent, given, **before.options)
@@ -278,22 +278,22 @@ class Agent(DeclaresTools, Constructed, Generic[TContext, OutputT]):
         self, user_prompt: str | Sequence[Any] | None = None, **options: Any
     ) -> AsyncGenerator[StreamedRunResult]:
         """Run like `run`, and stream: `async with agent.run_stream(...) as result`."""
-        before = await prepared(self, Said.of(user_prompt, options))
+        before = await prepared(self, RunArguments.of(user_prompt, options))
         made = StreamedRunResult(before)
         try:
             yield made
         finally:
             await made.aclose()
 
-    def run_stream_events(self, user_prompt: str | Sequence[Any] | None = None, **options: Any) -> EventStream:
+    def run_stream_events(self, user_prompt: str | Sequence[Any] | None = None, **options: Any) -> DeferredEventStream:
         """Run like `run`, and yield what happens, read by `async for` or in an `async with`.
 
         The last event is an `AgentRunResultEvent`.
         """
-        return EventStream(self._events(user_prompt, options))
+        return DeferredEventStream(self._events(user_prompt, options))
 
     async def _events(self, user_prompt: object, options: dict[str, Any]) -> AsyncGenerator[Any]:
-        before = await prepared(self, Said.of(user_prompt, options))
+        before = await prepared(self, RunArguments.of(user_prompt, options))
         events = events_of(StreamedRunResult(before))
         try:
             async for event in events:

@@ -49,7 +49,7 @@ class Declared(Protocol):
 
 
 @dataclass
-class Said:
+class RunArguments:
     """Holds the arguments of `run`."""
 
     user_prompt: Any = None
@@ -65,7 +65,7 @@ class Said:
     max_turns: int | None = MAX_TURNS
 
     @classmethod
-    def of(cls, user_prompt: Any, options: dict[str, Any]) -> Said:
+    def of(cls, user_prompt: Any, options: dict[str, Any]) -> RunArguments:
         """Make it of options by name, or raise `TypeError` for one that there is not."""
         unknown = sorted(set(options) - set(cls.__dataclass_fields__))
         if unknown:
@@ -74,7 +74,7 @@ class Said:
 
 
 @dataclass
-class Prepared:
+class PreparedRun:
     """Holds a run that is ready: its agent, its input or state, and the options of `Runner.run`."""
 
     agent: CoreAgent[Any]
@@ -131,7 +131,7 @@ def _beyond(now: Usage, before: Usage) -> Usage:
     return more
 
 
-async def prepared(agent: Declared, said: Said) -> Prepared:
+async def prepared(agent: Declared, said: RunArguments) -> PreparedRun:
     """Read what `run` was given, or raise `UserError` with the name of what is wrong."""
     _check(said)
     core = agent.core_now(said.output_type)
@@ -150,10 +150,10 @@ async def prepared(agent: Declared, said: Said) -> Prepared:
     if state is None or said.max_turns is not MAX_TURNS:
         options["max_turns"] = said.max_turns if said.max_turns is None else int(said.max_turns)
     used = Usage() if state is None else state.usage
-    return Prepared(core, given, options, history.messages, agent.handle_deferred, said.usage, used)
+    return PreparedRun(core, given, options, history.messages, agent.handle_deferred, said.usage, used)
 
 
-def _check(said: Said) -> None:
+def _check(said: RunArguments) -> None:
     if said.usage is not None and not isinstance(said.usage, Usage):
         raise UserError(f"usage is a Usage to add to, not {type(said.usage).__name__}")
     results = said.deferred_tool_results
@@ -165,7 +165,7 @@ def _check(said: Said) -> None:
         )
 
 
-def _fresh(said: Said, history: History) -> list[Item]:
+def _fresh(said: RunArguments, history: History) -> list[Item]:
     if said.deferred_tool_results is not None:
         raise WrongResults(
             "deferred_tool_results answers calls that wait, and message_history waits for none: pass the list that "
@@ -179,7 +179,7 @@ def _fresh(said: Said, history: History) -> list[Item]:
     return history.items
 
 
-def _resumed(said: Said, state: RunState[Any]) -> RunState[Any]:
+def _resumed(said: RunArguments, state: RunState[Any]) -> RunState[Any]:
     results = said.deferred_tool_results
     if results is None and said.user_prompt is not None:
         raise UserError(
@@ -192,7 +192,7 @@ def _resumed(said: Said, state: RunState[Any]) -> RunState[Any]:
     return state
 
 
-def _config(agent: Declared, said: Said) -> RunConfig:
+def _config(agent: Declared, said: RunArguments) -> RunConfig:
     """Return the configuration of the agent; what `run` was given replaces it for this run."""
     config = agent.run_config or RunConfig()
     if said.model is not None:

@@ -15,7 +15,7 @@ from ..engine.views.event_stream import ApprovalRequestedStreamEvent, RawRespons
 from .conversation import messages_of
 from .deciding import requests_of
 from .messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart
-from .prepare import Prepared
+from .prepare import PreparedRun
 from .requests import DeferredToolRequests
 from .result import AgentRunResult, RunUsage
 
@@ -108,7 +108,7 @@ class StreamedRunResult:
 
     __slots__ = ("__weakref__", "_before", "_raw", "_result", "_streams")
 
-    def __init__(self, before: Prepared) -> None:
+    def __init__(self, before: PreparedRun) -> None:
         self._before = before
         self._streams: list[RunResultStreaming] = []
         self._result: AgentRunResult[Any] | None = None
@@ -209,10 +209,10 @@ class StreamedRunResult:
             await self._raw.aclose()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]  # it is the generator of `events`
 
 
-class EventStream:
+class DeferredEventStream:
     """Yields the events of a run; it is read as it is, or by `async with`, which stops a run that is left.
 
-    >>> hasattr(EventStream, "__aiter__"), hasattr(EventStream, "__aenter__")
+    >>> hasattr(DeferredEventStream, "__aiter__"), hasattr(DeferredEventStream, "__aenter__")
     (True, True)
     """
 

@@ -40,8 +40,13 @@ class Hosting(NamedTuple):
 
     config: RunConfig
     makes: ContextOptions | None = None
+    # Gives the execution what the app owns, which is kept open until it is let go of, once.
     attach: Callable[[Execution], Awaitable[None]] | None = None
+    let_go: Callable[[], Awaitable[None]] | None = None
     policy_of: Callable[[], Any] | None = None
+    hooks: Any = None
+    # Refuses an agent, or a context that is given, with which the app could not move the run.
+    check: Callable[..., None] | None = None
 
 
 #: Called once the run is recorded and before it moves; returns the feed of its steps from then on.

@@ -25,6 +25,7 @@ from ..core.items import input_items, own_copy
 from ..core.run import Call, Frame, Run
 from ..core.states import READY, TO_SETTLE
 from ..journal.base import Claim, Journal
+from ..support.forwarding import forwarded
 from ..support.user_code import contained
 from .driving.drive import Drive
 from .driving.lease import TTL_MS, to_the_end, under_lease
@@ -69,6 +70,7 @@ class Execution:
     """
 
     lease_ms: int = TTL_MS
+    run: Run = forwarded("live.log.run")
 
     def __init__(self, live: OpenRun, scope: FrameSettings, state: RunState[Any], max_turns: TurnLimit | None) -> None:
         self.live = live
@@ -91,11 +93,6 @@ class Execution:
         self._at_work = False
         # The runs that come before this one on its session.
         self._before: list[str] = []
-
-    @property
-    def run(self) -> Run:
-        """Return the run as it stands."""
-        return self.live.run
 
     def listen(self, sink: Sink, unread: Callable[[], int]) -> None:
         """Send the root's events to a sink; `unread` counts those that whoever reads along has not dealt with."""
@@ -129,8 +126,7 @@ class Execution:
         """Drive the run until it is finished or only people can move it; no other may use its state meanwhile."""
         with contained:
             run_id = self.state.run_id
-            ended = None if self._hand_over is None else await self._hand_over()
-            if ended is not None:
+            if self._hand_over is not None and (ended := await self._hand_over()) is not None:
                 self.state.moved(ended)
             used = self.live.used if self.claim is None else None  # under a claim the journal says who may move the run
             try:
@@ -146,6 +142,7 @@ class Execution:
                 with tracing(self.live, self.scope.config) as self.drive.traces:
                     return await self._under_lease()
             finally:
+                self.drive.drop_begun(*self.drive.begun)
                 self._refused()
                 if used is not None:
                     over = self.run.status == "finished" and not self.live.handed_out

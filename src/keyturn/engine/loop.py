@@ -18,6 +18,7 @@ from ..core.policy import StoppedByPolicy
 from ..core.run import Run, unknown_below
 from ..core.standing import Outdated
 from ..core.states import READY
+from ..support.forwarding import forwarded
 from ..support.user_code import RaisedByUser, contained
 from .driving.drive import Drive
 from .effects.nested_frames import close_failed
@@ -32,6 +33,8 @@ _BEGINS = ("model", "run", "screen")
 class Loop:
     """Runs one pass over a drive: the jobs in flight, and what failed."""
 
+    run: Run = forwarded("drive.log.run")
+
     def __init__(self, drive: Drive) -> None:
         self.drive = drive
         self._jobs: dict[Effect, asyncio.Task[None]] = {}
@@ -41,11 +44,6 @@ class Loop:
         self._failing: dict[str, Exception] = {}
         self._task = asyncio.current_task()
         self._cancels = self._cancelling()
-
-    @property
-    def run(self) -> Run:
-        """Return the run as it stands."""
-        return self.drive.log.run
 
     async def advance(self) -> None:
         """Move the run until it is finished or only people can move it."""
@@ -133,7 +131,7 @@ class Loop:
         do, on = effect
         run = drive.log.run
         if on not in (run.calls if do in _ON_CALLS else run.owed if do == "return" else run.frames):
-            drive.begun.pop(on, None)  # settled by somebody else since it was found to be done
+            drive.drop_begun(on)  # settled by somebody else since it was found to be done
             return
         try:
             with contained:  # what user code raised past the seams inside
@@ -222,5 +220,5 @@ class Loop:
             job.cancel()
         await asyncio.gather(*self._jobs.values(), return_exceptions=True)
         self._jobs, self._done = {}, []  # what ended meanwhile is abandoned as well
-        self.drive.begun.clear()
+        self.drive.drop_begun(*self.drive.begun)
         await lose_started(self.drive, "it was cancelled while it ran")

@@ -28,7 +28,7 @@ from ..policies.grants import Grant
 from .naming import By as By
 from .naming import Naming, Outcome, Shown, named, shown_of
 from .request_store import RequestStore
-from .signed_words import Said, challenge_of
+from .signed_words import SignedWords, challenge_of
 
 Make = Callable[..., decisions.MadeDecision]
 
@@ -156,7 +156,7 @@ class Deciding:
         ):  # equal challenges would tell that a secret was guessed right
             raise UserError(f"an edit is signed with {REDACTED} in the place of each secret: leave it as it is shown")
         made = None if edit is None else await self._requests.checked(log, waiting, edit, seen)
-        said = Said(
+        said = SignedWords(
             output=output, message=message, break_glass=break_glass, asks_back=asks_back, note=words.get("note")
         )
         return challenge_of(self._requests.people.tenant, waiting, verdict, made, **said)

@@ -1,9 +1,10 @@
 """Mix drills into the inbox: requests that must not be approved, made from templates, of which nothing ever runs.
 
 Who approves one is told so at once. To whoever decides, a drill looks like any other request: its run has the same
-events, and when it opens within its period, which template it is made of and what its run is called follow from the
-journal's key, so that all processes know it, and nobody else. Its run exists once, so that one is opened in each
-period, however many processes there are.
+events in the same lines, since its call is proposed as those of models are. When it opens within its period, which
+template it is made of and what its run is called follow from the journal's key, so that all processes know it, and
+nobody else. Its run exists once, so that one is opened in each period, however many processes there are: each looks for
+it under every key that it has.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 
 from ..agents.agent import Agent
+from ..agents.context import RunContextWrapper
+from ..agents.settings import RunConfig
 from ..core import commands as cm
 from ..core import events as ev
 from ..core.call_ids import ROOT
@@ -29,25 +32,27 @@ from ..core.immutable import immutable
 from ..core.items import Item
 from ..core.policy import Approval, Verdict, milliseconds
 from ..core.preview import Preview
-from ..core.records import Proposal
 from ..core.seal import Keys
 from ..core.settable import Sealed
 from ..core.usage import Counts
 from ..engine.driving.writer import Writer
 from ..engine.facts.live_preview import recorded
-from ..engine.facts.proposals import facts_of
+from ..engine.facts.proposals import propose
+from ..engine.run.about import about_run, secrets_of
+from ..engine.run.agents import AgentGraph
+from ..engine.run.frame_settings import FrameSettings
 from ..engine.run.open_run import clock_ms
+from ..engine.runner import DEFAULT_MAX_TURNS
 from ..journal.base import LostRace, Store
 from ..journal.rows import Query
 from ..support.keys import ring
 from ..support.user_code import answer_of
-from ..tools.base import InvalidArguments, Prepared, Tool, plain_preview, shown_preview, tool_digest, tool_spec
+from ..tools.base import InvalidArguments, Prepared, Tool, plain_preview, shown_preview, tool_spec
 
 log = logging.getLogger("keyturn.drills")
 
 _MOST = 100  # how many periods a drill may wait
 _BACKOFF = 30.0
-_TURNS = 10
 _OVER = ("finished", "cancelled", "erased")
 
 
@@ -126,11 +131,15 @@ class DrillService:
     """Opens the drills of an app beside its worker; one without drills does nothing."""
 
     def __init__(
-        self, store: Store, agents: Mapping[str, Agent[Any]], drills: Drills | None, workflow: str = ""
+        self,
+        store: Store,
+        agents: Mapping[str, Agent[Any]],
+        drills: Drills | None,
+        options: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         self._store = store
         self._agents = agents
-        self._workflow = workflow
+        self._options = options  # those of the app's runs
         self._task: asyncio.Task[None] | None = None
         self.drills = drills
 
@@ -188,8 +197,11 @@ class DrillService:
         period = now // drills.every_ms
         if now < self._opens(drills, period):
             return None
+        for run in self._names(drills, period):
+            if await self._store.head(run):
+                return None
         run = self._name(drills, period, "run")
-        if await self._store.head(run) or await self._waiting(drills, period) >= drills.at_most:
+        if await self._waiting(drills, period) >= drills.at_most:
             return None
         try:
             await self._open(drills, period, run, now)
@@ -201,50 +213,64 @@ class DrillService:
         """Count the drills of earlier periods that still wait."""
         count = 0
         for before in range(max(0, period - drills.lasts_ms // drills.every_ms - 1), period):
-            found = await self._store.runs(Query(run=self._name(drills, before, "run")))
-            count += bool(found) and found[0].status not in _OVER
+            for run in self._names(drills, before):
+                found = await self._store.runs(Query(run=run))
+                count += bool(found) and found[0].status not in _OVER
         return count
 
     async def _open(self, drills: Drills, period: int, run: str, now: int) -> None:
         template = drills.templates[self._number(drills, period, "template") % len(drills.templates)]
-        agent, tool, text, prepared = _prepared(template, self._agents)
-        label = f"call_{self._name(drills, period, 'label')[:24]}"
-        raw = {"type": tool.call_type, "call_id": label, "name": template.tool, "arguments": text}
-        asks = template.by == "tool"
-        terms = tool.approval if template.terms is None else template.terms
-        made = Proposal(
-            tool.kind,
-            template.tool,
-            label,
-            0,
-            tool_digest(tool, raw),
-            args=None if prepared.text == text else prepared.text,
-            gate="ask" if asks else "",
-            terms=terms if asks else tool.approval,
-            risk=tool.risk if template.risk is None else template.risk,
-            preview=await _preview(template, tool, prepared.params),
-            **facts_of(tool),
-        )
+        agent = _prepared(template, self._agents)[0]
+        scope = self._settings(agent)
+        limits = None if scope.config.usage_limits is None else scope.config.usage_limits.record()
         said: list[Item | int] = [{"role": "user", "content": template.input}]
-        about = {"workflow": self._workflow} if self._workflow else {}
+        about = about_run({"conversation_id": None}, scope, None)
+        about |= secrets_of(AgentGraph(agent).agent_at.values(), template.input)
         salt = self._name(drills, period, "salt")
         begin = cm.Start(
-            run, salt, template.input, about, agent.name, said, _TURNS,
+            run, salt, template.input, about, agent.name, said, int(DEFAULT_MAX_TURNS),
             requester=template.requester, drill=now + drills.lasts_ms,
         )  # fmt: skip
-        tools = {made.tool: tool_spec(tool, raw)}
-        reply = cm.RecordReply(ROOT, [raw], [made], Counts(requests=1), tools=tools, model=_model_of(agent))
-        asked = cm.Screen(f"{ROOT}/1.0", Verdict("ask", template.reason, terms=terms, by=template.by))
-        thought = 900 + self._number(drills, period, "thought") % 4_000
-        steps: list[tuple[int, cm.RunCommand]] = [
-            (now - thought, begin),
-            (now, reply),
-            *([] if asks else [(now, asked)]),
+        asked = await self._asked(template, scope, f"call_{self._name(drills, period, 'label')[:24]}")
+        thought, looked = (self._number(drills, period, what) for what in ("thought", "looked"))
+        replied = now - looked % 6 * (len(asked) - 1)
+        steps: list[tuple[int, list[cm.RunCommand]]] = [
+            (replied - 900 - thought % 4_000, [begin, *([cm.Resume(limits=limits)] if limits else [])]),
+            *zip((replied, now), ([each] for each in asked), strict=False),
         ]
         written = Log()
-        for at, command in steps:
-            written.append(ev.Step(max(at, 0), step(written.run, command, max(at, 0))))
+        for at, commands in steps:
+            events = [event for command in commands for event in step(written.run, command, max(at, 0))]
+            written.append(ev.Step(max(at, 0), events))
         await Writer(written, self._store, clock_ms).write_whole()
+
+    def _settings(self, agent: Agent[Any]) -> FrameSettings:
+        """Return what a run of this agent would run under now."""
+        given = self._options()
+        config, policy_of = RunConfig.of(given.get("run_config")), given.get("policy_of")
+        scope = FrameSettings(config, RunContextWrapper(None), inbox=True, witness=True, policy_of=policy_of)
+        scope.carry(agent)
+        return scope
+
+    async def _asked(self, template: Drill, scope: FrameSettings, label: str) -> list[cm.RunCommand]:
+        """Return the reply that calls the tool, and the verdict that asks where a true call has it in its own line."""
+        agent, tool, text, prepared = _prepared(template, self._agents)
+        raw = {"type": tool.call_type, "call_id": label, "name": template.tool, "arguments": text}
+        made = propose(scope, tool, raw, (template.tool, label, 0))
+        at_once = template.by == "tool" and made.gate == "ask"
+        terms = tool.approval if template.terms is None else template.terms
+        preview = await _preview(template, tool, prepared.params)
+        made = msgspec.structs.replace(
+            made,
+            gate="ask" if at_once else "",
+            terms=terms if at_once else tool.approval,
+            risk=tool.risk if template.risk is None else template.risk,
+            preview=preview if at_once else None,
+        )
+        tools = {made.tool: tool_spec(tool, raw)}
+        reply = cm.RecordReply(ROOT, [raw], [made], Counts(requests=1), tools=tools, model=_model_of(agent))
+        verdict = Verdict("ask", template.reason, terms=terms, by=template.by)
+        return [reply] if at_once else [reply, cm.Screen(f"{ROOT}/1.0", verdict, preview=preview, revision=1)]
 
     def _next(self, drills: Drills, now: int) -> int:
         """Return when to look again: when the drill of this period is due, else that of the next."""
@@ -258,12 +284,19 @@ class DrillService:
     def _number(self, drills: Drills, period: int, what: str) -> int:
         return int(self._name(drills, period, what), 16)
 
-    def _name(self, drills: Drills, period: int, what: str) -> str:
+    def _name(self, drills: Drills, period: int, what: str, key: str | None = None) -> str:
         """Draw something for a period, the same in every process that has the journal's key, and in no other."""
-        keys: Keys = getattr(self._store, "keys", ring)
         parts = [getattr(self._store, "tenant", "default"), drills.seed, str(drills.every_ms), str(period), what]
-        drawn = keys().mac("drill", canonical(parts).encode())
+        drawn = self._keys().mac("drill", canonical(parts).encode(), key=key)
         return hashlib.sha256(drawn.encode()).hexdigest()[:32]
+
+    def _names(self, drills: Drills, period: int) -> list[str]:
+        """Return what the run of a period is called by processes with another newest key, too."""
+        return [self._name(drills, period, "run", key) for key in self._keys().ids]
+
+    @property
+    def _keys(self) -> Keys:
+        return getattr(self._store, "keys", ring)
 
 
 def _prepared(each: Drill, agents: Mapping[str, Agent[Any]]) -> tuple[Agent[Any], Tool, str, Prepared]:
@@ -300,7 +333,7 @@ async def _preview(each: Drill, tool: Tool, params: object) -> Preview | None:
     if not isinstance(made, Preview):
         return None
     made = shown_preview(tool, made, params, tool.secrets)
-    return None if made == plain_preview(params, tool.secrets) else recorded(made)
+    return None if made == plain_preview(params, tool.secrets) and not tool.looks else recorded(made)
 
 
 def _model_of(agent: Agent[Any]) -> str:

@@ -23,14 +23,14 @@ _NEVER = 1 << 62
 _MOST = 1 << 63  # no store compares a larger number
 
 
-class Place(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class ListPlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Says where a page begins: `past` this request, as the page is sorted, of the block from `begin` to `end`.
 
     A block is what is sorted together. It keeps its ends, whatever is decided meanwhile, so that pages neither skip nor
     repeat; `whole` says that no request was open after it.
 
-    >>> place = Place(past=(7, 1, "r1"), end=(5, "r9"))
-    >>> Place.of_token(place.token) == place, Place.of_token("no such place")
+    >>> place = ListPlace(past=(7, 1, "r1"), end=(5, "r9"))
+    >>> ListPlace.of_token(place.token) == place, ListPlace.of_token("no such place")
     (True, None)
     """
 
@@ -45,7 +45,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
         return urlsafe_b64encode(msgspec.json.encode(self)).decode()
 
     @classmethod
-    def of_token(cls, token: str) -> Place | None:
+    def of_token(cls, token: str) -> ListPlace | None:
         """Return the place that a text names; None for any other text."""
         try:
             place = msgspec.json.decode(urlsafe_b64decode(token.encode()), type=cls)
@@ -67,7 +67,7 @@ class Filters(msgspec.Struct, frozen=True):
     risk: str = ""
     text: str = ""
     mine: bool = False
-    after: Place | None = None
+    after: ListPlace | None = None
 
     @property
     def any(self) -> bool:
@@ -81,7 +81,7 @@ class Listed(NamedTuple):
     rows: Sequence[RequestRow]
     found: int
     whole: bool
-    next: Place | None = None
+    next: ListPlace | None = None
 
 
 Shows = Callable[[RequestRow], bool]
@@ -95,7 +95,7 @@ async def listed(inbox: Inbox, chosen: Filters, shows: Shows) -> Listed:
     whether this list of theirs has it; then nobody is said to have read anything. No text is indexed: a page is made of
     the next 2,000 open requests at most, and says where the next page begins.
     """
-    at = chosen.after or Place()
+    at = chosen.after or ListPlace()
     query = Query(state="open", after=at.begin, **wanted_of(chosen))
     rows, end = await _looked_through(inbox.list, query, chosen, shows, at.end)
     whole = at.whole if at.end is not None else end is None
@@ -113,13 +113,13 @@ async def first_page(read: Reads, chosen: Filters) -> Listed:
 
 
 def _next(
-    at: Place, rows: list[RequestRow], left: list[RequestRow], end: tuple[int, str] | None, *, whole: bool
-) -> Place | None:
+    at: ListPlace, rows: list[RequestRow], left: list[RequestRow], end: tuple[int, str] | None, *, whole: bool
+) -> ListPlace | None:
     """Return where the page after this one begins: in the same block, or behind it."""
     if len(left) > SHOWN:
         last = end or at.end or max(row.place for row in rows)
-        return Place(at.begin, last, _order(left[SHOWN - 1]), whole)
-    return None if whole or end is None else Place(end)
+        return ListPlace(at.begin, last, _order(left[SHOWN - 1]), whole)
+    return None if whole or end is None else ListPlace(end)
 
 
 def wanted_of(chosen: Filters) -> dict[str, Any]:

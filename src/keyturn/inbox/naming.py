@@ -44,7 +44,7 @@ class Outcome(NamedTuple):
         return self.error is None
 
 
-class Named(NamedTuple):
+class NamedRequest(NamedTuple):
     """Names a request, and what of it somebody was shown."""
 
     id: str
@@ -52,17 +52,17 @@ class Named(NamedTuple):
     revision: int | None
 
 
-def shown_of(request: Shown, words: Naming) -> Named:
+def shown_of(request: Shown, words: Naming) -> NamedRequest:
     """Return what a decision is about: the very asking that was shown, never a request's id alone."""
     digest, revision = words.get("digest"), words.get("revision")
     if not isinstance(cast("object", request), RequestRow | Request | ToolApprovalItem | str):
         raise UserError(f"decide a request as list() gives it, or its id, not a {type(request).__name__}")
     if not isinstance(request, str):
         name = request.request_id if isinstance(request, ToolApprovalItem) else request.id
-        return Named(name, digest or request.digest, revision)
+        return NamedRequest(name, digest or request.digest, revision)
     if digest is None and revision is None:
         raise UserError("name what was shown: pass the request itself, or its id with revision= or digest=")
-    return Named(request, digest, revision)
+    return NamedRequest(request, digest, revision)
 
 
 def named(given: object, what: str) -> str:

@@ -20,7 +20,7 @@ from ..presenting.edit_preview import EditPreview
 from ..presenting.facts import RequestFacts
 from .named_inbox import NamedInbox
 from .naming import By, Naming, Outcome, Shown, person_of
-from .personal import Details, Marking, Person, Verdict, method_of, signed_of
+from .personal import Details, InboxOwner, Marking, Verdict, method_of, signed_of
 
 
 class OwnInbox:
@@ -32,14 +32,14 @@ class OwnInbox:
         self._inbox = inbox
         self._by = by
 
-    async def who(self, scope: str = "") -> Person:
+    async def who(self, scope: str = "") -> InboxOwner:
         """Return whose inbox it is, or raise `NotAllowed` where their login is not good for this scope."""
         if not isinstance(self._by, Login):
             who = person_of(self._by)
-            return Person(who.id, who.strength != "claimed")
+            return InboxOwner(who.id, who.strength != "claimed")
         if scope and scope not in self._by.scopes:
             raise NotAllowed(f"this login is not good for {scope!r}; its scopes are {', '.join(self._by.scopes)}")
-        return Person(self._by.person, verified=True)
+        return InboxOwner(self._by.person, verified=True)
 
     async def now(self) -> int:
         """Return the journal's time, in milliseconds."""

@@ -57,10 +57,10 @@ class Details(Naming, total=False):
     once: str | None
 
 
-class Person(NamedTuple):
+class InboxOwner(NamedTuple):
     """Says whose inbox it is; `verified` where they logged in, so that it is more than a name.
 
-    >>> Person("ada", verified=True).id
+    >>> InboxOwner("ada", verified=True).id
     'ada'
     """
 
@@ -100,7 +100,7 @@ class PersonalInbox(Protocol):
         """Return the URL of the server whose inbox it is; None for a journal."""
         ...
 
-    async def who(self, scope: str = "") -> Person:
+    async def who(self, scope: str = "") -> InboxOwner:
         """Return whose inbox it is, or raise `NotAllowed` where their login is not good for this scope."""
         ...
 

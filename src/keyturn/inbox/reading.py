@@ -19,7 +19,7 @@ from ..engine.views.items import ToolApprovalItem
 from ..journal.rows import ALL, GrantRow, Query, RequestRow
 from ..presenting.edit_preview import EditPreview
 from ..presenting.shown_request import ShownRequest
-from ..presenting.trail import Mark, trail_of
+from ..presenting.trail import TrailMark, trail_of
 from ..presenting.words_before import Context, context_of
 from .naming import By as By
 from .naming import Naming, Shown, person_of, shown_of
@@ -118,7 +118,7 @@ class Reading:
         """Return what was said before the call of a request, and how the model's words press whoever reads them."""
         return context_of((await self._requests.log(row.run)).steps, row.call)
 
-    async def trail(self, row: RequestRow) -> list[Mark]:
+    async def trail(self, row: RequestRow) -> list[TrailMark]:
         """Return what happened to the call of a request so far, oldest first: votes, decisions, edits, its result."""
         return trail_of((await log_in(self._requests.store, row.run)).steps, row.call)
 

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 from ..core import events as ev
+from ..core.call_ids import call_id
 from ..core.errors import LogDamaged
 from ..core.evolve import evolve
 from ..core.past import RunPast
@@ -82,7 +83,9 @@ def _of_run(steps: list[ev.Step], policy: Policy | None, since: int) -> Iterator
 
 def _let_by_their_tools(run: Run, event: ev.ReplyRecorded, policy: Policy) -> Iterator[Replayed]:
     """Yield the calls of a reply that ran without being screened."""
-    let = [run.calls[name] for name in run.frames[event.frame].calls if name in run.calls]
+    turn = run.frames[event.frame].turn  # calls of earlier replies may be open
+    names = (call_id(event.frame, turn, place) for place in range(len(event.proposals)))
+    let = [run.calls[name] for name in names if name in run.calls]
     yield from (_judged(run, call, "allow", policy) for call in let if call.proposal.gate == "allow")
 
 

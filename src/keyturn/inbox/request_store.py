@@ -36,7 +36,7 @@ from ..engine.views.projection import requests_of
 from ..engine.views.rows import rows_in
 from ..journal.base import Store
 from ..journal.rows import Query, RequestRow
-from .naming import By, Named, Naming, named, person_of
+from .naming import By, NamedRequest, Naming, named, person_of
 from .shows import may_decide
 
 NO_SUCH = "there is no such request; list() says which there are"
@@ -80,13 +80,13 @@ class RequestStore:
         if by is not None and rows:
             await self.reads.note(by, how, [row.id for row in rows])
 
-    async def words(self, by: By, words: Naming, waiting: Request, *, glass: bool = False) -> decisions.Words:
+    async def words(self, by: By, words: Naming, waiting: Request, *, glass: bool = False) -> decisions.DecisionWords:
         """Return who decides, admitted by the terms of the request, with their note and proof."""
         terms = waiting.terms_now
         if glass and waiting.terms is not None:
             terms = waiting.terms.behind_glass()
         strength: Strength = "authenticated" if words.get("proof") is None else "signed"
-        named: decisions.Words = {"by": await self.who(by, terms, waiting.requester, strength=strength)}
+        named: decisions.DecisionWords = {"by": await self.who(by, terms, waiting.requester, strength=strength)}
         if "note" in words:
             named["note"] = words["note"]
         if "proof" in words:
@@ -106,7 +106,7 @@ class RequestStore:
             return person_of(by)
         return await self.people.admitted(by, strength, scopes=scopes, terms=terms, requester=requester)
 
-    async def waiting(self, shown: Named) -> tuple[Log, Request]:
+    async def waiting(self, shown: NamedRequest) -> tuple[Log, Request]:
         """Return the run and the open request of that name, else what was shown, which the gate refuses."""
         row = await self.row(shown.id)
         log = await self.log(row.run)
@@ -128,7 +128,7 @@ class RequestStore:
             raise Conflict("the request is no longer the one that was shown; look at it again")
         return log, waiting
 
-    async def deliver(self, log: Log, shown: Named, said: decisions.MadeDecision) -> RequestRow:
+    async def deliver(self, log: Log, shown: NamedRequest, said: decisions.MadeDecision) -> RequestRow:
         """Record a decision; a run that failed is taken up again by it."""
         await self._check_proof(log.run, said)
         written = await self.commit(log, cm.Deliver([said.decision], [] if said.grant is None else [said.grant]))

@@ -20,7 +20,7 @@ from ..engine.facts import decisions
 from ..engine.facts.values import said_output
 
 
-class Said(TypedDict, total=False):
+class SignedWords(TypedDict, total=False):
     """Holds the words of a decision that are signed with it."""
 
     output: Any
@@ -31,7 +31,7 @@ class Said(TypedDict, total=False):
 
 
 def challenge_of(
-    tenant: str, request: Request, verdict: Word, edit: decisions.Edit | None = None, **said: Unpack[Said]
+    tenant: str, request: Request, verdict: Word, edit: decisions.Edit | None = None, **said: Unpack[SignedWords]
 ) -> bytes:
     """Return what somebody signs who decides a request so, with the very words of the decision."""
     args, basis, key = (None, None, "") if edit is None else edit

@@ -26,6 +26,7 @@ _UNKNOWN = (
     "nobody in the directory has your Slack user as their confirmed address, so nothing was decided: confirm it under "
     "My account, or ask an administrator"
 )
+_LOST = "It may have been decided, and the answer was lost: open the request to see"
 _DONE = {"approve": "You approved it.", "reject": "You rejected it."}
 
 
@@ -95,7 +96,8 @@ class SlackDesk:
                 f"You may not decide this: {escaped(str(error))}", person, response_url=click.response_url
             )
         except KeyturnError as error:
-            return SlackAnswer(f"Nothing was decided: {escaped(str(error))}", person, response_url=click.response_url)
+            said = _LOST if error.uncertain else "Nothing was decided"
+            return SlackAnswer(f"{said}: {escaped(str(error))}", person, response_url=click.response_url)
         return SlackAnswer(
             told_of(done.state) or _done(click.verdict, done), person, decided=True, response_url=click.response_url
         )

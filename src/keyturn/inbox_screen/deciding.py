@@ -14,7 +14,7 @@ from ..core.policy import Approval
 from ..inbox.naming import Outcome
 from ..inbox.personal import SIGNABLE, Details, Marking, Verdict, signed_of
 from ..journal.rows import RequestRow
-from ..presenting.asking import STATES, is_held, vote_of, why_not
+from ..presenting.asking import STATES, is_held, unrecorded, vote_of
 from ..presenting.shown_request import ShownRequest
 from ..screens.asking import LineDialog, TextDialog
 from ..screens.call_view import CallView
@@ -90,7 +90,7 @@ class DecidingApp(LettersApp[None]):
             row = await word()
         except (KeyturnError, BadJson) as error:
             await self.look()
-            self.say_of(request, "Not recorded", why_not(error, self.now()))
+            self.say_of(request, *unrecorded(error, self.now()))
             detail = self.view.detail
             if detail is not None and detail.row.id == name and detail.row.state == "open":
                 self._own.discard(name)
@@ -210,7 +210,7 @@ class DecidingApp(LettersApp[None]):
         try:
             rows = await self.seat.alike(request)
         except KeyturnError as error:
-            self.say_of(request, "Not recorded", why_not(error, self.now()))
+            self.say_of(request, *unrecorded(error, self.now()))
             return
         if not self._is_still_up(request):
             return
@@ -230,7 +230,7 @@ class DecidingApp(LettersApp[None]):
         try:
             outcomes = await self.seat.decide_all(word, rows, note or None)
         except KeyturnError as error:
-            self.say_of(request, "Not recorded", why_not(error, self.now()))
+            self.say_of(request, *unrecorded(error, self.now()))
             return
         await self.look()
         self._tell_all(request, outcomes)
@@ -239,7 +239,8 @@ class DecidingApp(LettersApp[None]):
         refused = [outcome.error for outcome in outcomes if outcome.error is not None]
         said = f"{len(outcomes) - len(refused)} of {len(outcomes)}"
         if refused:
-            self.say_of(request, "Recorded", f"{said}; the first of the others: {why_not(refused[0], self.now())}")
+            why = unrecorded(refused[0], self.now()).why
+            self.say_of(request, "Recorded", f"{said}; the first of the others: {why}")
         else:
             self.say_of(request, "Recorded", said, "good")
 

@@ -10,7 +10,7 @@ from ..console.screen import Terminal, TooNarrow
 from ..core.preview import Diff, Preview
 from ..presenting.asking import MARKS, STATES, ListRow, facts_of, question_of, risk_words, votes_of
 from ..presenting.clock import span, stamp
-from ..presenting.trail import Mark
+from ..presenting.trail import TrailMark
 from ..presenting.words_before import ADVICE, Context
 from ..render.escape import escape
 from ..render.layout import LayoutLine
@@ -156,7 +156,7 @@ def known_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
     yield from labelled("quiet", "digest", detail.row.digest, width)
 
 
-def _mark_rows(mark: Mark, now: int, width: int) -> Iterator[Row]:
+def _mark_rows(mark: TrailMark, now: int, width: int) -> Iterator[Row]:
     lead = cast("LiteralString", f"{span(now - mark.at)} ago, line {mark.line}: {mark.word}")
     style = {"failed": "bad", "lost": "bad", "denied": "bad", "ended": "good"}.get(mark.kind, "quiet")
     yield from labelled(style, f"{lead} by", mark.by, width) if mark.by else ours(style, lead, width)

@@ -21,7 +21,7 @@ from ..journal.rows import RequestRow
 from ..presenting.asking import Standing, mark_of
 from ..presenting.edit_preview import EditPreview
 from ..presenting.shown_request import ShownRequest, bare_item
-from ..presenting.trail import Mark
+from ..presenting.trail import TrailMark
 from ..presenting.words_before import Context
 
 
@@ -72,7 +72,7 @@ class Detail(NamedTuple):
     request: ShownRequest
     standing: Standing
     context: Context
-    trail: Sequence[Mark]
+    trail: Sequence[TrailMark]
     head: int
     ran: bool
 

@@ -16,7 +16,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.events import Key
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 
 from ..core.errors import KeyturnError, NotAllowed
 from ..inbox.listing import Filters, Listed
@@ -25,8 +25,9 @@ from ..presenting.asking import NOTHING_RAN, STATES, row_of
 from ..presenting.clock import span
 from ..render.escape import escape
 from ..screens.drawing import Row, labelled, ours
+from ..screens.key_bar import KeyBar
 from ..screens.rows import Rows
-from ..screens.theme import THEME
+from ..screens.theme import wear
 from .deciding import DecidingApp
 from .list_view import ListView
 from .reading import Detail, Seat
@@ -64,6 +65,7 @@ class InboxApp(DecidingApp):
 
     def __init__(self, seat: Seat) -> None:
         super().__init__()
+        wear(self)
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL, "-tall")]
         self.seat = seat
@@ -85,12 +87,10 @@ class InboxApp(DecidingApp):
                 yield Rows(self._empty_rows, id="empty")
                 yield ListView(self.now, id="list")
             yield RequestView(self.now, lambda: self.list.at, id="right")
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         """Begin to look, and to count the time."""
-        self.register_theme(THEME)
-        self.theme = THEME.name
         self.list.focus()
         self.set_interval(1.0, self._tick)
         self.run_worker(self._follow(), group="follow")

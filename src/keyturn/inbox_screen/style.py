@@ -31,7 +31,6 @@ Screen.-narrow #left { width: 1fr; border-right: none; }
 Screen.-narrow #right { display: none; }
 Screen.-narrow.-opened #left { display: none; }
 Screen.-narrow.-opened #right { display: block; }
-Footer { background: $panel; }
 """
     + DIALOGS
 )

@@ -30,6 +30,7 @@ class Doorbell:
         self._rung = rung
         self._name = f"{os.getpid()}-{secrets.token_hex(4)}"
         self._folder = _folder(path)
+        self._places = (str(self._folder.parent), str(self._folder))
         self._mine: socket.socket | None = None
         self._out: socket.socket | None = None
         self._lock = threading.Lock()
@@ -42,7 +43,7 @@ class Doorbell:
             self._mine = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             try:
                 make_directory(self._folder)
-                if not _ours(self._folder.parent) or not _ours(self._folder):
+                if not all(map(_ours, self._places)):
                     raise PermissionError("other users could write in the directory of the sockets")
                 self._mine.bind(str(self._folder / self._name))
                 (self._folder / self._name).chmod(0o600)
@@ -53,12 +54,13 @@ class Doorbell:
 
     def ring(self) -> None:
         """Ring every other process that listens; those that died are forgotten."""
-        with suppress(OSError):
-            if not (_ours(self._folder.parent) and _ours(self._folder)):
-                return
-            for name in os.listdir(self._folder):
+        try:
+            names = os.listdir(self._places[1]) if all(map(_ours, self._places)) else []
+            for name in names:
                 if name != self._name:
                     self._ring(self._folder / name)
+        except OSError:  # without a place for it, who waits looks by itself
+            pass
 
     def close(self) -> None:
         """Stop listening."""
@@ -95,9 +97,9 @@ class Doorbell:
             self._rung()
 
 
-def _ours(folder: Path) -> bool:
+def _ours(folder: str) -> bool:
     """Return whether only this user can write in a directory: in a shared one anybody may have made it."""
-    found = folder.lstat()
+    found = os.lstat(folder)
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
 
 

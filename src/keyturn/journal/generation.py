@@ -19,7 +19,7 @@ from typing import Any
 from ..core.errors import StorageError, StoreMoved, StoreRestored
 from ..support.keys import ring
 from . import statements as say
-from .marks import Mark, is_template, known, mark_of, noticed, replace_marks
+from .marks import HighWaterMark, is_template, known, mark_of, noticed, replace_marks
 from .pages import rows_of
 from .store_thread import StoreConnection
 
@@ -89,7 +89,7 @@ class Origin:
     shut: str | None = None
     missing_key: str | None = None
     key: str = ""
-    mark: Mark | None = None
+    mark: HighWaterMark | None = None
     generation: int = 0
     store: str = ""
     _resealed: str = ""

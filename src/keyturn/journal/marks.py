@@ -28,7 +28,7 @@ REPLACED = (1 << 63) - 1
 log = logging.getLogger("keyturn.journal")
 
 
-class Mark:
+class HighWaterMark:
     """Keeps how far a store had come at one place: a number in a file, written without fsync.
 
     It outlives the process, killed or not. It is read and written, not mapped: a file that is cut short under a mapping
@@ -66,14 +66,16 @@ class Mark:
 
     def now(self) -> int:
         """Return how far the store had come when anybody last recorded it, as far as this process can tell."""
-        with suppress(OSError, ValueError, KeyError, TypeError):
+        try:
             content = os.pread(self._file, _COUNT + len(self._about), 0)
-            if not self._about or content[_COUNT:] != self._about:  # somebody else wrote the rest, or nobody yet
+            if not self._about or content[_COUNT:] != self._about:  # another process wrote the rest, or none did yet
                 content = os.pread(self._file, _MOST_BYTES, 0)
                 _said(content)
             row = int.from_bytes(content[:_COUNT], "little")
             if row <= REPLACED:
                 self.row = max(self.row, row)
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
         return self.row
 
 
@@ -110,13 +112,13 @@ def _inode(place: str) -> tuple[int, int] | None:
     return None
 
 
-def mark_of(store: str, place: str) -> Mark | None:
+def mark_of(store: str, place: str) -> HighWaterMark | None:
     """Open the mark of a store at a place, made where there is none; None where nothing can be kept."""
     try:
         path = _folder() / f"{_plain(store)}-{_which(place)}"
         if not path.exists():
             _prune(_folder())
-        return Mark(path, place)
+        return HighWaterMark(path, place)
     except (OSError, ValueError, UserError, RuntimeError) as error:
         log.info("no mark of how far %s came can be kept, a copy brought back would not be noticed: %s", place, error)
         return None
@@ -126,7 +128,7 @@ def replace_marks(place: str) -> None:
     """Retire what this place held until now: brought back to it, that is a restored copy."""
     with suppress(OSError, ValueError, UserError, RuntimeError):
         for path in sorted(_folder().glob(f"*-{_which(place)}")):
-            Mark(path, place).reached(REPLACED)
+            HighWaterMark(path, place).reached(REPLACED)
 
 
 def known(store: str, place: str) -> tuple[int, bool]:

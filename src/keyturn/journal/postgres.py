@@ -21,7 +21,7 @@ from . import statements as say
 from .bell import Bell
 from .commit_effects import merged
 from .generation import Origin, begin, is_unsettled_template, read_meta, settle_template
-from .postgres_listener import CHANNEL, Listener, connected
+from .postgres_listener import CHANNEL, PostgresListener, connected
 from .session_sql import give_places
 from .sql_journal import SQLJournal
 from .store_thread import BatchFailed, StoreThread
@@ -74,7 +74,7 @@ class PostgresJournal(SQLJournal):
             bell.ring(merged(results).wakes)
 
         origin = prepare(url)
-        self._listener = Listener(url, bell, own)
+        self._listener = PostgresListener(url, bell, own)
         writer = StoreThread("keyturn-postgres-writer", writing, judge, after)
         reader = StoreThread("keyturn-postgres-reader", connect, judge, writes=False)
         super().__init__(say.POSTGRES, (writer, reader), bell, tenant, origin)

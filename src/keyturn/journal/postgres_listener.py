@@ -24,7 +24,7 @@ def connected(url: str, **options: Any) -> Any:
     return psycopg.connect(url, autocommit=True, client_encoding="utf8", **bounds, **options)
 
 
-class Listener:
+class PostgresListener:
     """Listens for the commits of other processes (LISTEN/NOTIFY), begun when somebody first waits.
 
     `own` are the database's processes that write for this one.

@@ -301,7 +301,7 @@ class Tally(msgspec.Struct, frozen=True, omit_defaults=True):
         """Count one thing that took so long and happened at that time."""
         took = min(max(ms, 0), _LONGEST_MS)
         place = bisect_right(EDGES, took)
-        times = tuple(int(each == place) for each in range(len(EDGES) + 1))
+        times = (*(0,) * place, 1, *(0,) * (len(EDGES) - place))
         return cls(what, day=min(max(at // DAY_MS, 0), _LAST_DAY), count=1, ms=took, times=times, **names)
 
     @property

@@ -8,6 +8,7 @@ never hides the others of its page: it comes back marked as damaged, with nothin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -153,8 +154,14 @@ _TEXTS: dict[type[Any], tuple[str, ...]] = {
     for kind in (RunRow, RequestRow, GrantRow, Closing, Notice, Tally)
 }
 
+_TEXTS_OF: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
+    kind: attrgetter(*names) for kind, names in _TEXTS.items()
+}
+
 
 def _plain(row: Plain) -> Plain:
+    if fits_a_store("".join(_TEXTS_OF[type(row)](row))):  # nearly every row
+        return row
     odd = {name: text for name in _TEXTS[type(row)] if not fits_a_store(text := getattr(row, name))}
     return replace(row, **{name: plain_text(text) for name, text in odd.items()}) if odd else row
 

@@ -13,7 +13,7 @@ from .rows import Query
 from .statements import SqlDialect
 
 
-class Table(NamedTuple):
+class SqlTable(NamedTuple):
     """Describes a table: its columns, the columns of its key, and in which order its rows come."""
 
     name: str
@@ -32,7 +32,7 @@ class Selected:
     values: list[Any]
 
 
-def select(dialect: SqlDialect, table: Table, tenant: str, asked: dict[str, Any], query: Query) -> Selected:
+def select(dialect: SqlDialect, table: SqlTable, tenant: str, asked: dict[str, Any], query: Query) -> Selected:
     """Return the statement of a page."""
     wanted = {column: value for column, value in asked.items() if value is not None}
     clauses, values = _asked(table, wanted), [tenant, *wanted.values()]
@@ -55,7 +55,7 @@ def select(dialect: SqlDialect, table: Table, tenant: str, asked: dict[str, Any]
     return Selected(f"SELECT {table.columns}, seal {where}", f"SELECT {keys} {where}", values)
 
 
-def _asked(table: Table, wanted: dict[str, Any]) -> list[str]:
+def _asked(table: SqlTable, wanted: dict[str, Any]) -> list[str]:
     """Return the conditions of a query, and in words those of a partial index: no planner knows them by a value."""
     shape = wanted.get("shape")
     clauses = ["tenant = ?", *(f"{column} = ?" for column in wanted)]
@@ -68,7 +68,7 @@ def _asked(table: Table, wanted: dict[str, Any]) -> list[str]:
     return clauses
 
 
-def _index(table: Table, wanted: dict[str, Any]) -> str | None:
+def _index(table: SqlTable, wanted: dict[str, Any]) -> str | None:
     """Name the index of a page of open requests; a planner without statistics may take that of all requests."""
     if table.name != "requests" or wanted.get("state") != "open" or wanted.keys() & {"id", "run"}:
         return None

@@ -32,7 +32,7 @@ from .rows import (
     RunRow,
 )
 from .sealing import DAMAGED, Row, askable, columns, marked, plain_notice, seal_row, verified
-from .selecting import Table, select
+from .selecting import SqlTable, select
 from .statements import SqlDialect
 from .store_thread import StoreConnection
 
@@ -50,7 +50,7 @@ class HeldAhead(Conflict):
         super().__init__(f"run {run!r} was claimed while the clock was ahead; try again when its claim is over")
 
 
-class Place(msgspec.Struct, frozen=True, array_like=True):
+class LogPlace(msgspec.Struct, frozen=True, array_like=True):
     """Holds where a log ends, who holds its run, when that is due, and the time."""
 
     head: Annotated[int, msgspec.Meta(ge=0)]
@@ -276,7 +276,7 @@ class Tenant:
         if self._dialect.locked:
             self._place(db, run)
 
-    def _known(self, db: StoreConnection, run: str) -> Place | None:
+    def _known(self, db: StoreConnection, run: str) -> LogPlace | None:
         """Return where a run is, for whoever is about to change that; None for an unknown one."""
         found = db.known(self.name, run)
         if not found:
@@ -284,11 +284,11 @@ class Tenant:
         head, epoch, holder, until, due, status, started_at, session, takers, time = found[0]
         given = (head, epoch, holder, until or 0, due, status, started_at, session, takers, db.now(time))
         try:
-            return msgspec.convert(given, Place)
+            return msgspec.convert(given, LogPlace)
         except msgspec.ValidationError:
             raise LogDamaged(run, 0, _NO_ROW) from None
 
-    def _place(self, db: StoreConnection, run: str) -> Place:
+    def _place(self, db: StoreConnection, run: str) -> LogPlace:
         """Return where a run is; an unknown one begins here."""
         at = self._known(db, run)
         if at is None:
@@ -297,7 +297,7 @@ class Tenant:
             assert at is not None
         return at
 
-    def _held(self, db: StoreConnection, run: str, claim: Claim) -> Place:
+    def _held(self, db: StoreConnection, run: str, claim: Claim) -> LogPlace:
         """Return where a run is that is still held under this claim, or raise `Conflict`."""
         at = self._known(db, run)
         if at is None or at.holder is None:
@@ -345,7 +345,7 @@ class Tenant:
         db.tell(say.GRANT, self.name, run, name, *body, fresh)
 
     def _page(
-        self, db: StoreConnection, kind: type[Row], table: Table, asked: dict[str, Any], query: Query
+        self, db: StoreConnection, kind: type[Row], table: SqlTable, asked: dict[str, Any], query: Query
     ) -> list[Row]:
         """Return a page of a table; a row that cannot be read, or is not the one that was written, is marked."""
         if not askable(query):
@@ -360,9 +360,9 @@ class Tenant:
         return sorted(rows, key=_KEYS[kind], reverse=query.newest)
 
 
-_RUNS = Table("runs", say.RUN_COLUMNS, ("run",), "started_at", "run")
-_REQUESTS = Table("requests", say.REQUEST_COLUMNS, ("id",), "asked_at", "id")
-_GRANTS = Table("grants", say.GRANT_COLUMNS, ("run", "id"), "0", "run || '/' || id")
+_RUNS = SqlTable("runs", say.RUN_COLUMNS, ("run",), "started_at", "run")
+_REQUESTS = SqlTable("requests", say.REQUEST_COLUMNS, ("id",), "asked_at", "id")
+_GRANTS = SqlTable("grants", say.GRANT_COLUMNS, ("run", "id"), "0", "run || '/' || id")
 _KEYS: dict[type[Any], Callable[[Any], Any]] = {
     RunRow: lambda row: (row.started_at, row.run),
     RequestRow: lambda row: row.place,

@@ -22,9 +22,13 @@ class OpenFiles:
 
     def are_there(self) -> bool:
         """Return whether the files still have their names."""
-        found = [_inode(name) for name in self._names]
-        self._inodes = [now if known is None else known for known, now in zip(self._inodes, found, strict=True)]
-        return found == self._inodes
+        for place, name in enumerate(self._names):
+            found, known = _inode(name), self._inodes[place]
+            if known is None:
+                self._inodes[place] = found
+            elif found != known:
+                return False
+        return True
 
 
 def _inode(path: str) -> tuple[int, int] | None:

@@ -235,13 +235,23 @@ class StoreThread:
         except BaseException as error:
             for job in batch:
                 job.error = job.error or error
+        self._wake(batch)
+
+    def _wake(self, batch: list[Job]) -> None:
+        """Give the answers; what wakes others comes first, since who has an answer may end this process."""
         told = [job.result for job in batch if job.error is None]
-        if self._after is not None and told:  # first, because whoever has an answer may end this process
-            with suppress(Exception):  # who could not be woken looks again by itself
+        if self._after is not None and told:
+            try:
                 self._after(told)
-        for loop in {job.loop for job in batch}:  # waking a loop costs more than an answer
-            with suppress(RuntimeError):  # the loop is closed: nobody waits there any more
-                loop.call_soon_threadsafe(_answer, [job for job in batch if job.loop is loop])
+            except Exception:  # who could not be woken looks again by itself
+                told.clear()
+        loops = {job.loop for job in batch}  # waking a loop costs more than an answer
+        for loop in loops:
+            jobs = batch if len(loops) == 1 else [job for job in batch if job.loop is loop]
+            try:
+                loop.call_soon_threadsafe(_answer, jobs)
+            except RuntimeError:  # the loop is closed: nobody waits there any more
+                continue
 
     def _next(self) -> list[Job]:
         with self._ready:

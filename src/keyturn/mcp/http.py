@@ -43,7 +43,7 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-class Client(httpx2.AsyncClient):
+class HttpClient(httpx2.AsyncClient):
     """Turns network failures into protocol errors, so that only the one call fails."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:

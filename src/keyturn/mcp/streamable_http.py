@@ -79,11 +79,11 @@ class MCPServerStreamableHttp(ProtocolServer):
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
-        from .http import Client
+        from .http import HttpClient
 
         given = self._given
         timeout = httpx2.Timeout(given.get("timeout", 30.0), read=given.get("sse_read_timeout", 300.0))
-        make: Callable[..., Any] = given.get("httpx_client_factory") or Client
+        make: Callable[..., Any] = given.get("httpx_client_factory") or HttpClient
         async with (
             make(headers=given.get("headers"), timeout=timeout, auth=given.get("auth")) as client,
             streamable_http_client(

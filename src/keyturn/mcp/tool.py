@@ -37,7 +37,6 @@ from ..tools.base import (
     redacts,
     tool_digest,
 )
-from ..tools.context import ToolContext
 from ..tools.outputs import rendered
 from ..tools.strict_schema import ensure_strict_json_schema
 from .base import MCPServerError, RemoteCall, RemoteTool, ToolReply
@@ -214,7 +213,7 @@ class MCPTool(Tool):
             raise InvalidArguments(f"The arguments of {self.name} are invalid: {problem}")
         return Prepared(text if is_exact(text) else canonical(params))
 
-    async def invoke(self, context: ToolContext[Any], prepared: Prepared) -> Any:
+    async def invoke(self, context: Any, prepared: Prepared) -> Any:
         """Call the server, or resume a call with people's answers."""
         arguments = prepared.params
         try:
@@ -277,7 +276,7 @@ class MCPTool(Tool):
         self.adopt(remote)
         return remote
 
-    async def _check_unchanged(self, context: ToolContext[Any]) -> Any:
+    async def _check_unchanged(self, context: Any) -> Any:
         """Return the connection whose newest listing has the tool as it was approved; else raise.
 
         That is a fact of the call. The tool itself cannot say it: whichever run listed last made it what it is. None
@@ -297,7 +296,7 @@ class MCPTool(Tool):
             )
         return line
 
-    async def _meta(self, context: ToolContext[Any], prepared: Prepared) -> dict[str, Any]:
+    async def _meta(self, context: Any, prepared: Prepared) -> dict[str, Any]:
         # Its own name for the call, and not ours: ours lets people decide.
         meta: dict[str, Any] = {_KEY: digest("mcp", context.idempotency_key)}
         resolver = self._server.settings.tool_meta_resolver

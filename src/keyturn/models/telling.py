@@ -17,10 +17,10 @@ from .turns import with_own
 _PARTS = {"output_text": ("text", "output_text"), "refusal": ("refusal", "refusal")}
 
 
-class Teller:
+class ReplyEvents:
     """Numbers the events of one reply and tracks which item and part is open; `items` are those it closed.
 
-    >>> teller = Teller()
+    >>> teller = ReplyEvents()
     >>> events = [*teller.text("to "), *teller.text("be"), *teller.close()]
     >>> [event.type.removeprefix("response.") for event in events[:4]]
     ['output_item.added', 'content_part.added', 'output_text.delta', 'output_text.delta']

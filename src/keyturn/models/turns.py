@@ -51,7 +51,7 @@ _NO_ARGUMENTS = frozenset({"type", "id", "call_id", "name", "status", PROVIDER_D
 
 
 @dataclass
-class Turn:
+class ConversationTurn:
     """Holds what one side said without the other speaking: items, and in a model's turn its calls."""
 
     role: Literal["user", "assistant"]
@@ -90,7 +90,7 @@ def with_own(item: Item, provider: str, data: Mapping[str, Any]) -> Item:
     return {**item, PROVIDER_DATA: {provider: dict(data)}} if data else item
 
 
-def split(items: Iterable[Item], provider: str) -> tuple[list[str], list[Turn]]:
+def split(items: Iterable[Item], provider: str) -> tuple[list[str], list[ConversationTurn]]:
     """Split the items into instructions and turns.
 
     A result stands with its call wherever it came; one whose call is not here is left out.
@@ -100,7 +100,7 @@ def split(items: Iterable[Item], provider: str) -> tuple[list[str], list[Turn]]:
     ('user', 'assistant', None)
     """
     system: list[str] = []
-    turns: list[Turn] = []
+    turns: list[ConversationTurn] = []
     waiting: dict[str, list[CallWithResult]] = {}
     for item in items:
         kind, role = str(item.get("type", "message")), item.get("role")
@@ -124,11 +124,11 @@ def split(items: Iterable[Item], provider: str) -> tuple[list[str], list[Turn]]:
     return system, turns
 
 
-def _turn(turns: list[Turn], role: Literal["user", "assistant"]) -> Turn:
+def _turn(turns: list[ConversationTurn], role: Literal["user", "assistant"]) -> ConversationTurn:
     """Return the turn to append to; after a result, what a model says starts a new turn."""
     last = turns[-1] if turns else None
     if last is None or last.role != role or (role == "assistant" and any(call.result for call in last.calls)):
-        turns.append(Turn(role))
+        turns.append(ConversationTurn(role))
     return turns[-1]
 
 

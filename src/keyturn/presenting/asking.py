@@ -6,7 +6,7 @@ Sentences are ours; names and texts of others stand apart from them and are esca
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 
@@ -21,7 +21,7 @@ from ..render.escape import Escaped, escape
 from ..render.names import doubtful_names
 from ..render.one_row import first_arguments
 from ..render.verdicts import STATES as STATES
-from ..render.verdicts import vote_words
+from ..render.verdicts import takes_two, vote_words
 from .clock import in_ms, span, stamp
 from .terms import DECIDERS, at_expiry, deciders_of, terms_of
 
@@ -98,7 +98,7 @@ def mark_of(row: RequestRow) -> str:
 
 def is_held(row: RequestRow) -> bool:
     """Return whether an approval is held, or its key pressed twice: of a high risk, or one stated in another word."""
-    return row.risk not in ("", "low", "medium")
+    return takes_two(row.risk)
 
 
 def risk_words(row: RequestRow) -> str:
@@ -307,10 +307,30 @@ def votes_of(shown: Request, now: int) -> list[Voted]:
     ]
 
 
-def why_not(error: Exception, now: int) -> str:
+class Unrecorded(NamedTuple):
+    """Says in a heading whether a decision may have been recorded, and what is known of why it was not."""
+
+    heading: Literal["Not recorded", "May have been recorded"]
+    why: str
+
+
+def unrecorded(error: Exception, now: int) -> Unrecorded:
+    """Return what is said of a decision that failed: where its answer was lost it may be on record.
+
+    >>> from keyturn import StorageError
+    >>> unrecorded(StorageError("the line broke"), 0).heading
+    'May have been recorded'
+    """
+    if isinstance(error, KeyturnError) and error.uncertain:
+        why = f"The answer was lost, and whether it is on record is not known: look at the request again. {error}"
+        return Unrecorded("May have been recorded", why)
+    return Unrecorded("Not recorded", _why_not(error, now))
+
+
+def _why_not(error: Exception, now: int) -> str:
     """Return why a word was not recorded: of a lost race who was first, how long before, and whether anything ran.
 
-    >>> why_not(Conflict("late", winner="ben", decision="reject", at=1_000), 4_000)
+    >>> _why_not(Conflict("late", winner="ben", decision="reject", at=1_000), 4_000)
     'ben rejected this 3 s before you. Nothing ran.'
     """
     if not isinstance(error, Conflict) or error.winner is None or error.decision is None:

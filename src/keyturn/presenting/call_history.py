@@ -19,7 +19,7 @@ from ..core.strict import parse
 from ..render.verdicts import vote_words
 
 
-class Edit(NamedTuple):
+class EditedArguments(NamedTuple):
     """Holds the arguments before an edit and after it, as JSON texts without secrets."""
 
     before: str
@@ -97,12 +97,12 @@ class CallHistory:
         known = self._calls.get(call)
         return None if known is None else known.name
 
-    def edit(self, made: ev.Decision) -> Edit | None:
+    def edit(self, made: ev.Decision) -> EditedArguments | None:
         """Return what a decision made of the arguments; None where it changed nothing."""
         call = self._calls.get(made.call)
         if call is None or made.args is None:
             return None
-        return Edit(_shown(call.text, call.secrets), _shown(made.args, call.secrets))
+        return EditedArguments(_shown(call.text, call.secrets), _shown(made.args, call.secrets))
 
     def vote(self, made: ev.Decision) -> str:
         """Word a vote that was just read: how many of how many there are now."""

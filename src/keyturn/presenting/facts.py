@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..core.events import Step
 from ..journal.rows import RequestRow
 from .asking import Standing
-from .trail import Mark, trail_of, was_started
+from .trail import TrailMark, trail_of, was_started
 from .words_before import NOTHING_SAID, Context, context_of
 
 
@@ -18,7 +18,7 @@ class RequestFacts(NamedTuple):
     row: RequestRow
     standing: Standing
     context: Context = NOTHING_SAID
-    trail: Sequence[Mark] = ()
+    trail: Sequence[TrailMark] = ()
     lines: int = 0
     ran: bool = False
 

@@ -17,7 +17,7 @@ from .call_history import CallHistory
 _TEXT = 4_000
 
 
-class Mark(NamedTuple):
+class TrailMark(NamedTuple):
     """Holds one thing that happened to a call: the log's line, when, what, by whom, and what was said."""
 
     line: int
@@ -28,10 +28,10 @@ class Mark(NamedTuple):
     kind: str = ""
 
 
-def trail_of(steps: Iterable[ev.Step], call: str) -> list[Mark]:
+def trail_of(steps: Iterable[ev.Step], call: str) -> list[TrailMark]:
     """Return what happened to a call, oldest first; of a review, to the call that it is about."""
     call = reviewed_call(call) or call
-    history, marks = CallHistory(), list[Mark]()
+    history, marks = CallHistory(), list[TrailMark]()
     for number, step in enumerate(steps, 1):
         for event in step.events:
             history.read(event)
@@ -39,12 +39,12 @@ def trail_of(steps: Iterable[ev.Step], call: str) -> list[Mark]:
     return marks
 
 
-def was_started(trail: Iterable[Mark]) -> bool:
+def was_started(trail: Iterable[TrailMark]) -> bool:
     """Return whether a call was started, as its trail tells."""
     return any(mark.kind == "started" for mark in trail)  # a rejected call ends as well
 
 
-def _marks(at: _At, event: Any, call: str) -> Iterator[Mark]:
+def _marks(at: _At, event: Any, call: str) -> Iterator[TrailMark]:
     told = _TOLD.get(cast("type[Any]", type(event)))
     if told is None or _call_of(event) != call:
         return
@@ -62,9 +62,9 @@ class _At(NamedTuple):
     step: ev.Step
     history: CallHistory
 
-    def mark(self, word: str, by: str | None = "", text: str | None = None, kind: str = "") -> Mark:
+    def mark(self, word: str, by: str | None = "", text: str | None = None, kind: str = "") -> TrailMark:
         """Make the mark of this line; a text is clipped."""
-        return Mark(self.line, self.step.at, word, by or "", _clipped(text), kind)
+        return TrailMark(self.line, self.step.at, word, by or "", _clipped(text), kind)
 
 
 def _call_of(event: object) -> str | None:
@@ -73,26 +73,26 @@ def _call_of(event: object) -> str | None:
     return getattr(event, "call", None)
 
 
-def _decided(at: _At, event: ev.CallDecided) -> Mark:
+def _decided(at: _At, event: ev.CallDecided) -> TrailMark:
     said = event.decision
     word = STATES[verdict_of(said)] + (", alone in an emergency" if said.broke_glass else "")
     signed = ", signed" if said.proof is not None else ""
     return at.mark(word + signed, said.by, said.note or said.message, "decided")
 
 
-def _voted(at: _At, event: ev.VoteCast) -> Mark:
+def _voted(at: _At, event: ev.VoteCast) -> TrailMark:
     said = event.decision
     word = "confirmed" if said.confirms else at.history.vote(said)
     return at.mark(f"replaced: {STATES[verdict_of(said)]}" if event.replaced else word, said.by, said.note)
 
 
-def _drilled(at: _At, event: ev.DrillEnded) -> Mark:
+def _drilled(at: _At, event: ev.DrillEnded) -> TrailMark:
     word = word_of(event)
     said = None if event.passed is None else SAID[event.passed]
     return at.mark(STATES.get(word, word), event.decision.by, said, "decided")
 
 
-def _screened(at: _At, event: ev.CallScreened) -> Mark:
+def _screened(at: _At, event: ev.CallScreened) -> TrailMark:
     kind = "denied" if event.action == "deny" else ""
     if at.history.is_recheck(event):
         word = STATES[rechecked(event.action, met=not asks_more(at.step, event.call))]
@@ -100,25 +100,25 @@ def _screened(at: _At, event: ev.CallScreened) -> Mark:
     return at.mark(STATES[event.action], kind=kind)
 
 
-def _marked(at: _At, event: CallMarked) -> Mark:
+def _marked(at: _At, event: CallMarked) -> TrailMark:
     on = "is on it" if event.mark == "claim" else "put it off"
     off = "let it go" if event.mark == "claim" else "has it back"
     return at.mark(off if event.until is None else on, event.decider.id)
 
 
-def _finished(at: _At, event: ev.CallFinished) -> Mark:
+def _finished(at: _At, event: ev.CallFinished) -> TrailMark:
     output: Any = event.item.get("output")
     text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
     word = "failed" if event.failed else "ended"
     return at.mark(word, text=text, kind=word)
 
 
-def _lost(at: _At, event: ev.CallLost) -> Mark:
+def _lost(at: _At, event: ev.CallLost) -> TrailMark:
     word = "lost; it may simply start again" if event.again else "lost: nobody knows whether it ran"
     return at.mark(word, text=event.why, kind="lost")
 
 
-_TOLD: dict[type[Any], Callable[[_At, Any], Mark]] = {
+_TOLD: dict[type[Any], Callable[[_At, Any], TrailMark]] = {
     ev.CallDecided: _decided,
     ev.VoteCast: _voted,
     ev.DrillEnded: _drilled,

@@ -31,18 +31,27 @@ NOTHING_SAID = Context(None, ())
 
 
 def context_of(steps: Iterable[ev.Step], call: str) -> Context:
-    """Return what the run was asked for, and what the model wrote as it proposed the call; of a review, its call."""
+    """Return what the run was asked for, and what the model wrote as it proposed the call; of a review, its call.
+
+    In a realtime session that is what the user said last, and what the model said since.
+    """
     task = ""
     words = list[str]()
     call = reviewed_call(call) or call
     frame = call.rsplit("/", 1)[0]
+    talking = set[str]()  # frames whose model talks on: a call is a reply of its own, and messages come in between
     proposed = False  # what the model wrote after that is of another call
     for event in (event for step in steps for event in step.events):
         proposed = proposed or getattr(event, "call", None) == call
         if isinstance(event, ev.RunStarted):
             task = _task(event.input)
+        elif isinstance(event, ev.FrameOpened) and not event.barrier:
+            talking.add(event.frame)
+        elif isinstance(event, ev.InputAdded) and event.frame in talking and not proposed:
+            task, words = _task(event.items) or task, []
         elif isinstance(event, ev.ReplyRecorded) and event.frame == frame and not proposed:
-            words = [text for item in event.output for text in texts_of(item) if text.strip()]
+            said = [text for item in event.output for text in texts_of(item) if text.strip()]
+            words = said or (words if frame in talking else [])
     asked = Escaped(clip(task, _TEXT)) if task else None
     return Context(asked, tuple(Escaped(clip(text, _TEXT)) for text in words), pressure_in(words, task))
 

@@ -49,6 +49,7 @@ _HOMES = {
     "RealtimeMessageItem": "items",
     "RealtimeModel": "model",
     "RealtimeModelApprovalRequestEvent": "model_events",
+    "RealtimeModelHostedCallEndedEvent": "model_events",
     "RealtimeModelAudioDoneEvent": "model_events",
     "RealtimeModelAudioEvent": "model_events",
     "RealtimeModelAudioInterruptedEvent": "model_events",

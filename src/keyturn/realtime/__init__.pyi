@@ -55,6 +55,7 @@ from .model_events import RealtimeModelEndOfStreamEvent as RealtimeModelEndOfStr
 from .model_events import RealtimeModelErrorEvent as RealtimeModelErrorEvent
 from .model_events import RealtimeModelEvent as RealtimeModelEvent
 from .model_events import RealtimeModelExceptionEvent as RealtimeModelExceptionEvent
+from .model_events import RealtimeModelHostedCallEndedEvent as RealtimeModelHostedCallEndedEvent
 from .model_events import RealtimeModelInputAudioTimeoutTriggeredEvent as RealtimeModelInputAudioTimeoutTriggeredEvent
 from .model_events import (
     RealtimeModelInputAudioTranscriptionCompletedEvent as RealtimeModelInputAudioTranscriptionCompletedEvent,

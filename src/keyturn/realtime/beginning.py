@@ -53,6 +53,11 @@ class Beginning:
             raise
         return play
 
+    async def let_go(self) -> None:
+        """Let go of what the app opened for the execution."""
+        if self.hosting.let_go is not None:
+            await self.hosting.let_go()
+
     def _play(self, given: object, **more: Any) -> AttendedExecution:
         return cast(
             "AttendedExecution",

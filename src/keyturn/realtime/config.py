@@ -6,13 +6,14 @@ What a provider makes of them stands in that provider's files.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from ..agents.guardrail import OutputGuardrail
 from ..agents.handoff import Handoff
 from ..agents.limits import UsageLimits
 from ..agents.prompt import Prompt
 from ..agents.settings import ToolErrorFormatter
+from ..core.errors import UserError
 from ..models.tool_choice import ToolChoice
 
 RealtimeModelName = (
@@ -171,6 +172,63 @@ class RealtimeRunConfig(TypedDict, total=False):
     reconnect_attempts: int
     close_timeout: float
     usage_limits: UsageLimits | None
+
+
+def _counts(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _has(kind: type[Any]) -> Callable[[Any], bool]:
+    names = kind.__annotations__.keys()
+    return lambda value: isinstance(value, Mapping) and cast("Mapping[str, Any]", value).keys() <= names
+
+
+def _guardrails(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, OutputGuardrail) for each in cast("list[Any]", value))
+
+
+def _seconds(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+def _flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _callback(value: object) -> bool:
+    return value is None or callable(value)
+
+
+# What each setting may be; a provider checks `model_settings` further, and a run its limits.
+_MAY_BE: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "model_settings": (lambda value: isinstance(value, Mapping), "a dict"),
+    "output_guardrails": (_guardrails, "a list of OutputGuardrail"),
+    "guardrails_settings": (_has(RealtimeGuardrailsSettings), "a dict of debounce_text_length"),
+    "tracing_disabled": (_flag, "True or False"),
+    "async_tool_calls": (_flag, "True or False"),
+    "tool_execution": (_has(RealtimeToolExecutionConfig), "a dict of pre_approval_tool_input_guardrails"),
+    "tool_error_formatter": (_callback, "a callable or None"),
+    "waiting_message": (_callback, "a callable or None"),
+    "reconnect_attempts": (_counts, "a whole number, 0 or more"),
+    "close_timeout": (_seconds, "a number of seconds, 0 or more"),
+    "usage_limits": (lambda _value: True, ""),
+}
+
+
+def check_config(config: Mapping[str, Any]) -> None:
+    """Refuse settings of a realtime run that nothing would hear.
+
+    >>> check_config({"reconnect_attempts": 5})
+    """
+    for name, value in config.items():
+        if name not in _MAY_BE:
+            raise UserError(f"config has no {name!r}; it has {', '.join(sorted(_MAY_BE))}")
+        fits, may_be = _MAY_BE[name]
+        if not fits(value):
+            raise UserError(f"{name} of a realtime config must be {may_be}, not {value!r}")
+    every = config.get("guardrails_settings", {}).get("debounce_text_length", 0)
+    if not _counts(every):
+        raise UserError(f"debounce_text_length of a realtime config must be a whole number, 0 or more, not {every!r}")
 
 
 class RealtimeUserInputText(TypedDict):

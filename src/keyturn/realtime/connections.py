@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 from ..agents.context import RunContextWrapper
 from ..core.call_ids import ROOT
 from ..core.items import Item
+from ..core.run import Call
 from ..engine.driving.drive import Drive
 from ..support.user_code import answer_of
 from .config import RealtimeRunConfig, RealtimeSessionModelSettings
@@ -152,7 +153,17 @@ class Connections:
         if not self._opening.locked():  # whoever opens one finds it out
             self._begin_again()
 
+    async def refusal(self, call: Call) -> str:
+        """Return why the approval of a call cannot be sent on the connection there is; "" where it can."""
+        return await self.delivery.refusal(call)
+
+    async def approve(self, call: Call, item: Item) -> None:
+        """Send what approves a call of the provider's own, and wait until the provider has ended it."""
+        await self.delivery.approve(call, item)
+
     def _stop_delivering(self) -> None:
+        if self._delivery is not None:
+            self._delivery.approvals.end()
         delivering, self._delivering = self._delivering, None
         if delivering is not None and delivering is not asyncio.current_task():
             delivering.cancel()

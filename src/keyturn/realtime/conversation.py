@@ -107,6 +107,11 @@ class Conversation:
         self._replace(known.model_copy(update={"content": [*before, part.model_copy(update={said: whole})]}))
         return whole
 
+    def last_words(self) -> str | None:
+        """Return what the model said last; None where it said nothing."""
+        said = (item for item in reversed(self.items) if isinstance(item, AssistantMessageItem))
+        return next(map(text_of, said), None)
+
     def answered(self, call_id: str, output: str) -> RealtimeToolCallItem | None:
         """Add a call's result to its item, and return it."""
         for item in reversed(self.items):

@@ -17,7 +17,7 @@ from ..engine.effects.fused_steps import deliver
 from ..engine.facts import decisions
 from ..engine.facts.reaches import reach_of
 from ..engine.states.undelivered import edited
-from ..engine.views.decisions_by_label import asked_as
+from ..engine.views.decisions_by_label import asked_as, asked_once
 from ..engine.views.items import ToolApprovalItem
 from ..policies.grants import Grant
 
@@ -117,7 +117,7 @@ class SessionDecisions(abc.ABC):
             raise NotPending(
                 f"{name!r} was the id of another call before: pass the item that the event showed, event.item"
             )
-        if found[0].revision > 1:  # an id alone does not say which asking was shown
+        if found[0].revision > 1 and not asked_once(self.opened().live, found[0].call):  # which asking was shown?
             raise NotPending(f"call {name!r} has asked again since: pass the item that the event showed, event.item")
         return found[0]
 

@@ -12,9 +12,12 @@ from typing import Any, NamedTuple, cast
 
 from ..core.call_ids import ROOT, is_below
 from ..core.items import Item
+from ..core.people import plain_text
 from ..core.run import Call, Frame, Run
+from ..engine.driving.provider_line import NO_LINE
 from ..support.user_code import run_callback
 from .conversation import KEPT, kept_id, on_the_wire, output_text
+from .hosted_calls import Approvals
 from .model_events import RealtimeModelToolCallEvent
 from .model_inputs import (
     RealtimeModelSendEvent,
@@ -32,14 +35,21 @@ Send = Callable[[RealtimeModelSendEvent], Awaitable[None]]
 WaitingMessage = Callable[[str, str], str]
 
 
-def waiting_message(tool: str, call_id: str) -> str:
+_WAITS = {
+    "asked": "has not run: it waits for a person to decide",
+    "needs": "has not ended: it waits for a person's answer",
+    "in_doubt": "was begun, and it is not known whether it ran: a person has to find out",
+}
+
+
+def waiting_message(tool: str, call_id: str, state: str = "asked") -> str:
     """Return what the model is told while a call waits for a person.
 
     >>> waiting_message("refund", "c1").partition(".")[0]
     'The call of refund (c1) has not run: it waits for a person to decide'
     """
     return (
-        f"The call of {tool} ({call_id}) has not run: it waits for a person to decide. Tell the user that in a few "
+        f"The call of {tool} ({call_id}) {_WAITS[state]}. Tell the user that in a few "
         "words and go on with the conversation. Do not call it again and do not say that it is done: its result comes "
         "as the output of that call."
     )
@@ -54,7 +64,9 @@ class Session(NamedTuple):
     settings: Callable[[str], Awaitable[Any]]
     # Whether two agents, by their paths, have the same hosted MCP server for a request.
     same_server: Callable[[Item, str, str], Awaitable[bool]]
+    # Words what waits, in place of our own words; None tells the model nothing.
     words: WaitingMessage | None
+    failed: Callable[[Exception], None]
     # Whether this process holds the run still: another one that took it over delivers its results.
     held: Callable[[], Awaitable[bool]]
 
@@ -99,6 +111,8 @@ class Delivery:
         #: Calls of the provider's own that were asked about on the connection, by their ids; before their place in the
         #: conversation an id may name a call of another connection.
         self.asked: dict[str, Asked] = {}
+        #: What approves such calls, to be sent and sent.
+        self.approvals = Approvals()
 
     @property
     def agent(self) -> str:
@@ -132,6 +146,8 @@ class Delivery:
             if wire is not None:
                 self._note_replayed(wire)
                 await self._raw("conversation.item.create", item={"id": kept_id(place), **wire})
+            elif _rejects(item) and frame is not None and place >= frame.heard:  # no connection may have heard it
+                await self._session.send(self._rejected(item))
             self._sent += 1
         waiting = await self._tell_of_waiting()
         if owed and not waiting:
@@ -174,11 +190,20 @@ class Delivery:
             for event in self._events(item, self._sent):
                 await self._under_agent()
                 await self._session.send(event)
-            if item.get("type") == "mcp_approval_response":
+            if _rejects(item):
                 await self._under_agent()
-                await self._session.send(await self._answered(item))
+                await self._session.send(self._rejected(item))
             self._sent += 1
         await self._under_agent()
+        for approval in self.approvals.unsent():
+            if not await self._session.held():
+                return
+            await self._under_agent()
+            if await self._refused(approval.item):
+                approval.unsent()
+            else:
+                approval.sent = True
+                await self._session.send(_created({"id": self._new_id("approval"), **approval.item}))
 
     async def _under_agent(self) -> None:
         """Bring the connection under the agent that is at work."""
@@ -208,21 +233,30 @@ class Delivery:
                 alone = len(wire["content"]) == 1 and texts
                 yield RealtimeModelSendUserInput(texts[0] if alone else cast("Any", wire))
 
-    async def _answered(self, item: Item) -> RealtimeModelSendEvent:
-        """Return the answer on a call that the provider makes; on another connection its id may mean another call."""
+    def _rejected(self, item: Item) -> RealtimeModelSendEvent:
+        """Return the answer on a call that the provider does not make; elsewhere its id may mean another call."""
         request: Any = item.get("approval_request_id")
         asked = self.asked.get(request)
         if asked is not None and asked.since <= self._sent:
-            if item.get("approve") and not await self._session.same_server(asked.item, asked.agent, self._agent):
-                return rejection(request, _ANOTHER_SERVER)
             return _created({"id": kept_id(self._sent), **item})
-        word = "approved" if item.get("approve") else "rejected"
-        return _created(
-            self._note_of(
-                f"The request {request} of an earlier connection was {word}. That connection has ended, so nothing "
-                "came of it: ask again if it is still needed."
-            )
-        )
+        return _created(self._note_of(f"The answer to request {request} of an earlier connection: {item['reason']}"))
+
+    async def refusal(self, call: Call) -> str:
+        """Return why an approval cannot be sent on this connection, as its model reads it; "" where it can."""
+        return await self._refused({"approval_request_id": call.proposal.label})
+
+    async def _refused(self, item: Item) -> str:
+        asked = self.asked.get(cast("str", item["approval_request_id"]))
+        frame = self._session.run().frames.get(ROOT)
+        if self.approvals.over or asked is None or frame is None:
+            return NO_LINE
+        return "" if await self._session.same_server(asked.item, asked.agent, frame.agent) else _ANOTHER_SERVER
+
+    async def approve(self, call: Call, item: Item) -> None:
+        """Send what approves a call that was asked about on this connection, and wait for its end."""
+        ended = self.approvals.add(call.proposal.label, item)
+        self.rouse()
+        await ended
 
     async def _tell_of_waiting(self) -> bool:
         """Tell the model which of its calls wait, each once, and return whether there was anything to tell."""
@@ -234,21 +268,33 @@ class Delivery:
                 continue
             self._told.add(asked)
             if self._session.words is not None:
-                await self._say(
-                    run_callback(self._session.words, call.proposal.name, _own_call(run, call).proposal.label)
-                )
+                await self._say(self._words(call, _own_call(run, call).proposal.label))
                 told = True
         if told:
             await self._raw("response.create")
         return told
 
+    def _words(self, call: Call, label: str) -> str:
+        tool, words = call.proposal.name, self._session.words
+        if words is None or words is waiting_message or call.state == "in_doubt":  # a program's words say of none
+            return waiting_message(tool, label, call.state)
+        try:
+            return plain_text(run_callback(words, tool, label), "what waiting_message returns")
+        except Exception as error:  # the mistake of a callback ends no conversation
+            self._session.failed(error)
+            return waiting_message(tool, label, call.state)
+
     async def _say(self, text: str) -> None:
         await self._session.send(_created(self._note_of(text)))
 
     def _note_of(self, text: str) -> Item:
-        self._notes += 1
         content: list[Any] = [{"type": "input_text", "text": text}]
-        return {"id": f"{KEPT}note_{self._notes}", "type": "message", "role": "system", "content": content}
+        return {"id": self._new_id("note"), "type": "message", "role": "system", "content": content}
+
+    def _new_id(self, what: str) -> str:
+        """Return an id of an item that is in no log."""
+        self._notes += 1
+        return f"{KEPT}{what}_{self._notes}"
 
     async def _raw(self, kind: str, **fields: Any) -> None:
         message: Any = {"type": kind, "other_data": fields} if fields else {"type": kind}
@@ -272,6 +318,11 @@ def _asks(item: Item, place: int, frame: Frame) -> bool:
         return place >= frame.heard
     spoken = "id" in item  # it was heard as it was said, before its transcript came
     return item.get("role") == "user" and place >= (frame.sent if spoken else frame.heard)
+
+
+def _rejects(item: Item) -> bool:
+    """Return whether an item is the rejection of a call that the provider would make; an approval was sent before."""
+    return item.get("type") == "mcp_approval_response" and not item.get("approve")
 
 
 def _own_call(run: Run, call: Call) -> Call:

@@ -98,6 +98,9 @@ class Hearing(RealtimeModelListener):
         item = {**event.item, "type": "mcp_approval_request"}
         await self._recorder.request(item, self._maker(event.response_id), self._connections.delivery)
 
+    async def _hosted_ended(self, event: me.RealtimeModelHostedCallEndedEvent) -> None:
+        self._connections.delivery.approvals.reported(event.request_id)
+
     def _maker(self, response: str | None) -> str:
         """Return the path of the agent with whose tools the model made a call."""
         delivery = self._connections.delivery
@@ -224,6 +227,7 @@ class Hearing(RealtimeModelListener):
     _HEARD: ClassVar[dict[str, Callable[[Hearing, Any], Awaitable[None]]]] = {
         "function_call": _called,
         "mcp_approval_request": _asked,
+        "hosted_call_ended": _hosted_ended,
         "turn_started": _turn_started,
         "turn_ended": _turn_ended,
         "usage": _used,

@@ -59,6 +59,18 @@ class RealtimeModelApprovalRequestEvent:
 
 
 @dataclass(slots=True)
+class RealtimeModelHostedCallEndedEvent:
+    """Tells that the provider has ended a call of a hosted MCP server, well or not.
+
+    `request_id` is the id of the request that was approved. Until this is told, or the connection ends, the call is at
+    work; if the connection ends first it is in doubt.
+    """
+
+    request_id: str
+    type: Literal["hosted_call_ended"] = "hosted_call_ended"
+
+
+@dataclass(slots=True)
 class RealtimeModelAudioEvent:
     """Tells a piece of the model's voice, as bytes in the session's output format."""
 
@@ -242,6 +254,7 @@ RealtimeModelEvent = (
     RealtimeModelErrorEvent
     | RealtimeModelToolCallEvent
     | RealtimeModelApprovalRequestEvent
+    | RealtimeModelHostedCallEndedEvent
     | RealtimeModelAudioEvent
     | RealtimeModelAudioInterruptedEvent
     | RealtimeModelAudioDoneEvent

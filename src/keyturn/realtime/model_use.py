@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from weakref import WeakValueDictionary
 
 from ..core.errors import UserError
@@ -11,13 +13,19 @@ from .model import RealtimeModel
 _sessions: WeakValueDictionary[int, object] = WeakValueDictionary()
 
 
-def take(model: RealtimeModel, session: object) -> None:
-    """Note that a session uses a model; refuse one that another session uses."""
+@contextmanager
+def taken(model: RealtimeModel, session: object) -> Generator[None]:
+    """Note that a session uses a model, unless an error is raised; refuse one that another session uses."""
     if _sessions.setdefault(id(model), session) is not session:
         raise UserError(
             f"another session uses this {type(model).__name__}, which has one connection: pass RealtimeRunner(model=) "
             "the class, or a function that makes one, and each session has its own"
         )
+    try:
+        yield
+    except BaseException:
+        let_go(model, session)
+        raise
 
 
 def let_go(model: RealtimeModel, session: object) -> None:

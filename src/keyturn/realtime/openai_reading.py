@@ -18,6 +18,7 @@ import msgspec
 from ..core.immutable import immutable
 from . import model_events as ev
 from .items import RealtimeToolCallItem
+from .openai_hosted import HostedEnds
 from .openai_items import Malformed, Wire, failure_of, mapping, message_of, text, usage_of, whole
 from .openai_settings import SentSettings
 
@@ -113,6 +114,7 @@ class ServerReader:
         self._previous = _Recent()
         self._items = _Recent()
         self._ended = _Recent()
+        self._hosted = HostedEnds()
         #: Settings that were sent: a response that begins before they are confirmed has those of before.
         self.settings = SentSettings()
 
@@ -123,10 +125,10 @@ class ServerReader:
     def read(self, event: Wire) -> list[ev.RealtimeModelEvent]:
         """Return what an event tells, in its order."""
         kind = cast("str", event["type"])
+        told: list[ev.RealtimeModelEvent] = [*self._hosted.read(event)]
         reading = self._READERS.get(kind)
         if reading is None:
-            return [] if kind in _SAID_ELSEWHERE else [ev.RealtimeModelOtherEvent(event)]
-        told: list[ev.RealtimeModelEvent] = []
+            return told if kind in _SAID_ELSEWHERE else [ev.RealtimeModelOtherEvent(event)]
         try:
             told.extend(reading(self, event))
         except Malformed as error:

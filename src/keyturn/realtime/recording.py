@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core import commands as cm
 from ..core.call_ids import ROOT
-from ..core.errors import Conflict, ModelBehaviorError, UserError
+from ..core.errors import Conflict, ModelBehaviorError, ToolSourceDown, UserError
 from ..core.items import Item
 from ..core.run import Call
 from ..core.usage import Usage
@@ -29,6 +29,11 @@ from .model_inputs import RealtimeModelSendEvent, RealtimeModelSendToolOutput
 _MOST = 256
 # So many calls of a model are open at most.
 MOST_OPEN = 1_000
+
+# What is no reason to end a session: the call is not taken, and the model is told.
+_REFUSED = (ModelBehaviorError, UserError, ToolSourceDown)
+_ODD = "The call was not understood."
+_DOWN = "The call was not taken: its tools cannot be reached now. Call again later if it is still needed."
 
 # Makes what the model is sent of words about a call that was not taken.
 _Answer = Callable[[str], RealtimeModelSendEvent]
@@ -98,7 +103,7 @@ class Recorder:
             try:
                 self._check_new(event)
                 return await self._take(item, under, heard)
-            except (ModelBehaviorError, UserError) as error:
+            except _REFUSED as error:
                 await self._refuse(error, lambda words: RealtimeModelSendToolOutput(event, words, start_response=True))
                 return []
 
@@ -136,7 +141,7 @@ class Recorder:
                 except BaseException:
                     del connection.asked[request]
                     raise
-            except (ModelBehaviorError, UserError) as error:
+            except _REFUSED as error:
                 await self._refuse(error, lambda words: rejection(item.get("id"), words))
 
         await self._put(record)
@@ -172,7 +177,7 @@ class Recorder:
     async def _refuse(self, error: Exception, answer: _Answer) -> None:
         """Report to the model and the user that a call was not taken; nothing of it ran."""
         self._failed(error)
-        words = error.words if isinstance(error, NotTaken) else "The call was not understood."
+        words = error.words if isinstance(error, NotTaken) else _DOWN if isinstance(error, ToolSourceDown) else _ODD
         if words:
             with contextlib.suppress(Exception):  # the next connection knows nothing of that call
                 await self._send(answer(words))

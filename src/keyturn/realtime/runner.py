@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Protocol, cast
 
 from ..agents.settings import RunConfig
@@ -16,11 +16,22 @@ from ..journal.base import Journal
 from ..policies.base import PolicyLike
 from .agent import RealtimeAgent
 from .beginning import Beginning
-from .config import RealtimeRunConfig
+from .config import RealtimeRunConfig, check_config
 from .model import RealtimeModel, RealtimeModelConfig
 from .session import RealtimeSession
 
-_KNOWN = frozenset(RealtimeRunConfig.__annotations__)
+# Settings of runs that would change nothing of what is said in a session.
+_KEPT = "where the provider keeps the conversation: use RealtimeRunner(journal=...), or an app without it"
+_UNHEARD = {
+    "input_guardrails": "where what is said reaches the model at once: use output_guardrails, or an app without it",
+    **dict.fromkeys(("call_model_input_filter", "handoff_input_filter", "nest_handoff_history"), _KEPT),
+    "handoff_history_mapper": _KEPT,
+}
+
+
+def _execution(config: RunConfig) -> dict[str, Any]:
+    given = config.tool_execution
+    return {} if given is None else {each.name: getattr(given, each.name) for each in fields(given)}
 
 
 class Host(Protocol):
@@ -70,9 +81,7 @@ class RealtimeRunner(Sealed):
         self.agent = checked_agent(starting_agent)
         self._model = model
         self._config: RealtimeRunConfig = {} if config is None else config
-        unknown = sorted(self._config.keys() - _KNOWN)
-        if unknown:
-            raise UserError(f"config has no {unknown[0]!r}; it has {', '.join(sorted(_KNOWN))}")
+        check_config(self._config)
         if app is not None and (journal is not None or policy is not None):
             raise UserError("an app has its own journal and policy: leave out journal= and policy=")
         self._journal = opened(journal) if isinstance(journal, str) else journal
@@ -97,6 +106,11 @@ class RealtimeRunner(Sealed):
         config = self._config
         hosting = Hosting(RunConfig()) if self._app is None else self._app.hosting
         base = hosting.config
+        if hosting.check is not None:
+            hosting.check(self.agent, *([context] if resume is None or context is not None else []))
+        for name, why in _UNHEARD.items():
+            if getattr(base, name):
+                raise UserError(f"RunConfig({name}=...) of this app has no effect in a realtime session, {why}")
         settings: dict[str, Any] = {
             "tracing_disabled": config.get("tracing_disabled", base.tracing_disabled),
             "tool_not_found_behavior": "return_error_to_model",
@@ -104,7 +118,7 @@ class RealtimeRunner(Sealed):
         if "tool_error_formatter" in config:
             settings["tool_error_formatter"] = config["tool_error_formatter"]
         if "tool_execution" in config:
-            settings["tool_execution"] = dict(config["tool_execution"])
+            settings["tool_execution"] = {**_execution(base), **config["tool_execution"]}
         if "usage_limits" in config:
             settings["usage_limits"] = config["usage_limits"]
         options = {
@@ -112,6 +126,7 @@ class RealtimeRunner(Sealed):
             "run_config": replace(base, **settings),
             "policy": self._policy,
             "policy_of": hosting.policy_of,
+            "hooks": hosting.hooks,
         }
         beginning = Beginning(self.agent, config, options, context, resume, self._requester, hosting)
         model = self._model

@@ -28,7 +28,7 @@ from .agent import RealtimeAgent
 from .beginning import Beginning
 from .config import RealtimeUserInput
 from .connections import CLOSE, Connections, Line, same_server, settings_of
-from .conversation import Conversation, restored, said_content, text_of, user_item
+from .conversation import Conversation, restored, said_content, user_item
 from .deciding import SessionDecisions
 from .delivery import Session, waiting_message
 from .event_buffer import EventBuffer
@@ -89,12 +89,8 @@ class RealtimeSession(SessionDecisions, Settable):
             raise UserError("a session is entered once; make another one with RealtimeRunner.run")
         self._entered = True
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        model_use.take(self._model, self)
-        try:
+        with model_use.taken(self._model, self):
             play = await self._beginning.execution(partial(self._take_in, ready))
-        except BaseException:
-            model_use.let_go(self._model, self)
-            raise
         self._put_together(play)
         self._driver = asyncio.ensure_future(play.finish())
         try:
@@ -122,11 +118,12 @@ class RealtimeSession(SessionDecisions, Settable):
         play.model = self._model_name()
         self._recorder = Recorder(play.drive, play.model, self._send, self._failed)
         words = self._config.get("waiting_message", waiting_message)
-        settings = partial(settings_of, play.drive, self._info.context)
-        session = Session(lambda: self._run, self._send, settings, partial(same_server, play.drive), words, play.held)
+        asked = partial(settings_of, play.drive, self._info.context), partial(same_server, play.drive)
+        session = Session(lambda: self._run, self._send, *asked, words, self._failed, play.held)
         line = Line(session, lambda: self._run.frames[ROOT].agent, self._failed)
         made = self._connections = Connections(self._model, self._model_config, self._config, line)
         heard = Conversation(), self._recorder, self._guards, self._judging, made, self._called
+        play.drive.provider = made
         self._hearing = Hearing(self._events, self._info, *heard)
         self._telling = Telling(play.drive, self._info)
 
@@ -217,7 +214,8 @@ class RealtimeSession(SessionDecisions, Settable):
 
     def _judging(self, path: str) -> tuple[Any, list[Any]]:
         agent = self._drive.agent(path)
-        return agent, [*agent.output_guardrails, *self._config.get("output_guardrails", [])]
+        of_app = self._beginning.hosting.config.output_guardrails or []
+        return agent, [*agent.output_guardrails, *self._config.get("output_guardrails", []), *of_app]
 
     def _do(self, work: Any) -> asyncio.Task[Any]:
         self._tasks[task := asyncio.ensure_future(work)] = None
@@ -366,6 +364,7 @@ class RealtimeSession(SessionDecisions, Settable):
             self._events.close()
             model_use.let_go(self._model, self)
             self._over.set()
+            await self._beginning.let_go()
 
     async def _close(self, driver: asyncio.Task[Any], end: bool | None) -> None:
         self._model.remove_listener(self._hearing)
@@ -376,20 +375,26 @@ class RealtimeSession(SessionDecisions, Settable):
         try:
             await self._connections.hang_up()
             if self._recording is not None and not driver.done():  # what failed to record ends no conversation
-                await self._record_the_rest(False if self._recording.done() else end)
+                await self._record_the_rest(False if self._recording.done() else end, seconds)
         finally:
             self._opened.leave()
         await asyncio.wait([driver], timeout=seconds)
         driver.cancel()
         await asyncio.wait([driver], timeout=seconds)  # a tool that does not end holds the run, and nobody who closes
 
-    async def _record_the_rest(self, end: bool | None) -> None:
-        with contextlib.suppress(TimeoutError, Conflict):
-            async with asyncio.timeout(self._config.get("close_timeout", CLOSE)):
+    async def _record_the_rest(self, end: bool | None, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
                 await self._hearing.flush()
                 await self._recorder.idle()
+                await self._end_run(end)
+        except TimeoutError:
+            raise StorageError(
+                f"the journal did not answer within {seconds:g} s: the run is kept, and the session did not end it"
+            ) from None
+
+    async def _end_run(self, end: bool | None) -> None:
         frame = self._run.frames.get(ROOT)
         if end is not False and frame is not None and not frame.open:
-            said = [item for item in self._hearing.conversation.items if getattr(item, "role", "") == "assistant"]
-            with contextlib.suppress(Conflict):
-                await self._drive.commit(cm.CloseRun(text_of(said[-1]) if said else None, []))
+            with contextlib.suppress(Conflict):  # others have moved it, or have it
+                await self._drive.commit(cm.CloseRun(self._hearing.conversation.last_words(), []))

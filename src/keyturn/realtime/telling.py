@@ -86,7 +86,10 @@ class Telling(Feed):
         calls = {**self._open, **self._calls()}
         self._tell_decided()
         for event in step.events:
-            if isinstance(event, ev.CallStarted) and event.call in calls:
+            if isinstance(event, ev.ReplyRecorded) and event.frame == ROOT:
+                refused = [made for made in event.proposals if made.refused is not None]
+                self._queue += [Answer(made.label, (made.refused or {}).get("output")) for made in refused]
+            elif isinstance(event, ev.CallStarted) and event.call in calls:
                 self._started(calls[event.call])
             elif isinstance(event, ev.CallFinished) and event.call in calls:
                 self._finished(calls[event.call], event.item)

@@ -48,7 +48,7 @@ STATES: dict[str, LiteralString] = {name: words.state for name, words in VERDICT
 _YES = ("approve", "edit")
 
 
-class Decided(Protocol):
+class WordedDecision(Protocol):
     """What is worded of a decision."""
 
     @property
@@ -62,7 +62,7 @@ class Decided(Protocol):
         ...
 
 
-def verdict_of(decision: Decided) -> str:
+def verdict_of(decision: WordedDecision) -> str:
     """Return the verdict of a decision as people are shown it: a question is not a rejection."""
     return "asked_back" if decision.asks_back else decision.verdict
 
@@ -91,3 +91,12 @@ def vote_words(verdict: str, votes: Collection[str], needed: int) -> str:
     given = sum((vote in _YES) is yes for vote in votes)
     words = f"{given} of {needed} {'approvals' if yes else 'rejections'}"
     return f"{words}, with other arguments" if verdict == "edit" else words
+
+
+def takes_two(risk: str) -> bool:
+    """Return whether an approval of a call of this risk takes two presses: a high one, or one in another word.
+
+    >>> [takes_two(risk) for risk in ("", "low", "critical", "enormous")]
+    [False, False, True, True]
+    """
+    return risk not in ("", "low", "medium")

@@ -25,7 +25,7 @@ Edits = Callable[[ShownRequest, Mapping[str, str]], Awaitable[None]]
 _HIGHEST = 10  # rows of one field
 
 
-class Field:
+class EditedField:
     """Holds one argument as it stands in its field."""
 
     def __init__(self, request: ShownRequest, name: str) -> None:
@@ -52,7 +52,7 @@ class EditDialog(Dialog[bool]):
         self.request = request
         self._edits = edits
         given = cast("dict[str, Any]", request.arguments)
-        self.fields = [Field(request, name) for name in given]
+        self.fields = [EditedField(request, name) for name in given]
 
     def parts(self) -> ComposeResult:
         """Make a field for each argument."""

@@ -33,6 +33,7 @@ STYLES: dict[str, str] = {
     "bad": "bold $error",
     "good": "$success",
     "runs": "bold $accent",
+    "key": "bold $accent",
 }
 
 _AT_ONCE = 500  # rows that are drawn whole: of more, those that are on the screen

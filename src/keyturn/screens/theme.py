@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import LiteralString
+from typing import Any, LiteralString
 
+from textual.app import App
 from textual.theme import Theme
 
 THEME = Theme(
@@ -40,3 +41,10 @@ Dialog { align: center middle; background: $background 60%; }
 .dialog TextArea { border: round $panel-lighten-2; background: $surface; }
 .dialog TextArea:focus { border: round $primary; }
 """
+
+
+def wear(app: App[Any]) -> None:
+    """Give a screen that is being made the palette: later, all of its CSS would be parsed and applied once more."""
+    app.register_theme(THEME)
+    app.set_reactive(App.theme, THEME.name)
+    app.stylesheet.set_variables(app.get_css_variables())

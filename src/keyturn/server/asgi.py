@@ -27,7 +27,7 @@ from .opening import Opening
 from .places import StreamPlaces
 from .reading_logs import LogReaders
 from .settings import ServerSettings
-from .turns import Turns
+from .turns import ServedTurns
 from .visitor import Visitor
 from .web import routes as pages
 from .web.files import static_files
@@ -77,7 +77,7 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
     api.state.settings = settings
     api.state.live = live
     api.state.limits = Limits()
-    api.state.places, api.state.turns = StreamPlaces(), Turns()
+    api.state.places, api.state.turns = StreamPlaces(), ServedTurns()
     api.state.entrance = Entrance(app, settings, api.state.limits, _drawn)
     api.state.readers = LogReaders()
     api.mount("/v1", api_of(api.state))

@@ -19,7 +19,7 @@ from .address import client_of, network_of
 from .guard import SAFE, TooLong
 from .limits import BY_PERSON, CHANGES, MISSES, Limits, TooMany
 from .settings import ServerSettings
-from .turns import TURN, Turns, leave_turn
+from .turns import TURN, ServedTurns, leave_turn
 from .visitor import FOUND, Visitor, recognized, turn_of
 
 #: How many bytes a request may have whose sender is not known.
@@ -34,7 +34,7 @@ class Limiter:
     Nobody else is told of anything but logins.
     """
 
-    def __init__(self, routes: ASGIApp, app: App, settings: ServerSettings, limits: Limits, turns: Turns) -> None:
+    def __init__(self, routes: ASGIApp, app: App, settings: ServerSettings, limits: Limits, turns: ServedTurns) -> None:
         self._routes, self._app = routes, app
         self._settings = settings
         self._limits, self._turns = limits, turns

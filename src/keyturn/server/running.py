@@ -32,10 +32,10 @@ _LEAST_TAKEN = 16_384  # bytes
 
 
 @dataclass(frozen=True, kw_only=True)
-class Address:
+class ListeningAddress:
     """Says where a server listens, and by which URL people reach it.
 
-    >>> Address(port=8321).url
+    >>> ListeningAddress(port=8321).url
     'http://localhost:8321'
     """
 
@@ -178,7 +178,7 @@ class PatientProtocol(H11Protocol):
 class Running(uvicorn.Server):
     """Serves until it is told to stop: the first signal ends streams and lets answers out, a second ends at once."""
 
-    def __init__(self, served: Guard, address: Address, *, grace: float, told: Callable[[], None]) -> None:
+    def __init__(self, served: Guard, address: ListeningAddress, *, grace: float, told: Callable[[], None]) -> None:
         config = uvicorn.Config(
             served,
             http=PatientProtocol,

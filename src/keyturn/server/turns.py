@@ -30,7 +30,7 @@ class TooManyAtOnce(TooMany):
         self.args = ("too many requests of yours are under way: wait for their answers",)
 
 
-class Turn:
+class ServedTurn:
     """Holds a turn of a person until it is left; `waited` says that it was not free at once."""
 
     def __init__(self, leave: Callable[[], None], *, waited: bool) -> None:
@@ -50,10 +50,10 @@ class _Line(asyncio.Semaphore):
     there = 0
 
 
-class Turns:
+class ServedTurns:
     """Serves a few requests of each person at the same time, in the order in which they came.
 
-    >>> Turns().people
+    >>> ServedTurns().people
     0
     """
 
@@ -66,7 +66,7 @@ class Turns:
         """Return how many people have requests under way."""
         return len(self._lines)
 
-    async def take(self, whose: str, at_once: int | None = None) -> Turn:
+    async def take(self, whose: str, at_once: int | None = None) -> ServedTurn:
         """Wait for a turn; raise `TooMany` where too many wait for one."""
         line = self._lines.get(whose) or _Line(at_once or self._at_once)
         if line.there >= self._most:
@@ -84,7 +84,7 @@ class Turns:
             line.release()
             self._gone(whose, line)
 
-        return Turn(leave, waited=waited)
+        return ServedTurn(leave, waited=waited)
 
     @contextlib.asynccontextmanager
     async def look(self, whose: str) -> AsyncGenerator[None]:
@@ -105,6 +105,6 @@ class Turns:
 
 def leave_turn(scope: Any) -> None:
     """Let a request go on without its turn, since it waits for something."""
-    turn: Turn | None = scope.get(TURN)
+    turn: ServedTurn | None = scope.get(TURN)
     if turn is not None:
         turn.leave()

@@ -152,13 +152,13 @@ def _label(item: Item, key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-class Address:
+class ContentAddress:
     """Computes the content address of a growing list of items; ask for it after any of them.
 
     It is the SHA-256 of the list's canonical JSON (keys sorted by code point, no spaces, UTF-8), so that anybody
     can compute it without us, and a list that went through a JSON store has the address it had before.
 
-    >>> address = Address()
+    >>> address = ContentAddress()
     >>> address.add({"role": "user", "content": "hello"})
     >>> address.count, address.hex() == content_address([{"content": "hello", "role": "user"}])
     (1, True)
@@ -187,7 +187,7 @@ def content_address(items: Iterable[Item]) -> str:
     >>> content_address([])[:16]
     '4f53cda18c2baa0c'
     """
-    address = Address()
+    address = ContentAddress()
     for item in items:
         address.add(item)
     return address.hex()

@@ -65,11 +65,7 @@ def state_place() -> tuple[int, int] | None:
 
 def ring() -> Ring:
     """Return the keys of this process; one that another process adds verifies at once and seals a moment later."""
-    given = os.environ.get(VARIABLE)
-    old = os.environ.get(OLD_VARIABLE, "")
-    if given is not None:
-        return _given(given, old)
-    named = (old, *map(os.environ.get, _PLACES))
+    named = _named()
     place, until, known = _looked
     if known is None or place != named or monotonic() >= until:
         known = _look_again(named)
@@ -104,20 +100,37 @@ def _too_short(variable: str) -> UserError:
     )
 
 
-# What says where the state directory is.
-_PLACES = ("KEYTURN_HOME", "XDG_STATE_HOME", "LOCALAPPDATA" if sys.platform == "win32" else "HOME")
+# What says which keys there are: the keys themselves, and where the state directory is.
+_HOME = "LOCALAPPDATA" if sys.platform == "win32" else "HOME"
+_VARIABLES = (VARIABLE, OLD_VARIABLE, "KEYTURN_HOME", "XDG_STATE_HOME", _HOME)
 # How long the file is believed to be as it was, in seconds. Every look at a file lets go of the interpreter's lock, and
 # a process that drives many runs would get it back late a dozen times in each.
 _BELIEVED = 0.05
-_looked: tuple[tuple[str | None, ...], float, Ring | None] = ((), 0.0, None)
+_looked: tuple[tuple[object, ...], float, Ring | None] = ((), 0.0, None)
+# `os.environ` answers from this dict, after some five calls of Python functions for each name: a ring is asked for with
+# each line. Where it has none, the names are looked up in `os.environ` itself.
+_ENVIRONMENT: Any = getattr(os.environ, "_data", os.environ)
+_encoded: Callable[[str], Any] = getattr(os.environ, "encodekey", str) if _ENVIRONMENT is not os.environ else str
+_NAMES = tuple(map(_encoded, _VARIABLES))
 
 
-def _look_again(named: tuple[str | None, ...]) -> Ring:
-    """Read the keys from their file now."""
+def _named() -> tuple[object, ...]:
+    """Return what the environment says of keys now, to be compared and not to be read."""
+    return tuple(map(_ENVIRONMENT.get, _NAMES))
+
+
+def _look_again(named: tuple[object, ...]) -> Ring:
+    """Read the keys from the environment or their file now."""
     global _looked
-    found = _in_file(state_directory() / "key", os.environ.get(OLD_VARIABLE, ""))
+    given, old = os.environ.get(VARIABLE), os.environ.get(OLD_VARIABLE, "")
+    found = _in_file(_key_file(named), old) if given is None else _given(given, old)
     _looked = (named, monotonic() + _BELIEVED, found)
     return found
+
+
+@lru_cache(maxsize=8)
+def _key_file(_named: tuple[object, ...]) -> Path:
+    return state_directory() / "key"
 
 
 _rings: dict[Path, tuple[tuple[Any, ...], Ring]] = {}
@@ -276,7 +289,7 @@ def add_key() -> str:
     with _changing() as path:
         entries = _entries(path)
         replace_private(path, _text([_new_secret(), *entries.secrets], entries.retired))
-        return _look_again(()).ids[0]
+        return _look_again(_named()).ids[0]
 
 
 def retire_key(name: str) -> None:
@@ -295,7 +308,7 @@ def retire_key(name: str) -> None:
             raise UserError("this key signs and seals: `keyturn keys rotate` adds a new one that takes its place first")
         kept = [secret for secret, known in zip(entries.secrets, ids, strict=True) if known != name]
         replace_private(path, _text(kept, [*entries.retired, name]))
-        _look_again(())
+        _look_again(_named())
 
 
 @contextmanager

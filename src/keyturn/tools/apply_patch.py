@@ -19,6 +19,7 @@ from ..core.items import Item, own_copy
 from ..core.preview import Block, Preview, Text
 from ..core.settable import TEXT, Rule, made_by, must
 from ..core.strict import parse
+from ..support.threads import in_thread
 from ..support.user_code import answer_of, awaited, run_callback
 from .base import (
     TOOL_RULES,
@@ -103,6 +104,7 @@ class ApplyPatchTool(Tool):
     call_field: ClassVar[str | None] = None
     also_function: ClassVar[bool] = True
     looks: ClassVar[bool] = True
+    blocking = True
     description: str
     params_json_schema: dict[str, Any]
     editor: ApplyPatchEditor
@@ -172,7 +174,7 @@ class ApplyPatchTool(Tool):
         operations = [replace(operation, ctx_wrapper=context) for operation in _operations(prepared.params)]
         if self._whole is not None:
             basis = basis_shown(context)
-            return ApplyPatchResult("completed", await asyncio.to_thread(self._whole.carry_out, operations, basis))
+            return ApplyPatchResult("completed", await in_thread(partial(self._whole.carry_out, operations, basis)))
         done: list[ApplyPatchResult] = []
         for operation in operations:
             done.append(await self._done(operation, done))
@@ -216,7 +218,7 @@ class ApplyPatchTool(Tool):
             method = self._method(operation)
             if inspect.iscoroutinefunction(method):
                 return _result_of(await answer_of(method, operation), "completed")
-            return _result_of(await awaited(await asyncio.to_thread(run_callback, method, operation)), "completed")
+            return _result_of(await awaited(await in_thread(partial(run_callback, method, operation))), "completed")
         except ToolProblem as error:
             return ApplyPatchResult("failed", str(error))
         except OutcomeUnknown:

@@ -275,6 +275,7 @@ class Tool(Constructed, abc.ABC):
     check: Callable[..., Any] | None = None  # says of a call in doubt whether its effect happened
     risk: str | None = None  # what it states of its risk, for policies
     secrets: tuple[str, ...] = ()  # the parameters that people are not shown
+    blocking: bool = False  # a call works in a worker thread: it starts once one is free
     after_siblings: bool = False  # its calls run after the others of a reply
     announced: bool = True  # tool hooks hear of it, and its result can be the agent's
     answerable: bool = True  # a person may give the result in its place

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import CodeType
 from typing import Any, ClassVar, Literal
 
 from ..core.errors import UserError
 from ..core.preview import Preview, Text
 from ..core.settable import Rules, fixed, own_of, refusal
+from ..support.threads import in_thread
 from .backends.backend import Backend
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool, ToolProblem
 from .context import RunContextWrapper, ToolContext
@@ -84,6 +86,11 @@ class FileTool(FunctionTool):
         )
         self.keeps_context = self.looks and getattr(files, "goes_along", False)
         self.files = files
+
+    @property
+    def blocking(self) -> bool:
+        """Return that a call works in a worker thread: its function awaits one."""
+        return True
 
     def _identity(self) -> Mapping[str, str]:
         # The same path below another root is another file: an approval for one says nothing of the other.
@@ -205,7 +212,7 @@ def _ls(files: Files, needs_approval: NeedsApproval) -> FileTool:
         Args:
             path: The directory, relative to the root of the workspace.
         """
-        entries = await asyncio.to_thread(files.entries, path)
+        entries = await in_thread(partial(files.entries, path))
         lines = [f"{printable(one.name)}{_MARKS.get(one.kind, f' ({one.size} bytes)')}" for one in entries]
         more = len(lines) - _MOST_ENTRIES
         return "\n".join(lines[:_MOST_ENTRIES] + [f"(and {more} more)"] * (more > 0)) or "(the directory is empty)"
@@ -225,7 +232,7 @@ def _read(files: Files, needs_approval: NeedsApproval) -> FileTool:
             offset: How many lines to leave out at the beginning.
             limit: How many lines to show.
         """
-        return await asyncio.to_thread(files.lines, path, offset, limit)
+        return await in_thread(partial(files.lines, path, offset, limit))
 
     return FileTool(files, read_file, needs_approval)
 
@@ -281,7 +288,7 @@ async def _changed(files: Files, context: ToolContext[Any], planned: Callable[[]
             files.apply([made])
         return made
 
-    return await asyncio.to_thread(change)
+    return await in_thread(change)
 
 
 def _glob(files: Files, needs_approval: NeedsApproval) -> FileTool:
@@ -293,7 +300,7 @@ def _glob(files: Files, needs_approval: NeedsApproval) -> FileTool:
             path: The directory to begin at, relative to the root of the workspace.
         """
         query = SearchQuery(None, glob=pattern, most=_MOST_NAMES, seconds=_SECONDS)
-        return _told(await asyncio.to_thread(files.search, path, query))
+        return _told(await in_thread(partial(files.search, path, query)))
 
     return FileTool(files, glob, needs_approval)
 
@@ -318,7 +325,7 @@ def _grep(files: Files, needs_approval: NeedsApproval) -> FileTool:
         query = SearchQuery(
             pattern, glob=glob_pattern, mode=output_mode, hidden=not ignore_hidden, most=_MOST_FOUND, seconds=_SECONDS
         )
-        return _told(await asyncio.to_thread(files.search, path, query))
+        return _told(await in_thread(partial(files.search, path, query)))
 
     return FileTool(files, grep, needs_approval)
 

@@ -53,7 +53,7 @@ class FunctionTool(Tool):
         "files": "declare the tool with function_tool(files=...), so that its approvals are bound to files",
         "function": "make another tool with function_tool(...)",
     }
-    _schema: CallSchema | None
+    _schema: CallSchema | None = None
     _preview: PreviewFunction | None = None
     _spec: dict[str, Any] | None = None
 
@@ -106,6 +106,11 @@ class FunctionTool(Tool):
     def qualified_name(self) -> str:
         """Return the name under which people and models know the tool."""
         return self.name
+
+    @property
+    def blocking(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]  # it is what the function is
+        """Return whether a call works in a worker thread, as a plain function does."""
+        return self._schema is not None and not self._schema.is_async
 
     def spec(self) -> dict[str, Any]:
         """Return name, description, schema and all else that identifies the tool: the same dict until one changes."""
@@ -181,8 +186,7 @@ class FunctionTool(Tool):
         except TimeoutError:
             if not limit.expired():
                 raise
-        threaded = self._schema is not None and not self._schema.is_async
-        if threaded and not self.read_only:
+        if self.blocking and not self.read_only:
             raise OutcomeUnknown(f"it did not end within {seconds:g} s and cannot be stopped: its thread may still act")
         error = ToolTimeoutError(self.name, seconds)
         if self.timeout_behavior == "raise_exception":

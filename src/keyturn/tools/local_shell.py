@@ -26,6 +26,7 @@ from .shell_calls import (
     asked,
     check_text,
     identity,
+    is_plain,
 )
 from .shell_preview import program_preview
 from .shell_results import bounded, output_parts
@@ -69,6 +70,11 @@ class LocalShellTool(Tool):
         self.needs_approval = needs_approval
         self.on_approval = on_approval
         self.is_enabled, self.risk = is_enabled, risk
+
+    @property
+    def blocking(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]  # it is what runs the program
+        """Return whether a call works in a worker thread, as a plain executor does."""
+        return is_plain(self.executor)
 
     @property
     def about(self) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from .shell_calls import (
     asked,
     check_text,
     identity,
+    is_plain,
 )
 from .shell_preview import command_preview
 from .shell_results import bounded, noticed, output_item
@@ -154,6 +155,11 @@ class ShellTool(Tool):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(name={self.name!r})"
+
+    @property
+    def blocking(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]  # it is what runs the commands
+        """Return whether a call works in a worker thread, as a plain executor does."""
+        return self.executor is not None and is_plain(self.executor)
 
     @property
     def about(self) -> dict[str, Any]:

@@ -195,8 +195,17 @@ def _name_of(executor: object) -> str:
     return named if isinstance(named, str) else type(executor).__qualname__
 
 
+def is_plain(executor: Callable[..., Any]) -> bool:
+    """Return whether an executor is a plain function, that runs in a worker thread.
+
+    >>> is_plain(print)
+    True
+    """
+    return not (iscoroutinefunction(executor) or iscoroutinefunction(executor.__call__))
+
+
 async def asked(executor: Callable[..., Any], request: Any) -> Any:
     """Call an executor and return its answer; a plain function runs in a thread, so that it blocks nobody."""
-    if iscoroutinefunction(executor) or iscoroutinefunction(executor.__call__):
-        return await answer_of(executor, request)
-    return await awaited(await in_worker(executor, [request], {}))
+    if is_plain(executor):
+        return await awaited(await in_worker(executor, [request], {}))
+    return await answer_of(executor, request)

@@ -10,7 +10,7 @@ from ..core.encodable import in_milliseconds, moment
 from ..presenting.asking import Standing
 from ..presenting.facts import RequestFacts
 from ..presenting.pressure import KINDS, Sign
-from ..presenting.trail import Mark
+from ..presenting.trail import TrailMark
 from ..presenting.words_before import Context
 from ..render.escape import Escaped, arrived, escape
 from .seen import RequestSeen
@@ -74,15 +74,15 @@ class MarkSeen(msgspec.Struct, frozen=True):
     kind: str
 
     @classmethod
-    def of(cls, mark: Mark) -> MarkSeen:
+    def of(cls, mark: TrailMark) -> MarkSeen:
         """Show one thing that happened."""
         return cls(mark.line, moment(mark.at), mark.word, mark.by, _plain(mark.text), mark.kind)
 
     @property
-    def mark(self) -> Mark:
+    def mark(self) -> TrailMark:
         """Return what it shows; whatever could act is escaped once more."""
         word = escape(self.word, keep="")
-        return Mark(self.line, in_milliseconds(self.at), word, self.by, _arrived(self.text), self.kind)
+        return TrailMark(self.line, in_milliseconds(self.at), word, self.by, _arrived(self.text), self.kind)
 
 
 class RequestDetail(msgspec.Struct, frozen=True):

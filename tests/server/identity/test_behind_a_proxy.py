@@ -11,7 +11,7 @@ from keyturn.cli.serve import _proxies  # pyright: ignore[reportPrivateUsage]  #
 from keyturn.server import limits
 from keyturn.server.address import client_of
 from keyturn.server.identity import attempts
-from keyturn.server.running import Address
+from keyturn.server.running import ListeningAddress
 from tests.server.identity.door import Door
 from tests.table import each
 
@@ -164,9 +164,9 @@ def test_a_client_is_read_from_the_right_and_only_of_proxies_that_are_trusted(
 
 def test_behind_a_proxy_the_command_takes_which_one_it_is(monkeypatch: Any) -> None:
     monkeypatch.delenv("KEYTURN_PROXIES", raising=False)
-    assert Address(public_url="https://desk.example").proxied
-    assert Address(secure=True).proxied
-    assert not Address().proxied
+    assert ListeningAddress(public_url="https://desk.example").proxied
+    assert ListeningAddress(secure=True).proxied
+    assert not ListeningAddress().proxied
     with pytest.raises(UserError, match="--proxy"):
         _proxies([], proxied=True)
     assert _proxies(["none"], proxied=True) == ()

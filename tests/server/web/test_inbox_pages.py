@@ -9,6 +9,7 @@ import pytest
 
 from keyturn import App, MemoryJournal
 from keyturn.server.web.blocks import blocks_of
+from tests.channels.telling import lost_after
 from tests.server.office import HOSTILE, office, opened, peopled
 from tests.server.web.visiting import Visiting
 from tests.waiting import until
@@ -155,6 +156,21 @@ async def test_who_comes_second_is_told_who_was_first() -> None:
             f"/requests/{asked['notices']}/decide", {**form, "verdict": "approve"}, **{"hx-request": "true"}
         )
         assert (partial.status_code, "Not recorded." in partial.text) == (200, True)
+
+
+async def test_of_a_decision_whose_answer_was_lost_it_is_said_that_it_may_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app, tokens, asked = await staffed("notices")
+    async with app:
+        ada = Visiting(app, tokens["ada"])
+        form = await ada.fields(f"/requests/{asked['notices']}")
+        with monkeypatch.context() as patch:
+            patch.setattr(app.journal, "append", lost_after(app.journal.append))
+            lost = await ada.send(f"/requests/{asked['notices']}/decide", {**form, "verdict": "approve"})
+        assert (lost.status_code, "Not recorded" in lost.text) == (503, False)
+        assert "May have been recorded." in lost.text
+        assert await state_of(app, asked["notices"]) == "approve"
 
 
 async def test_a_form_says_what_was_shown_and_whose_session_it_is() -> None:

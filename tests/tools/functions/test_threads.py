@@ -6,13 +6,20 @@ import asyncio
 import gc
 import threading
 import weakref
+from collections.abc import AsyncGenerator
 from contextvars import ContextVar
+from functools import partial
+from typing import Any
 
 import pytest
 
 from keyturn import Agent, Runner, function_tool
+from keyturn.core.events import CallStarted
+from keyturn.support import threads
+from keyturn.support.threads import in_thread
 from keyturn.testing import ScriptedModel, function_call
-from keyturn.tools.functions.threads import in_thread
+from tests.playing import cut_off, events, play
+from tests.waiting import turns_of_the_loop
 
 PATIENCE = 20
 
@@ -91,3 +98,90 @@ async def test_what_work_raises_is_raised() -> None:
 
     with pytest.raises(KeyError, match="gone"):
         await in_thread(work)
+
+
+# ------------------------------------------------------------------------------------------ a call that waits for one
+
+
+class Busy:
+    """The only thread, at work until it is let go."""
+
+    def __init__(self) -> None:
+        self.free = threading.Event()
+        self.done: list[str] = []
+        self.pay = function_tool(self._pay, name_override="pay", needs_approval=True)
+        self.look = function_tool(self._pay, name_override="look")
+
+    def _pay(self, to: str) -> str:
+        self.done.append(to)
+        assert self.free.wait(PATIENCE)
+        return to
+
+    def agent(self, tool: str, to: str) -> Agent[Any]:
+        return Agent("a", model=ScriptedModel([[function_call(tool, {"to": to})], "ok"]), tools=[self.pay, self.look])
+
+
+@pytest.fixture
+async def busy(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Busy]:
+    monkeypatch.setattr(threads, "MOST", 1)
+    made = Busy()
+    yield made
+    made.free.set()
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+@pytest.mark.parametrize("tool", ["pay", "look"])
+async def test_a_call_that_waits_for_a_thread_has_not_started(busy: Busy, tool: str, streamed: bool) -> None:
+    """Cut off there it is not in doubt: it runs when the run goes on."""
+    agent = busy.agent(tool, "ann")
+    given: Any = "go"
+    if tool == "pay":
+        given = (await play(agent, "go", streamed)).to_state()
+        given.approve(given.get_interruptions()[0])
+    work = asyncio.ensure_future(in_thread(lambda: busy.free.wait(PATIENCE)))
+    await turns_of_the_loop(200)
+    state = (await cut_off(agent, given, partial(turns_of_the_loop, 200), streamed)).to_state()
+    assert (events(state, CallStarted), state.get_interruptions(), busy.done) == ([], [], [])
+    busy.free.set()
+    await work
+    result = await play(agent, state, streamed)
+    assert (result.final_output, busy.done, len(events(result, CallStarted))) == ("ok", ["ann"], 1)
+    assert not threads.all_busy()
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+async def test_of_two_approved_calls_one_starts_where_one_thread_is_free(busy: Busy, streamed: bool) -> None:
+    """The start that is recorded with a decision has its thread from before the record."""
+    runs: list[tuple[Agent[Any], Any]] = []
+    for to in ("ann", "ben"):
+        agent = busy.agent("pay", to)
+        state = (await play(agent, "go")).to_state()
+        state.approve(state.get_interruptions()[0])
+        runs.append((agent, state))
+    going = [asyncio.ensure_future(play(agent, state, streamed)) for agent, state in runs]
+    await turns_of_the_loop(200)
+    assert [len(events(state, CallStarted)) for _, state in runs] == [1, 0]
+    busy.free.set()
+    results = await asyncio.gather(*going)
+    assert ([result.final_output for result in results], busy.done) == (["ok", "ok"], ["ann", "ben"])
+    assert not threads.all_busy()
+
+
+async def test_a_cancelled_wait_leaves_its_place_once_the_thread_is_done(busy: Busy) -> None:
+    begun = asyncio.ensure_future(in_thread(lambda: busy.free.wait(PATIENCE)))
+    await turns_of_the_loop(200)
+    begun.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await begun
+    next_one = asyncio.ensure_future(in_thread(lambda: "next"))
+    await turns_of_the_loop(200)
+    assert threads.all_busy()
+    busy.free.set()
+    assert await next_one == "next"
+    assert not threads.all_busy()
+
+
+async def test_a_block_without_work_leaves_its_place(busy: Busy) -> None:
+    with await threads.place_of(True):
+        assert threads.all_busy()
+    assert not threads.all_busy()

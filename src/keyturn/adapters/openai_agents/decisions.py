@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 from ...core.errors import StateRejected
-from ...engine.states.taken_over import Word
+from ...engine.states.taken_over import TakenOverDecision
 from ...tools.base import Tool
-from .saved_state import SavedState, Words
+from .saved_state import SavedDecisions, SavedState
 
 
 class CallKey(NamedTuple):
@@ -34,7 +34,7 @@ class CallKey(NamedTuple):
         return self.agent, self.raw.get("type"), self.raw.get("server_label"), self.tool
 
 
-def word_on(saved: SavedState, call: CallKey) -> Word | None:
+def word_on(saved: SavedState, call: CallKey) -> TakenOverDecision | None:
     """Return what was decided of a call, or None."""
     records = list(_records(saved, call))
     exact = {word for words in records if (word := _exact(words, call.label)) is not None}
@@ -47,25 +47,29 @@ def word_on(saved: SavedState, call: CallKey) -> Word | None:
     return standing
 
 
-def _exact(words: Words, label: str) -> Word | None:
+def _exact(words: SavedDecisions, label: str) -> TakenOverDecision | None:
     approved = isinstance(words.approved, list) and label in words.approved
     rejected = isinstance(words.rejected, list) and label in words.rejected
     if approved and rejected:
         raise StateRejected("the state both approves and rejects one call; decide it anew there")
     if approved:
-        return Word("approve")
-    return Word("reject", message=words.rejection_messages.get(label)) if rejected else None
+        return TakenOverDecision("approve")
+    return TakenOverDecision("reject", message=words.rejection_messages.get(label)) if rejected else None
 
 
-def _standing(words: Words) -> Word | None:
+def _standing(words: SavedDecisions) -> TakenOverDecision | None:
     if words.approved is True and words.rejected is True:
         raise StateRejected("the state both approves and rejects all calls of one tool; decide it anew there")
     if words.approved is True:
-        return Word("approve", always=True)
-    return Word("reject", always=True, message=words.sticky_rejection_message) if words.rejected is True else None
+        return TakenOverDecision("approve", always=True)
+    return (
+        TakenOverDecision("reject", always=True, message=words.sticky_rejection_message)
+        if words.rejected is True
+        else None
+    )
 
 
-def _records(saved: SavedState, call: CallKey) -> Iterator[Words]:
+def _records(saved: SavedState, call: CallKey) -> Iterator[SavedDecisions]:
     """Yield the records that are about a call: function tools by agent, hosted ones by server, others by name."""
     context, kind = saved.context, call.raw.get("type")
     if kind == "mcp_approval_request":

@@ -1,8 +1,9 @@
 """Replay one agent's part of a state of openai-agents as commands of a run, and the parts nested in it.
 
-A call with a result ran there, and its result is recorded. A call that was started there and has none is in doubt. A
-call that waits asks, whatever its tool says here. A call that nobody got to is left to the gate. What the next message
-of the model is made from must all be there, or the state is refused.
+A call with a result ran there, and its result is recorded; but one that the provider runs, and whose approval no
+question has held yet, is a call that waits with that word on it. A call that was started there and has none is in
+doubt. A call that waits asks, whatever its tool says here. A call that nobody got to is left to the gate. What the next
+message of the model is made from must all be there, or the state is refused.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from ...engine.states.taken_over import NOTE
 from ...tools.base import Tool, tool_spec
 from .decisions import (
     CallKey,
-    Word,
+    TakenOverDecision,
     for_good,
     has_changed,
     nested_states,
@@ -67,7 +68,7 @@ class Made(NamedTuple):
     tool: Tool | None
     how: How
     result: SavedItem | None
-    word: Word | None
+    word: TakenOverDecision | None
     proposal: ev.Proposal
 
 
@@ -154,7 +155,7 @@ class FrameReplay:
         path, turn = self.frame.agent, self.frame.turn + 1
         toolset, output = await self.over.toolset(path), without_twins(reply.output)
         made = [
-            self._call(raw, place, toolset, last=last)
+            self._call(raw, place, toolset, number, last=last)
             for place, raw in calls_in(output, toolset, self.saved.context.tool_invocations.__contains__)
         ]
         judged = last and self.live.graph.agent(path).tool_use_behavior != "run_llm_again"
@@ -177,7 +178,7 @@ class FrameReplay:
         hands_over = made.proposal.last and made.how in ("done", "filtered")
         return hands_over, len(self.items) if made.result is None else self.items.index(made.result)
 
-    def _call(self, raw: Item, place: int, toolset: Toolset, *, last: bool) -> Made:
+    def _call(self, raw: Item, place: int, toolset: Toolset, number: int, *, last: bool) -> Made:
         tool = toolset.find(raw)
         label = call_label(raw, toolset) or label_of(raw)
         if raw.get("namespace"):
@@ -185,6 +186,8 @@ class FrameReplay:
         key = CallKey.of(label, self.live.graph.agent(self.frame.agent).name, raw, tool)
         result = self._result(label)
         how, word = self._how(key, result, last=last), word_on(self.saved, key)
+        if result is not None and self._is_unsent(tool, result, number):
+            how, word = "waits", word or Word("approve")
         at = (called_name(tool, raw), label, place)
         if how in ("waits", "open", "nested") and tool is None:
             raise ToolMissing(key.tool, agent=self.frame.agent)
@@ -201,6 +204,11 @@ class FrameReplay:
             word = word if _fits(word, result) and proposal.terms is None else None
             proposal = replace(proposal, gate="allow" if word is None else "")
         return Made(key, tool, how, result, word, proposal)
+
+    def _is_unsent(self, tool: Tool | None, result: SavedItem, number: int) -> bool:
+        """Return whether a result approves a call that the provider runs, and no question has held it yet."""
+        approves = tool is not None and tool.go_ahead is not None and result.raw_item.get("approve") is True
+        return approves and number == len(self.saved.model_responses) - 1
 
     def _result(self, label: str) -> SavedItem | None:
         """Return the result of a call: the first of that label that no earlier reply has."""
@@ -239,6 +247,8 @@ class FrameReplay:
 
     async def _settle(self, call: Call, made: Made, number: int) -> None:
         if made.how == "waits":
+            if made.result is not None:
+                self.made.append(made.result.raw_item)
             await self._ask(call, made)
         elif made.how != "open":
             self._decide(call, made)
@@ -339,7 +349,7 @@ def _answers(item: Mapping[str, Any], labels: set[str]) -> bool:
     return bool({item.get("call_id"), item.get("approval_request_id")} & labels)
 
 
-def _fits(word: Word | None, result: SavedItem | None) -> bool:
+def _fits(word: TakenOverDecision | None, result: SavedItem | None) -> bool:
     """Return whether a decision is surely of a call that ended: "never again" may have come after it ran."""
     if word is None or word.verdict == "approve" or result is None:
         return word is not None

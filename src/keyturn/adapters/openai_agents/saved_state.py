@@ -23,18 +23,18 @@ _DECIDED = ("approvals", "function_tool_approvals", "hosted_mcp_approvals")
 _SAVE_AGAIN = "load it with openai-agents 0.24 and save it again"
 
 
-class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class KnownFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The base of what is read: every field of it is known."""
 
 
-class AgentRef(Known, frozen=True):
+class AgentRef(KnownFields, frozen=True):
     """Names an agent; `identity` stands where several are called alike."""
 
     name: str
     identity: str | None = None
 
 
-class SavedUsage(Known, frozen=True):
+class SavedUsage(KnownFields, frozen=True):
     """Counts what models used."""
 
     requests: int
@@ -46,7 +46,7 @@ class SavedUsage(Known, frozen=True):
     request_usage_entries: list[Any] = []
 
 
-class SavedReply(Known, frozen=True):
+class SavedReply(KnownFields, frozen=True):
     """Holds a reply of a model."""
 
     usage: SavedUsage
@@ -55,7 +55,7 @@ class SavedReply(Known, frozen=True):
     request_id: str | None = None
 
 
-class SavedItem(Known, frozen=True):
+class SavedItem(KnownFields, frozen=True):
     """Holds an item that the run made."""
 
     type: str
@@ -75,7 +75,7 @@ class SavedItem(Known, frozen=True):
     custom_data: Any = None
 
 
-class Words(Known, frozen=True):
+class SavedDecisions(KnownFields, frozen=True):
     """Holds what was decided of a tool's calls: of these, or of all where it is True."""
 
     approved: bool | list[str] = False
@@ -85,15 +85,15 @@ class Words(Known, frozen=True):
     sticky_scope: str | None = None
 
 
-class OwnedWords(Known, frozen=True):
+class OwnedWords(KnownFields, frozen=True):
     """Holds what was decided of a function tool of one agent."""
 
     agent: AgentRef
     tool_key: str
-    decision: Words
+    decision: SavedDecisions
 
 
-class HostedName(Known, frozen=True):
+class HostedName(KnownFields, frozen=True):
     """Names a tool of a hosted server, or a request of it."""
 
     type: str
@@ -102,14 +102,14 @@ class HostedName(Known, frozen=True):
     request_id: str | None = None
 
 
-class HostedWords(Known, frozen=True):
+class HostedWords(KnownFields, frozen=True):
     """Holds what was decided of a hosted server's tool."""
 
     identity: HostedName
-    decision: Words
+    decision: SavedDecisions
 
 
-class Invocation(Known, frozen=True):
+class Invocation(KnownFields, frozen=True):
     """Says how far a call came: `completed` with its result, or `executed` and nobody recorded what became of it."""
 
     type: str
@@ -119,20 +119,20 @@ class Invocation(Known, frozen=True):
     completed: bool
 
 
-class SavedContext(Known, frozen=True):
+class SavedContext(KnownFields, frozen=True):
     """Holds the caller's context, what was decided and how far the calls came."""
 
     usage: SavedUsage
     context: Any
     context_meta: dict[str, Any]
-    approvals: dict[str, Words] = {}
+    approvals: dict[str, SavedDecisions] = {}
     tool_invocations: dict[str, Invocation] = {}
     tool_input: Any = None
     hosted_mcp_approvals: list[HostedWords] = []
     function_tool_approvals: list[OwnedWords] = []
 
 
-class Interruption(Known, frozen=True):
+class Interruption(KnownFields, frozen=True):
     """Holds the calls that wait, those of nested agents included."""
 
     interruptions: list[SavedItem]
@@ -140,14 +140,14 @@ class Interruption(Known, frozen=True):
     llm_end_hooks_started: bool = False
 
 
-class SavedStep(Known, frozen=True):
+class SavedStep(KnownFields, frozen=True):
     """Says what comes next."""
 
     type: str
     data: Interruption | None = None
 
 
-class FunctionEntry(Known, frozen=True):
+class FunctionEntry(KnownFields, frozen=True):
     """Holds a call of a function tool, what its tool was, and the state of the agent that answers it."""
 
     tool_call: Item
@@ -155,7 +155,7 @@ class FunctionEntry(Known, frozen=True):
     agent_run_state: SavedState | None = None
 
 
-class Processed(Known, frozen=True):
+class Processed(KnownFields, frozen=True):
     """Holds what the last reply asks for."""
 
     new_items: list[SavedItem]
@@ -180,7 +180,7 @@ class SavedReport(msgspec.Struct, frozen=True):
     guardrail: dict[str, Any] | None = None
 
 
-class SavedState(Known, frozen=True, rename={"version": _VERSION_KEY}):
+class SavedState(KnownFields, frozen=True, rename={"version": _VERSION_KEY}):
     """Holds a state as it was saved.
 
     What can be derived of the rest is read and not used.

@@ -15,7 +15,7 @@ from ...core.items import Item, input_items, own_copy
 from ...engine.run.frame_settings import FrameSettings, Toolset
 from ...engine.run.open_run import OpenRun
 from ...sessions.history import history_address
-from .decisions import CallKey, Word, agents_at_work
+from .decisions import CallKey, TakenOverDecision, agents_at_work
 from .items import reports_of
 from .saved_state import SavedState
 
@@ -29,7 +29,7 @@ class Takeover:
         self.live = live
         self.now = live.clock()
         self.settings = FrameSettings(RunConfig(), live.context, inbox=live.journal is not None)
-        self.words: dict[str, Word] = {}
+        self.words: dict[str, TakenOverDecision] = {}
         self._at_work = agents_at_work(saved)
         self._standing: set[Any] = set()
         self._toolsets: dict[str, Toolset] = {}

@@ -48,13 +48,13 @@ class _Action:
     over: bool = False
 
 
-class Trace:
+class AgentackTrace:
     """Makes the trace of one run from its steps.
 
     `shown` holds what people were shown of a request, by its id, and `executed` what tools were really called with, by
     idempotency key: with both, the checker compares three sources, and with neither what the log says of all three.
 
-    >>> trace = Trace("run")
+    >>> trace = AgentackTrace("run")
     >>> trace.read(ev.Step(5, [ev.RunStarted("run", "salt", "hi"), ev.FrameClosed("r", "done")]))
     >>> [event["type"] for event in trace.events()]
     ['session_end']
@@ -312,7 +312,7 @@ def trace_of(
     >>> trace_of("run", [])
     []
     """
-    trace = Trace(run, shown, executed)
+    trace = AgentackTrace(run, shown, executed)
     for step in steps:
         trace.read(step)
     return trace.events()

@@ -35,10 +35,10 @@ _VERDICTS = (
 )
 
 
-class Place(NamedTuple):
+class EntryPlace(NamedTuple):
     """Names the place of an entry: when its run started, the run, the line, and which of its events.
 
-    >>> Place.of("5.run.0.1")
+    >>> EntryPlace.of("5.run.0.1")
     Place(started_at=5, run='run', line=0, part=1)
     """
 
@@ -48,7 +48,7 @@ class Place(NamedTuple):
     part: int
 
     @classmethod
-    def of(cls, key: str) -> Place:
+    def of(cls, key: str) -> EntryPlace:
         """Read the key of an entry."""
         try:
             first, rest = str(key).split(".", 1)
@@ -60,10 +60,10 @@ class Place(NamedTuple):
             raise UserError(f"after is the key of an entry, as the page before gave it, and not {key!r}") from None
 
 
-class Wanted(NamedTuple):
+class SearchTerms(NamedTuple):
     """Says what is searched for: all that is given must fit.
 
-    >>> Wanted(verdict="approve").verdict
+    >>> SearchTerms(verdict="approve").verdict
     'approve'
     """
 
@@ -75,7 +75,7 @@ class Wanted(NamedTuple):
     between: tuple[datetime | None, datetime | None] = (None, None)
     text: str | None = None
 
-    def checked(self) -> Wanted:
+    def checked(self) -> SearchTerms:
         """Refuse what no entry can have."""
         for name in ("person", "tool", "agent", "run", "text"):
             value = getattr(self, name)
@@ -122,10 +122,10 @@ class Wanted(NamedTuple):
         return late or (end is not None and row.started_at > end.timestamp() * 1000 + 1)
 
 
-class Found(NamedTuple):
+class FoundEntries(NamedTuple):
     """Holds what a search found; where it goes on, if there may be more; and whether it ended before its page was full.
 
-    >>> Found([], None).late
+    >>> FoundEntries([], None).late
     False
     """
 
@@ -135,13 +135,13 @@ class Found(NamedTuple):
 
 
 async def search(
-    store: Store, wanted: Wanted, after: str | None = None, limit: int = 100, *, newest: bool = False
+    store: Store, wanted: SearchTerms, after: str | None = None, limit: int = 100, *, newest: bool = False
 ) -> list[AuditEntry]:
     """Return the first entries that fit, or those after the one with this key; with `newest` the last ones first.
 
     >>> import asyncio
     >>> from keyturn import MemoryJournal
-    >>> asyncio.run(search(MemoryJournal(), Wanted(person="ada")))
+    >>> asyncio.run(search(MemoryJournal(), SearchTerms(person="ada")))
     []
     """
     return (await search_page(store, wanted, after, limit, newest=newest)).entries
@@ -149,14 +149,14 @@ async def search(
 
 async def search_page(
     store: Store,
-    wanted: Wanted,
+    wanted: SearchTerms,
     after: str | None = None,
     limit: int = 100,
     *,
     newest: bool = False,
     seconds: float | None = None,
     looks: int | None = None,
-) -> Found:
+) -> FoundEntries:
     """Return a page of entries that fit, as far as it comes in so many seconds, or looks at runs and lines.
 
     Between two pieces of a log it looks at both; with `newest` only between two runs, since the last entries of a run
@@ -164,28 +164,28 @@ async def search_page(
 
     >>> import asyncio
     >>> from keyturn import MemoryJournal
-    >>> asyncio.run(search_page(MemoryJournal(), Wanted(person="ada"), newest=True, seconds=5))
+    >>> asyncio.run(search_page(MemoryJournal(), SearchTerms(person="ada"), newest=True, seconds=5))
     Found(entries=[], next=None, late=False)
     """
     wanted.checked()
     if not isinstance(limit, int) or not 1 <= limit <= _MOST:
         raise UserError(f"limit is a number from 1 to {_MOST}, and not {limit!r}")
     ends = None if seconds is None else time.monotonic() + seconds
-    place = None if after is None else Place.of(after)
+    place = None if after is None else EntryPlace.of(after)
     found: list[AuditEntry] = []
     looked = 0
     async for piece in _read_runs(store, wanted, place, _Reading(newest=newest, most=limit + 1)):
         found += piece.entries
         looked += piece.looked
         if len(found) > limit:
-            return Found(found[:limit], found[limit - 1].key)
+            return FoundEntries(found[:limit], found[limit - 1].key)
         spent = (ends is not None and time.monotonic() >= ends) or (looks is not None and looked >= looks)
         if spent and piece.end is not None and piece.end != after:  # or it would stop where it stopped before
-            return Found(found, piece.end, late=True)
-    return Found(found, None)
+            return FoundEntries(found, piece.end, late=True)
+    return FoundEntries(found, None)
 
 
-async def entries(store: Store, wanted: Wanted, after: Place | None = None) -> AsyncIterator[AuditEntry]:
+async def entries(store: Store, wanted: SearchTerms, after: EntryPlace | None = None) -> AsyncIterator[AuditEntry]:
     """Yield all entries that fit, the runs in the order in which they started."""
     async for piece in _read_runs(store, wanted, after, _Reading()):
         for entry in piece.entries:
@@ -207,7 +207,9 @@ class _Piece(NamedTuple):
     end: str | None
 
 
-async def _read_runs(store: Store, wanted: Wanted, after: Place | None, reading: _Reading) -> AsyncIterator[_Piece]:
+async def _read_runs(
+    store: Store, wanted: SearchTerms, after: EntryPlace | None, reading: _Reading
+) -> AsyncIterator[_Piece]:
     """Yield what is read of each run, and what fits of it, in order."""
     async for row in _rows(store, wanted.run, after, newest=reading.newest):
         begun = after if after is not None and row.run == after.run else None
@@ -230,38 +232,42 @@ def _key(row: RunRow, line: int, part: int) -> str:
     return f"{row.started_at}.{row.run}.{line}.{part}"
 
 
-async def _pieces_of(store: Store, row: RunRow, wanted: Wanted, after: Place | None) -> AsyncIterator[_Piece]:
+async def _pieces_of(store: Store, row: RunRow, wanted: SearchTerms, after: EntryPlace | None) -> AsyncIterator[_Piece]:
     """Yield what fits of a run, piece by piece; what is before the place is read again, to know its calls."""
     read = 0
     async for made, lines, whole in entries_in(store, row):
         read += lines
-        fits = [each for each in made if wanted.fits(each) and (after is None or _follows(Place.of(each.key), after))]
+        fits = [
+            each for each in made if wanted.fits(each) and (after is None or _follows(EntryPlace.of(each.key), after))
+        ]
         passed = after is None or read > after.line + 1
         end = _key(row, _END, 0) if whole else _key(row, read - 1, _END) if passed else None
         yield _Piece(fits, lines, end)
 
 
-async def _last_of(store: Store, row: RunRow, wanted: Wanted, before: Place | None, most: int) -> _Piece:
+async def _last_of(store: Store, row: RunRow, wanted: SearchTerms, before: EntryPlace | None, most: int) -> _Piece:
     """Return the last entries of a run that fit, the last one first: no more than a page has."""
     kept = deque[AuditEntry](maxlen=most)
     read = 1
     async for made, lines, _ in entries_in(store, row):
         read += lines
         kept += [
-            each for each in made if wanted.fits(each) and (before is None or _precedes(Place.of(each.key), before))
+            each
+            for each in made
+            if wanted.fits(each) and (before is None or _precedes(EntryPlace.of(each.key), before))
         ]
     return _Piece([*reversed(kept)], read, _key(row, 0, 0))
 
 
-def _follows(place: Place, after: Place) -> bool:
+def _follows(place: EntryPlace, after: EntryPlace) -> bool:
     return (place.line, place.part) > (after.line, after.part)
 
 
-def _precedes(place: Place, before: Place) -> bool:
+def _precedes(place: EntryPlace, before: EntryPlace) -> bool:
     return (place.line, place.part) < (before.line, before.part)
 
 
-async def _rows(store: Store, run: str | None, after: Place | None, *, newest: bool) -> AsyncIterator[RunRow]:
+async def _rows(store: Store, run: str | None, after: EntryPlace | None, *, newest: bool) -> AsyncIterator[RunRow]:
     if run is not None:
         for row in await store.runs(Query(run=run)):
             yield row

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
-from .records import Rows, RunHead, read_row
+from .records import FileRows, RunHead, read_row
 from .report import VerifyReport
-from .runs import Mark
+from .runs import CheckpointMark
 
 
 class Checkpoint:
@@ -25,7 +25,7 @@ class Checkpoint:
 
     def _read(self) -> Generator[RunHead, None, None]:
         with self.path.open("rb") as stream:
-            rows = Rows(stream)
+            rows = FileRows(stream)
             while (raw := rows.read()) is not None:
                 row = read_row(raw)
                 if isinstance(row, RunHead):
@@ -37,13 +37,13 @@ class Checkpoint:
             yield self._head.run
             self._head = next(self._rows, None)
 
-    def of(self, run: str) -> Mark | None:
+    def of(self, run: str) -> CheckpointMark | None:
         """Return the mark of a run, and go on past it."""
         head = self._head
         if head is None or head.run != run:
             return None
         self._head = next(self._rows, None)
-        return Mark(head.lines, head.head, self.report.at or 0)
+        return CheckpointMark(head.lines, head.head, self.report.at or 0)
 
     def rest(self) -> Iterator[str]:
         """Return the runs that are left."""
@@ -71,7 +71,7 @@ class Marks:
         """Return the runs of any checkpoint that come before this one and were not there."""
         return sorted({gone for each in self._checkpoints for gone in each.before(run)})
 
-    def of(self, run: str) -> list[Mark]:
+    def of(self, run: str) -> list[CheckpointMark]:
         """Return what the checkpoints say of a run."""
         return [mark for each in self._checkpoints if (mark := each.of(run)) is not None]
 

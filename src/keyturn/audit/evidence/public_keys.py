@@ -36,10 +36,10 @@ class KeyStatement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
     by: str = ""
 
 
-class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class LineSignature(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Holds the Base64 of an Ed25519 signature of the line before this one, and the public keys that go with it.
 
-    >>> Signature("AAAA").keys
+    >>> LineSignature("AAAA").keys
     ()
     """
 
@@ -59,7 +59,7 @@ def key_name(raw: bytes) -> str:
 def signed_pair(statement: KeyStatement, sign: Callable[[bytes], bytes]) -> str:
     """Write a statement and its signature as two lines."""
     line = msgspec.json.encode(statement)
-    signature = msgspec.json.encode(Signature(b64encode(sign(line)).decode()))
+    signature = msgspec.json.encode(LineSignature(b64encode(sign(line)).decode()))
     return f"{line.decode()}\n{signature.decode()}\n"
 
 
@@ -109,7 +109,7 @@ class PublicKeys:
             message = line.encode()
             made = msgspec.json.decode(message, type=KeyStatement)
             raw = exact_bytes(made.public)
-            signature = exact_bytes(msgspec.json.decode(signed, type=Signature).signature)
+            signature = exact_bytes(msgspec.json.decode(signed, type=LineSignature).signature)
         except (msgspec.MsgspecError, ValueError):
             return "it names a key in a form that cannot be read"
         if made.key != key_name(raw) or len(raw) != 32:

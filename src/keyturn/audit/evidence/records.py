@@ -18,11 +18,11 @@ LONGEST = 256 * 1024 * 1024
 What = Literal["export", "checkpoint"]
 
 
-class Row(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+class FileRow(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """Describes one row: the base of all of them."""
 
 
-class FileStart(Row, frozen=True, tag_field="keyturn", tag="audit 1"):
+class FileStart(FileRow, frozen=True, tag_field="keyturn", tag="audit 1"):
     """Begins a file: says what it is, and of which store and tenant."""
 
     what: What
@@ -30,7 +30,7 @@ class FileStart(Row, frozen=True, tag_field="keyturn", tag="audit 1"):
     store: str = ""
 
 
-class LogLine(Row, frozen=True):
+class LogLine(FileRow, frozen=True):
     """Holds one line of a run's log: its place, the head of the run after it, its seal, and what it says.
 
     Of a line that was erased, or that is withheld because it holds a secret, the digest stands there instead.
@@ -45,7 +45,7 @@ class LogLine(Row, frozen=True):
     withheld: str | None = None
 
 
-class RunHead(Row, frozen=True):
+class RunHead(FileRow, frozen=True):
     """Says how far a run had come: the number of the run in the file, of its lines, and the head they come to.
 
     `erased` says that the run was erased, `withheld` counts the lines that are withheld, and `damaged` says why
@@ -61,7 +61,7 @@ class RunHead(Row, frozen=True):
     damaged: str = ""
 
 
-class Statement(Row, frozen=True, tag_field="keyturn", tag="audit statement 1"):
+class Statement(FileRow, frozen=True, tag_field="keyturn", tag="audit statement 1"):
     """Says what is signed: of which store, when, how many runs and lines, and the SHA-256 of the rows of the heads.
 
     `key` is the id of the key that signs, `follows` the SHA-256 of the statement of the checkpoint before this one.
@@ -78,7 +78,7 @@ class Statement(Row, frozen=True, tag_field="keyturn", tag="audit statement 1"):
     follows: str = ""
 
 
-class Unreadable(msgspec.Struct, frozen=True):
+class UnreadableRow(msgspec.Struct, frozen=True):
     """Stands for a row that cannot be read, and says why."""
 
     why: str
@@ -96,7 +96,7 @@ _OTHER = "the row is not written as it was: a byte of it was changed"
 AnyRow = FileStart | LogLine | RunHead | Statement
 
 
-def read_row(raw: bytes) -> AnyRow | Unreadable:
+def read_row(raw: bytes) -> AnyRow | UnreadableRow:
     """Read a row, which must be written exactly as it would be today.
 
     >>> read_row(b'{"keyturn":"audit 1","what":"export","tenant":"default"}').tenant
@@ -107,9 +107,9 @@ def read_row(raw: bytes) -> AnyRow | Unreadable:
     decoder = _decoder_of(raw)
     try:
         row: AnyRow = decoder.decode(raw)
-        return row if _encoder.encode(row) == raw else Unreadable(_OTHER)
+        return row if _encoder.encode(row) == raw else UnreadableRow(_OTHER)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return Unreadable(_NOT_OURS)
+        return UnreadableRow(_NOT_OURS)
 
 
 def _decoder_of(raw: bytes) -> Any:
@@ -119,11 +119,11 @@ def _decoder_of(raw: bytes) -> Any:
     return _head if raw[place : place + 10] == b'","number"' else _line
 
 
-class Rows:
+class FileRows:
     """Reads a file row by row, with constant memory; `number` is that of the row read last, from 1.
 
     >>> from io import BytesIO
-    >>> rows = Rows(BytesIO(b"{}\\n{}"))
+    >>> rows = FileRows(BytesIO(b"{}\\n{}"))
     >>> rows.read(), rows.read(), rows.read(), rows.number
     (b'{}', b'{}', None, 2)
     """

@@ -28,10 +28,10 @@ FaultKind = Literal[
 ]
 
 
-class Fault(NamedTuple):
+class EvidenceFault(NamedTuple):
     """Describes one thing that is not as it was signed: its kind, the run, its line (from 0), the row of the file.
 
-    >>> print(Fault("changed", "run", 7, 12, "it is not the line that was written there"))
+    >>> print(EvidenceFault("changed", "run", 7, 12, "it is not the line that was written there"))
     changed  run  line 7  (row 12)  it is not the line that was written there
     """
 
@@ -91,7 +91,7 @@ class VerifyReport:
     proven: int = 0
     signatures: int = 0
     found: int = 0
-    faults: list[Fault] = field(default_factory=list[Fault])
+    faults: list[EvidenceFault] = field(default_factory=list[EvidenceFault])
     unproven: list[Unproven] = field(default_factory=list[Unproven])
     notes: list[str] = field(default_factory=list[str])
 
@@ -105,7 +105,7 @@ class VerifyReport:
         """Return whether nothing was altered and every line is proven."""
         return self.ok and self.proven == self.lines
 
-    def add(self, fault: Fault) -> None:
+    def add(self, fault: EvidenceFault) -> None:
         """Record a fault."""
         self.found += 1
         if len(self.faults) < MOST:

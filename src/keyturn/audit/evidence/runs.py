@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from .chain import PublicChain
 from .records import LogLine, RunHead
-from .report import Fault, FaultKind, moment_of
+from .report import EvidenceFault, FaultKind, moment_of
 
-Tell = Callable[[Fault], None]
+Tell = Callable[[EvidenceFault], None]
 
 
-class Mark(NamedTuple):
+class CheckpointMark(NamedTuple):
     """Says what a trusted checkpoint of some time says of a run: how many lines, and their head."""
 
     lines: int
@@ -28,7 +28,7 @@ class Mark(NamedTuple):
 class Marked:
     """Holds a chain against the marks of a run, and how far they prove it."""
 
-    def __init__(self, run: str, marks: Sequence[Mark], tell: Tell) -> None:
+    def __init__(self, run: str, marks: Sequence[CheckpointMark], tell: Tell) -> None:
         self._run = run
         self._marks = sorted(marks)
         self._tell = tell
@@ -47,7 +47,7 @@ class Marked:
                 self.proven = count
                 continue
             what = f"lines {self.proven} to {count - 1} are not those that were signed {moment_of(mark.at)}"
-            self._tell(Fault("changed", self._run, self.proven, row, what))
+            self._tell(EvidenceFault("changed", self._run, self.proven, row, what))
             self._marks.clear()
 
     def skip(self, count: int) -> None:
@@ -60,13 +60,13 @@ class Marked:
             mark = self._marks[-1]
             after = f"after line {count - 1}" if count else "before its first line"
             what = f"the log was cut {after}: {mark.lines} lines of it were signed {moment_of(mark.at)}"
-            self._tell(Fault("cut", self._run, count, row, what))
+            self._tell(EvidenceFault("cut", self._run, count, row, what))
 
 
 class RunReader:
     """Verifies the lines of one run and its head, as they stand in an export."""
 
-    def __init__(self, tenant: str, run: str, marks: Sequence[Mark], tell: Tell) -> None:
+    def __init__(self, tenant: str, run: str, marks: Sequence[CheckpointMark], tell: Tell) -> None:
         self.run = run
         self._tell = tell
         self._chain = PublicChain(tenant, run)
@@ -92,7 +92,7 @@ class RunReader:
         """Report a fault of this run."""
         place = line or 0
         self.bad = place if self.bad is None else min(self.bad, place)
-        self._tell(Fault(kind, self.run, line, row, what))
+        self._tell(EvidenceFault(kind, self.run, line, row, what))
 
     def line(self, line: LogLine, row: int) -> None:
         """Verify the next line."""

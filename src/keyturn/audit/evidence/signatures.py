@@ -17,7 +17,7 @@ from ...directory.book import NAME as DIRECTORY
 from ...journal.base import RESERVED
 from ...proofs import verify
 from .known_keys import KnownKey, KnownKeys
-from .report import Fault, VerifyReport
+from .report import EvidenceFault, VerifyReport
 from .signed_lines import SignedLines, SignedWord
 
 # How long after a revocation a decision may still arrive that was made before it; how far clocks may differ.
@@ -56,7 +56,7 @@ class Signatures:
             return
         for found in lines.line(place, text, row):
             if isinstance(found, str):
-                self._report.add(Fault("decision", run, place, row, found))
+                self._report.add(EvidenceFault("decision", run, place, row, found))
             else:
                 self._keep(found)
 
@@ -67,7 +67,7 @@ class Signatures:
             self._keys.hide()
             return
         for what in self._keys.entry(text.encode()):
-            self._report.add(Fault("key", DIRECTORY, place, row, what))
+            self._report.add(EvidenceFault("key", DIRECTORY, place, row, what))
 
     def _keep(self, word: SignedWord) -> None:
         raw = msgspec.msgpack.encode(word)
@@ -126,7 +126,7 @@ class Signatures:
 
     def _fault(self, word: SignedWord, why: str) -> None:
         what = f"the decision of {word.person!r} on call {word.call} is not theirs: {why}"
-        self._report.add(Fault("decision", word.run, word.line, word.row, what))
+        self._report.add(EvidenceFault("decision", word.run, word.line, word.row, what))
 
     def _refused(self, word: SignedWord, keys: KnownKeys) -> str:
         """Return why a signed decision does not count; "" where it does."""

@@ -16,9 +16,9 @@ import msgspec
 
 from ...core.errors import UserError
 from .marks import Checkpoint, Marks
-from .public_keys import PublicKeys, Signature, exact_bytes
-from .records import AnyRow, FileStart, LogLine, Rows, RunHead, Statement, Unreadable, encode, read_row
-from .report import MOST, Fault, FaultKind, Unproven, VerifyReport
+from .public_keys import LineSignature, PublicKeys, exact_bytes
+from .records import AnyRow, FileRows, FileStart, LogLine, RunHead, Statement, UnreadableRow, encode, read_row
+from .report import MOST, EvidenceFault, FaultKind, Unproven, VerifyReport
 from .runs import RunReader
 from .signatures import Signatures
 
@@ -36,9 +36,9 @@ def verify_file(
     """
     marks = read_marks(heads, public)
     if not isinstance(source, Path):
-        return _FileReader(Rows(source), public, marks, trusted).read()
+        return _FileReader(FileRows(source), public, marks, trusted).read()
     with opened(source) as stream:
-        return _FileReader(Rows(stream), public, marks, trusted).read()
+        return _FileReader(FileRows(stream), public, marks, trusted).read()
 
 
 def read_marks(paths: Sequence[Path], public: PublicKeys) -> Marks:
@@ -65,7 +65,7 @@ def opened(path: Path) -> Generator[BinaryIO]:
 class _FileReader:
     """Reads one file from its first row to its signature."""
 
-    def __init__(self, rows: Rows, public: PublicKeys, marks: Marks, trusted: Collection[str]) -> None:
+    def __init__(self, rows: FileRows, public: PublicKeys, marks: Marks, trusted: Collection[str]) -> None:
         self._rows = rows
         self._public = public
         self._marks = marks
@@ -101,12 +101,12 @@ class _FileReader:
         return report
 
     def _fault(self, kind: FaultKind, what: str, run: str = "", line: int | None = None) -> None:
-        self._report.add(Fault(kind, run, line, self._rows.number, what))
+        self._report.add(EvidenceFault(kind, run, line, self._rows.number, what))
 
-    def _take(self, row: AnyRow | Unreadable, raw: bytes) -> None:
+    def _take(self, row: AnyRow | UnreadableRow, raw: bytes) -> None:
         if self._start is None:
             self._begin(row)
-            if isinstance(row, Unreadable):
+            if isinstance(row, UnreadableRow):
                 return
         if isinstance(row, LogLine):
             self._stray(row)
@@ -115,12 +115,12 @@ class _FileReader:
         elif isinstance(row, Statement):
             self._signed = row
             self._stated(row, raw)
-        elif isinstance(row, Unreadable):
+        elif isinstance(row, UnreadableRow):
             self._unreadable(row)
         elif row is not self._start:
             self._fault("added", "a second first row stands here")
 
-    def _begin(self, row: AnyRow | Unreadable) -> None:
+    def _begin(self, row: AnyRow | UnreadableRow) -> None:
         if isinstance(row, FileStart):
             self._start = row
         else:
@@ -205,7 +205,7 @@ class _FileReader:
         else:
             self._fault("changed", "the number of the run is not the one that it has here", head.run)
 
-    def _unreadable(self, row: Unreadable) -> None:
+    def _unreadable(self, row: UnreadableRow) -> None:
         if self._run is not None:
             self._run.unreadable(self._rows.number, row.why)
         else:
@@ -214,7 +214,7 @@ class _FileReader:
     def _unplaced(self) -> None:
         """Report rows that could not be read and belong to no run."""
         for number, why in self._loose:
-            self._report.add(Fault("file", "", None, number, why))
+            self._report.add(EvidenceFault("file", "", None, number, why))
         self._loose = []
 
     # The end -------------------------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ class _FileReader:
     def _trusted(self, signed: Statement, raw: bytes) -> bool:
         found = self._rows.read()
         try:
-            made = msgspec.json.decode(found or b"", type=Signature)
+            made = msgspec.json.decode(found or b"", type=LineSignature)
             signature = exact_bytes(made.signature)
             exact = encode(made) == found and self._rows.ended
         except (msgspec.MsgspecError, ValueError):

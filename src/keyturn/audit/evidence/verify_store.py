@@ -14,7 +14,7 @@ from ...engine.run.open_run import chain_of
 from ...journal.base import Store
 from .chain import PublicChain
 from .marks import Marks
-from .report import Fault, FaultKind, VerifyReport
+from .report import EvidenceFault, FaultKind, VerifyReport
 from .runs import Marked
 from .signatures import Signatures
 from .write import names_of
@@ -44,7 +44,7 @@ async def verify_store(store: Store, marks: Marks | None = None, trusted: Collec
 
 def _gone(runs: list[str], report: VerifyReport) -> None:
     for run in runs:
-        report.add(Fault("missing", run, None, None, "the run was signed in a checkpoint, and is not there"))
+        report.add(EvidenceFault("missing", run, None, None, "the run was signed in a checkpoint, and is not there"))
 
 
 async def _verify_run(store: Store, run: str, marks: Marks, report: VerifyReport) -> None:
@@ -71,10 +71,10 @@ async def _verify_run(store: Store, run: str, marks: Marks, report: VerifyReport
             marked.look(chain.count, chain.head.hex(), None)
     if bad is not None:
         kind, what = _what(head, len(links))
-        report.add(Fault(kind, run, bad, None, what))
+        report.add(EvidenceFault(kind, run, bad, None, what))
         marked.skip(len(links))
     elif head is not None and len(links) < head:
-        report.add(Fault("cut", run, len(links), None, f"the store counts {head} lines, and has {len(links)}"))
+        report.add(EvidenceFault("cut", run, len(links), None, f"the store counts {head} lines, and has {len(links)}"))
     marked.end(len(links), None)
     report.proved(run, marked.proven, len(links))
 

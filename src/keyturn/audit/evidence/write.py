@@ -18,17 +18,17 @@ from ...engine.run.open_run import chain_of, clock_ms
 from ...journal.base import RESERVED, Store
 from ...journal.rows import Query
 from .chain import PublicChain
-from .public_keys import Signature
-from .records import FileStart, LogLine, Row, RunHead, Statement, What, encode
+from .public_keys import LineSignature
+from .records import FileRow, FileStart, LogLine, RunHead, Statement, What, encode
 from .secret_lines import PasswordLines, SecretLines
 from .signing import Signer
 
 
 @dataclass
-class Written:
+class SignedFile:
     """Says what was written and signed, and which runs are damaged in the store.
 
-    >>> Written("checkpoint").ok
+    >>> SignedFile("checkpoint").ok
     True
     """
 
@@ -71,9 +71,9 @@ class FileWriter:
         self._heads = sha256()
         self._runs = 0
         self._lines = 0
-        self.written = Written(what)
+        self.written = SignedFile(what)
 
-    async def write(self, follows: str = "") -> Written:
+    async def write(self, follows: str = "") -> SignedFile:
         """Write the whole file."""
         runs = await names_of(self._store)
         self._identity = getattr(self._store, "identity", "")  # as it was seen by that look
@@ -93,7 +93,7 @@ class FileWriter:
         )
         message = self._put(made)
         keys = tuple(self._signer.public.text.splitlines())
-        self._put(Signature(b64encode(self._signer.sign(message)).decode(), keys))
+        self._put(LineSignature(b64encode(self._signer.sign(message)).decode(), keys))
         self.written.statement = made
         return self.written
 
@@ -103,7 +103,7 @@ class FileWriter:
             return PasswordLines()
         return None if self._secret or run.startswith(RESERVED) else SecretLines()  # no tool writes in those
 
-    def _put(self, row: Row | Signature) -> bytes:
+    def _put(self, row: FileRow | LineSignature) -> bytes:
         raw = encode(row)
         self._out.write(raw + b"\n")
         return raw

@@ -48,6 +48,8 @@ def screened(audited: AuditedRun, event: ev.CallScreened) -> None:
     """Check the verdict of a tool or policy on a call."""
     call = audited.at(event.call)
     need(event.action in _SCREENED, "I7", f"call {call.id} got a verdict of an unknown kind")
+    stands = event.revision in (0, call.revision)
+    need(stands, "I3", f"call {call.id} got a verdict on asking {event.revision}, and not on the one that stands")
     audited.counted_in += [(log, call.id, audited.line) for log in event.quotas]
     call.watched = event.watched or call.watched
     if event.action == "deny" and BY_BREAKER not in event.by:
@@ -293,11 +295,7 @@ def voided(audited: AuditedRun, event: ev.CallVoided) -> None:
     audited.restoring = audited.restoring or call.place == "new"
     may = call.place in ("asked", "ready", "new")
     need(may, "I8", f"call {call.id} was voided while it was {call.place}")
-    need(
-        not call.acted,
-        "I2",
-        f"call {call.id} had been started, and was proposed anew as if it had not",
-    )
+    need(not call.acted, "I2", f"call {call.id} had been started, and was proposed anew as if it had not")
     same = event.proposal.label == call.proposal.label
     need(same, "I4", f"call {call.id} was proposed anew under another id than its model gave it")
     call.former_tool = call.proposal.tool

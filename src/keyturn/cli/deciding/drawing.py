@@ -20,7 +20,7 @@ from ...presenting.asking import Standing
 from ...presenting.facts import RequestFacts
 from ...presenting.shown_request import ShownRequest, bare_item
 from ...presenting.terms import DECIDERS, Term, deciders_of, terms_of
-from ...presenting.trail import Mark
+from ...presenting.trail import TrailMark
 from ...presenting.words_before import NOTHING_SAID, Context
 from ...render.layout import LayoutLine
 from ...render.verdicts import STATES as STATES
@@ -132,7 +132,7 @@ def _draw_end(screen: Terminal, row: RequestRow) -> None:
     screen.label("it waits no longer", f"{STATES.get(row.state, row.state)}{f' by {row.by}' if row.by else ''}{at}")
 
 
-def draw_trail(screen: Terminal, trail: Sequence[Mark]) -> None:
+def draw_trail(screen: Terminal, trail: Sequence[TrailMark]) -> None:
     """Draw what happened to the call after it was proposed; an edit shows the arguments before it and after it."""
     if len(trail) < 2:  # that it asks is shown above
         return
@@ -145,7 +145,7 @@ def draw_trail(screen: Terminal, trail: Sequence[Mark]) -> None:
             screen.show(drawn)
 
 
-def trail_data(trail: Sequence[Mark]) -> list[dict[str, Any]]:
+def trail_data(trail: Sequence[TrailMark]) -> list[dict[str, Any]]:
     """Return what happened to a call as plain data."""
     return [
         {

@@ -10,7 +10,7 @@ import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from ...deferred.absent import ABSENT
-from .differences import Note, absent
+from .differences import DifferenceNote, absent
 from .imports import NEW, Imported, dotted, parsed
 
 #: The packages, and the room of ours that each becomes.
@@ -27,7 +27,7 @@ def touches(source: bytes) -> bool:
     return any(package.encode() in source for package in ROOMS)
 
 
-def rewrite_deferred(source: bytes) -> tuple[bytes, list[Note]]:
+def rewrite_deferred(source: bytes) -> tuple[bytes, list[DifferenceNote]]:
     """Return a program with its imports rewritten, and the notes on it by line.
 
     >>> rewrite_deferred(b"from pydantic_ai.tools import RunContext\\n")[0]
@@ -50,10 +50,10 @@ class _Imports(cst.CSTTransformer):
     def __init__(self) -> None:
         super().__init__()
         self.imported: list[Imported] = []
-        self.notes: set[Note] = set()
+        self.notes: set[DifferenceNote] = set()
 
     def _note(self, node: cst.CSTNode, text: str) -> None:
-        self.notes.add(Note(self._line(node), text))
+        self.notes.add(DifferenceNote(self._line(node), text))
 
     def _line(self, node: cst.CSTNode) -> int:
         place = self.get_metadata(PositionProvider, node)

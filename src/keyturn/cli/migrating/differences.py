@@ -67,14 +67,14 @@ _BASES = {"MCPServer": OWN_SERVER, "TracingProcessor": SPANS}
 _CALLED = {"add_trace_processor": TRACES, "set_trace_processors": TRACES, "trace": TRACES}
 
 
-class Note(NamedTuple):
+class DifferenceNote(NamedTuple):
     """Holds a sentence about a line of a program."""
 
     line: int
     text: str
 
 
-def absent(imported: list[Imported]) -> Iterator[Note]:
+def absent(imported: list[Imported]) -> Iterator[DifferenceNote]:
     """Yield what a program imports that is not there, and what to use instead."""
     for each in imported:
         if each.name is None or each.name == "*":
@@ -82,7 +82,7 @@ def absent(imported: list[Imported]) -> Iterator[Note]:
         else:
             problem = _no_name(each.path, each.name)
         if problem is not None:
-            yield Note(each.line, problem)
+            yield DifferenceNote(each.line, problem)
 
 
 def _no_module(path: str) -> str | None:
@@ -116,7 +116,7 @@ def _no_name(path: str, name: str) -> str | None:
     return None
 
 
-def differences(module: cst.Module, imported: list[Imported]) -> list[Note]:
+def differences(module: cst.Module, imported: list[Imported]) -> list[DifferenceNote]:
     """Return the notes on a program that imports that SDK, by line."""
     found = _Touched(imported)
     MetadataWrapper(module, unsafe_skip_copy=True).visit(found)
@@ -130,7 +130,7 @@ class _Touched(cst.CSTVisitor):
 
     def __init__(self, imported: list[Imported]) -> None:
         super().__init__()
-        self.notes: set[Note] = set()
+        self.notes: set[DifferenceNote] = set()
         self.dotted: list[Imported] = []
         self._openai: set[str] = set()
         self._names = {each.known_as: each.name for each in imported if each.name is not None}
@@ -150,7 +150,7 @@ class _Touched(cst.CSTVisitor):
     def _note(self, node: cst.CSTNode, text: str) -> None:
         place = self.get_metadata(PositionProvider, node)
         assert isinstance(place, CodeRange)
-        self.notes.add(Note(place.start.line, text))
+        self.notes.add(DifferenceNote(place.start.line, text))
 
     def visit_Call(self, node: cst.Call) -> None:  # noqa: N802 - the name is libcst's
         """Note what a call makes, and with what."""

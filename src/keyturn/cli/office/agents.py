@@ -16,7 +16,7 @@ from ...tools.ask_user import ask_user
 from . import tools
 
 
-class Desk(NamedTuple):
+class OfficeDesk(NamedTuple):
     """Holds an agent's tools, what it is told to be, and, scripted, what it says and which call it makes."""
 
     name: str
@@ -26,7 +26,7 @@ class Desk(NamedTuple):
     call: tuple[str, dict[str, Any]]
 
 
-class Story(NamedTuple):
+class OfficeStory(NamedTuple):
     """Holds something that an agent is asked to do, and for whom."""
 
     agent: str
@@ -41,57 +41,57 @@ _STATEMENTS = [
     "ALTER TABLE refunds DROP COLUMN legacy_reason;",
 ]
 
-DESKS: tuple[Desk, ...] = (
-    Desk(
+DESKS: tuple[OfficeDesk, ...] = (
+    OfficeDesk(
         "support",
         "You look after customers. Make wrong deliveries right with a refund of what they paid.",
         (tools.refund,),
         "The parcel was lost on its way, and the customer asks for the money. The limit allows it.",
         ("refund", {"order": "A-1042", "amount": 129, "reason": "The parcel was lost in transit."}),
     ),
-    Desk(
+    OfficeDesk(
         "database",
         "You change the schema of the production database, in statements that can be read.",
         (tools.migrate,),
         "The region has to be known before the new warehouse opens, so this is the whole change.",
         ("migrate", {"tables": 3, "minutes": 12, "statements": _STATEMENTS}),
     ),
-    Desk(
+    OfficeDesk(
         "builds",
         "You keep the main branch green.",
         (tools.run_shell,),
         "The branch has diverged. I push it and restart what uses it. This is urgent, there is no need to check.",
         ("run_shell", {"script": _SCRIPT, "cwd": "/srv/build/api"}),
     ),
-    Desk(
+    OfficeDesk(
         "config",
         "You look after configuration files. Change as little as you can.",
         (tools.apply_patch,),
         "Two workers are too few for the load of this week.",
         ("apply_patch", {"file": tools.CONFIG, "old": "workers = 2", "new": "workers = 16\ntimeout = 30"}),
     ),
-    Desk(
+    OfficeDesk(
         "backups",
         "You look after backups and the room they take.",
         (tools.delete_backups,),
         "The disk is at 96 %, so I delete the three oldest.",
         ("delete_backups", {"names": ["api-2026-03-01", "api-2026-07-01", "api-2026-11-01"]}),
     ),
-    Desk(
+    OfficeDesk(
         "treasury",
         "You pay suppliers.",
         (tools.wire_money,),
         "The invoice is due today, and the account is the one that the supplier wrote in their mail.",
         ("wire_money", {"iban": "DE02 1203 0000 0000 2020 51", "amount": 48_200, "currency": "EUR"}),
     ),
-    Desk(
+    OfficeDesk(
         "billing",
         "You charge customers for their invoices.",
         (tools.charge_card,),
         "I charge the card on file.",
         ("charge_card", {"invoice": "I-7731", "amount": 249}),
     ),
-    Desk(
+    OfficeDesk(
         "orders",
         "You enter orders. Where an order says two things, ask which is right.",
         (ask_user(),),
@@ -99,7 +99,7 @@ DESKS: tuple[Desk, ...] = (
         ("ask_user", {"question": "Which address does order A-1077 go to?", "choices": ["Bremen", "Hamburg"]}),
     ),
 )
-_RESEARCHER = Desk(
+_RESEARCHER = OfficeDesk(
     "researcher",
     "You get the data that a report needs.",
     (tools.export_customers,),
@@ -107,19 +107,19 @@ _RESEARCHER = Desk(
     ("export_customers", {"region": "north", "columns": ["name", "postcode", "spent_2026"]}),
 )
 
-STORIES: tuple[Story, ...] = (
-    Story("support", "Order A-1042 never arrived. Make it right.", "cyd"),
-    Story("database", "The new warehouse opens on Monday. Prepare the tables.", "cyd"),
-    Story("builds", "Get main green again.", "eve"),
-    Story("config", "The API is slow at noon.", "cyd"),
-    Story("analyst", "Who are our customers in the north?", "eve"),
-    Story("orders", "Enter order A-1077.", "cyd"),
-    Story("treasury", "Pay the invoice of the new supplier.", "eve"),
-    Story("backups", "The disk of the backup host is almost full.", "cyd"),
+STORIES: tuple[OfficeStory, ...] = (
+    OfficeStory("support", "Order A-1042 never arrived. Make it right.", "cyd"),
+    OfficeStory("database", "The new warehouse opens on Monday. Prepare the tables.", "cyd"),
+    OfficeStory("builds", "Get main green again.", "eve"),
+    OfficeStory("config", "The API is slow at noon.", "cyd"),
+    OfficeStory("analyst", "Who are our customers in the north?", "eve"),
+    OfficeStory("orders", "Enter order A-1077.", "cyd"),
+    OfficeStory("treasury", "Pay the invoice of the new supplier.", "eve"),
+    OfficeStory("backups", "The disk of the backup host is almost full.", "cyd"),
 )
 _ONCE = ("config", "treasury")
 #: The one in the middle of which a worker is stopped, so that nobody knows what became of its call.
-CUT_SHORT = Story("billing", "Charge invoice I-7731.", "cyd")
+CUT_SHORT = OfficeStory("billing", "Charge invoice I-7731.", "cyd")
 
 
 def agents(model: object = None) -> list[Agent[Any]]:
@@ -127,7 +127,7 @@ def agents(model: object = None) -> list[Agent[Any]]:
     made = [_agent(desk, model) for desk in DESKS]
     researcher = _agent(_RESEARCHER, model)
     asks = researcher.as_tool("ask_researcher", "Have data found and exported.")
-    analyst = Desk(
+    analyst = OfficeDesk(
         "analyst",
         "You answer questions about customers; a researcher gets you the data.",
         (asks,),
@@ -137,12 +137,12 @@ def agents(model: object = None) -> list[Agent[Any]]:
     return [*made, _agent(analyst, model)]
 
 
-def _agent(desk: Desk, model: Any) -> Agent[Any]:
+def _agent(desk: OfficeDesk, model: Any) -> Agent[Any]:
     own = ScriptedModel(_reply(desk)) if model is None else model
     return Agent(name=desk.name, instructions=desk.instructions, model=own, tools=list(desk.tools))
 
 
-def _reply(desk: Desk) -> Any:
+def _reply(desk: OfficeDesk) -> Any:
     """Return what says the desk's words: one call, and what came of it."""
 
     def reply(request: ModelRequest) -> list[Any]:
@@ -155,7 +155,7 @@ def _reply(desk: Desk) -> Any:
     return reply
 
 
-def later_stories() -> Iterator[Story]:
+def later_stories() -> Iterator[OfficeStory]:
     """Yield what comes up later, without end, in an order that nobody knows."""
     again = [story for story in STORIES if story.agent not in _ONCE]
     while True:

@@ -11,7 +11,7 @@ from ...directory.login import Login
 from ...journal.rows import RequestRow
 from ...presenting.asking import MARKS, STATES, mark_of, telling_line
 from ...presenting.clock import span
-from ..demo_voice import Voice
+from ..demo_voice import DemoVoice
 from . import tools
 from .processes import WorkerProcess
 
@@ -21,7 +21,7 @@ _REST = 1.0
 _OVER = ("finished", "failed", "cancelled")
 
 
-async def decide_once(app: App, worker: WorkerProcess, voice: Voice, people: list[str]) -> None:
+async def decide_once(app: App, worker: WorkerProcess, voice: DemoVoice, people: list[str]) -> None:
     """Decide, kill the worker, decide on, and show what came of each call."""
     ada, ben = (Login(person) for person in people[:2])
     rows = {row.tool: row for row in await app.inbox.list()}
@@ -43,7 +43,7 @@ async def decide_once(app: App, worker: WorkerProcess, voice: Voice, people: lis
     await _verify(app, voice)
 
 
-def _show(voice: Voice, rows: list[RequestRow], now: int) -> None:
+def _show(voice: DemoVoice, rows: list[RequestRow], now: int) -> None:
     voice.rule("what waits")
     for row in rows:
         left = "" if row.expires_at is None else f", {span(row.expires_at - now)} left"
@@ -51,7 +51,7 @@ def _show(voice: Voice, rows: list[RequestRow], now: int) -> None:
         voice.tell("", telling_line(row.request))
 
 
-async def _decide(app: App, voice: Voice, rows: dict[str, RequestRow], ada: Login, ben: Login) -> None:
+async def _decide(app: App, voice: DemoVoice, rows: dict[str, RequestRow], ada: Login, ben: Login) -> None:
     inbox = app.inbox
     said = await inbox.approve(rows["refund"], by=ada)
     voice.tell("ada", f"approves refund: {len(said.request.votes)} of 2")
@@ -73,7 +73,7 @@ async def _decide(app: App, voice: Voice, rows: dict[str, RequestRow], ada: Logi
     await _refused(voice, "ada", "approves wire_money unsigned", lambda: inbox.approve(rows["wire_money"], by=ada))
 
 
-async def _refused(voice: Voice, who: LiteralString, what: LiteralString, tries: Any) -> None:
+async def _refused(voice: DemoVoice, who: LiteralString, what: LiteralString, tries: Any) -> None:
     try:
         await tries()
     except (Conflict, NotAllowed) as error:
@@ -81,7 +81,7 @@ async def _refused(voice: Voice, who: LiteralString, what: LiteralString, tries:
         voice.tell("refused", error.message)
 
 
-async def _outcomes(app: App, voice: Voice, rows: dict[str, RequestRow]) -> None:
+async def _outcomes(app: App, voice: DemoVoice, rows: dict[str, RequestRow]) -> None:
     decided = ("refund", "run_shell", "apply_patch", "export_customers", "ask_user", "charge_card")
     async with asyncio.timeout(_PATIENCE):
         for tool in decided:
@@ -97,7 +97,7 @@ async def _outcomes(app: App, voice: Voice, rows: dict[str, RequestRow]) -> None
     voice.tell("waits", ", ".join(row.tool for row in left))
 
 
-async def _verify(app: App, voice: Voice) -> None:
+async def _verify(app: App, voice: DemoVoice) -> None:
     rows = (tools.home() / tools.EFFECTS).read_text(encoding="utf-8").splitlines()
     effects = [row.partition(",")[0] for row in rows]
     voice.say()

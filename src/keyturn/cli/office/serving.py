@@ -23,10 +23,10 @@ from ...core.errors import KeyturnError, UserError
 from ...journal.rows import Query
 from ...server.asgi import serve
 from ...server.identity.first_run import drawn
-from ...server.running import Address, Running
+from ...server.running import ListeningAddress, Running
 from ...server.settings import ServerSettings
 from ..demo_player import Player
-from ..demo_voice import Voice
+from ..demo_voice import DemoVoice
 from ..printing import command
 from . import agents, tools
 from .app import MODEL, journal_url, made
@@ -57,11 +57,11 @@ def play(directory: Path | None, player: Player, *, once: bool) -> int:
 
 
 async def _play(home: Path, player: Player, *, once: bool) -> int:
-    voice = Voice(Terminal.here())
+    voice = DemoVoice(Terminal.here())
     app, worker = made(worker=False), WorkerProcess(home)
     seated = await seat_people(app, home)
     with _listening() as listening:
-        address = Address(port=listening.getsockname()[1])
+        address = ListeningAddress(port=listening.getsockname()[1])
         _introduce(voice, player, address)
         server = Running(serve(app, ServerSettings(hosts=address.known_hosts)), address, grace=2.0, told=_ending)
         serving = asyncio.ensure_future(server.serve([listening]))
@@ -96,7 +96,7 @@ def _ending() -> None:
     """Say nothing: the demo says itself that it ends."""
 
 
-def _introduce(voice: Voice, player: Player, address: Address) -> None:
+def _introduce(voice: DemoVoice, player: Player, address: ListeningAddress) -> None:
     voice.screen.say()
     voice.screen.stress("Keyturn: the model turns one key, a person turns the other.")
     voice.say()
@@ -105,7 +105,7 @@ def _introduce(voice: Voice, player: Player, address: Address) -> None:
     voice.tell("server", f"{address.url}/ in process {os.getpid()}")
 
 
-async def _begin(app: App, worker: WorkerProcess, voice: Voice) -> None:
+async def _begin(app: App, worker: WorkerProcess, voice: DemoVoice) -> None:
     """Start what is to wait; of one call nobody will know whether it happened."""
     await _ask(app, agents.CUT_SHORT)
     marked = tools.home() / tools.CHARGING
@@ -122,11 +122,11 @@ async def _begin(app: App, worker: WorkerProcess, voice: Voice) -> None:
     voice.note("waiting", "{} calls, of {} agents", len(waiting), len({row.run for row in waiting}))
 
 
-async def _ask(app: App, story: agents.Story) -> str:
+async def _ask(app: App, story: agents.OfficeStory) -> str:
     return (await app.start(story.agent, story.task, requester=story.requester)).id
 
 
-def _invite(voice: Voice, address: Address, seated: Sequence[Seated]) -> None:
+def _invite(voice: DemoVoice, address: ListeningAddress, seated: Sequence[Seated]) -> None:
     """Say how people come in."""
     there = sys.stdin.isatty() and sys.stdout.isatty()
     links = [f"{address.url}/enter#{each.link}" for each in seated]

@@ -25,7 +25,7 @@ from ...wire.records import ReplayReport
 Signing = Callable[[bytes], Proof]
 
 
-class Start(NamedTuple):
+class RunStart(NamedTuple):
     """Says what a run begins with."""
 
     agent: str
@@ -34,7 +34,7 @@ class Start(NamedTuple):
     session: str | None = None
 
 
-class Outcome(NamedTuple):
+class SeatOutcome(NamedTuple):
     """Holds what a run came to: its row, its answer where it finished, what waits, and whether it goes on."""
 
     row: RunRow
@@ -43,7 +43,7 @@ class Outcome(NamedTuple):
     goes_on: bool = False
 
 
-class Line(NamedTuple):
+class EventLine(NamedTuple):
     """Holds one event of a run as it is told to people: when, its name, and rows of words that are escaped."""
 
     at: datetime
@@ -51,7 +51,7 @@ class Line(NamedTuple):
     words: Sequence[str]
 
 
-class Book(NamedTuple):
+class SeenDirectory(NamedTuple):
     """Holds who is who, as far as it is shown; None stands for what is not shown to whoever asks."""
 
     people: Sequence[PersonSeen]
@@ -61,7 +61,7 @@ class Book(NamedTuple):
     place: int
 
 
-class Runs(Protocol):
+class RunsSeat(Protocol):
     """Finds, starts, follows and steers runs."""
 
     @property
@@ -77,11 +77,11 @@ class Runs(Protocol):
         """Return how a run stands, and where it failed."""
         ...
 
-    async def start(self, start: Start) -> RunRow:
+    async def start(self, start: RunStart) -> RunRow:
         """Record that a run starts."""
         ...
 
-    async def carry(self, start: Start, seconds: float | None) -> Outcome:
+    async def carry(self, start: RunStart, seconds: float | None) -> SeatOutcome:
         """Start a run, and return what it came to once it is over, waits for people, or has had its time."""
         ...
 
@@ -89,15 +89,15 @@ class Runs(Protocol):
         """Send a run a message, cancel it for a reason, resume it, or fork it at a line; return the id of the run."""
         ...
 
-    def lines(self, run: str, *, follow: bool) -> AsyncGenerator[Line]:
+    def lines(self, run: str, *, follow: bool) -> AsyncGenerator[EventLine]:
         """Yield what happened in a run, and with `follow` what happens until it ends."""
         ...
 
 
-class People(Protocol):
+class PeopleSeat(Protocol):
     """Tells who is who, and changes it as whoever asks."""
 
-    async def book(self) -> Book:
+    async def book(self) -> SeenDirectory:
         """Return who is who now."""
         ...
 
@@ -122,7 +122,7 @@ class People(Protocol):
         ...
 
 
-class Insights(Protocol):
+class InsightsSeat(Protocol):
     """Tells how people decide."""
 
     async def report(self, *, days: int = 30) -> InsightsReport:
@@ -146,7 +146,7 @@ class Record(Protocol):
         ...
 
 
-class Policies(Protocol):
+class PoliciesSeat(Protocol):
     """Tries policies on past calls."""
 
     async def replayed(self, policy: str | None, since: str | None, examples: int) -> ReplayReport:
@@ -158,8 +158,8 @@ class Seat(NamedTuple):
     """Holds what a command may ask; `inbox` opens that of the person, whose login has to be good for a scope."""
 
     inbox: Callable[[str], Awaitable[PersonalInbox]]
-    runs: Runs
-    people: People
-    insights: Insights
+    runs: RunsSeat
+    people: PeopleSeat
+    insights: InsightsSeat
     record: Record
-    policies: Policies
+    policies: PoliciesSeat

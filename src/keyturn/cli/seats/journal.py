@@ -41,7 +41,7 @@ from ...wire.people import DelegationSeen, KeySeen, PersonSeen, TokenSeen
 from ...wire.records import ReplayCount, ReplayReport
 from ..logging_in import login_of, reader_of
 from ..with_journal import by_of, hinting
-from .base import Book, Line, Outcome, Seat, Signing, Start
+from .base import EventLine, RunStart, Seat, SeatOutcome, SeenDirectory, Signing
 
 _ENDED = (*OVER, "failed")
 _NO_APP = "runs are started and forked where their agents are: name the app as module:name, or a server with --server"
@@ -89,22 +89,22 @@ class JournalRuns:
         """Return how a run stands, and where it failed."""
         return await story_of(self._store, row)
 
-    async def start(self, start: Start) -> RunRow:
+    async def start(self, start: RunStart) -> RunRow:
         """Record that a run starts."""
         app = self._needed()
         app.embedded = False
         return await (await self._begun(app, start)).get()
 
-    async def carry(self, start: Start, seconds: float | None) -> Outcome:
+    async def carry(self, start: RunStart, seconds: float | None) -> SeatOutcome:
         """Start a run and go on with it until it is over, waits for people, or has had its time."""
         async with self._needed() as app:
             begun = await self._begun(app, start)
             try:
                 row = await begun.wait(seconds)
             except TimeoutError:
-                return Outcome(await begun.get(), goes_on=True)
+                return SeatOutcome(await begun.get(), goes_on=True)
             output: Any = (await begun.result()).final_output if row.status == "finished" else None
-            return Outcome(row, output, await app.inbox.list(Query(run=row.run, state="open")))
+            return SeatOutcome(row, output, await app.inbox.list(Query(run=row.run, state="open")))
 
     async def steer(self, word: str, run: str, *given: Any) -> str:
         """Send a run a message, cancel it for a reason, resume it, or fork it at a line; return the id of the run."""
@@ -120,7 +120,7 @@ class JournalRuns:
             await inbox.send(run, *given)
         return run
 
-    async def lines(self, run: str, *, follow: bool) -> AsyncGenerator[Line]:
+    async def lines(self, run: str, *, follow: bool) -> AsyncGenerator[EventLine]:
         """Yield what happened in a run, and with `follow` what happens until it ends."""
         await Reads(self._store, self._people).note(await reader_of(self._people, self._given), "log", what=run)
         await log_in(self._store, run)  # refused whole where a line is not the one that was written
@@ -140,13 +140,13 @@ class JournalRuns:
             raise UserError(_NO_APP)
         return self._app
 
-    async def _begun(self, app: App, start: Start) -> Any:
+    async def _begun(self, app: App, start: RunStart) -> Any:
         return await app.start(start.agent, start.input, requester=start.requester, session_id=start.session)
 
 
-def _told(log: Log, teller: Teller, line: bytes) -> list[Line]:
+def _told(log: Log, teller: Teller, line: bytes) -> list[EventLine]:
     return [
-        Line(moment(step.at), type(event).__name__, list(teller.rows(log.run, event)))
+        EventLine(moment(step.at), type(event).__name__, list(teller.rows(log.run, event)))
         for step in log.extend([line])
         for event in step.events
     ]
@@ -159,10 +159,10 @@ class JournalPeople:
         self._people = people
         self._given = arguments
 
-    async def book(self) -> Book:
+    async def book(self) -> SeenDirectory:
         """Return who is who now."""
         directory, now = await self._people.directory(), await self._people.now()
-        return Book(
+        return SeenDirectory(
             [PersonSeen.of(directory, each, closely=True) for each in await self._people.list()],
             [TokenSeen.of(directory, each, now) for each in directory.tokens.values()],
             [KeySeen.of(each) for each in directory.keys.values()],

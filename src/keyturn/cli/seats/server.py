@@ -26,7 +26,7 @@ from ...render.escape import arrived
 from ...wire.people import KeySeen, TokenSeen
 from ...wire.records import ReplayReport
 from ..printing import print_labelled
-from .base import Book, Line, Outcome, Seat, Signing, Start
+from .base import EventLine, RunStart, Seat, SeatOutcome, SeenDirectory, Signing
 
 _NOBODY = ("give_role", "take_role", "set")
 _SECRETS = ("issue_token", "make_link")
@@ -94,26 +94,26 @@ class ServerRuns:
         told = await self._client.story(row.run)
         return Story(_same(told.run.row, row.run), told.traceback)
 
-    async def start(self, start: Start) -> RunRow:
+    async def start(self, start: RunStart) -> RunRow:
         """Record that a run starts."""
         return (await self._named(await self._begun(start)))[0]
 
-    async def carry(self, start: Start, seconds: float | None) -> Outcome:
+    async def carry(self, start: RunStart, seconds: float | None) -> SeatOutcome:
         """Start a run, and wait until it is over, waits for people, or has had its time."""
         run = await self._begun(start)
         try:
             row = _same(await self._client.wait(run, seconds), run)
         except TimeoutError:
-            return Outcome((await self._named(run))[0], goes_on=True)
+            return SeatOutcome((await self._named(run))[0], goes_on=True)
         output: Any = (await self._client.result(run)).output if row.status == "finished" else None
         try:
             waiting: Sequence[RequestRow] = await self._client.inbox.list(run=run)
         except NotAllowed as error:  # the run is started: that this token does not show requests is no reason to fail
             print_labelled("keyturn run", f"what waits is not shown: {error}")
             waiting = []
-        return Outcome(row, output, [each for each in waiting if each.run == run])
+        return SeatOutcome(row, output, [each for each in waiting if each.run == run])
 
-    async def _begun(self, start: Start) -> str:
+    async def _begun(self, start: RunStart) -> str:
         made: str = await self._client.start(
             start.agent, start.input, requester=start.requester, session_id=start.session
         )
@@ -131,14 +131,14 @@ class ServerRuns:
             await self._client.send(run, *given)
         return run
 
-    async def lines(self, run: str, *, follow: bool) -> AsyncGenerator[Line]:
+    async def lines(self, run: str, *, follow: bool) -> AsyncGenerator[EventLine]:
         """Yield what happened in a run, and with `follow` what happens until it ends."""
         async with aclosing(self._client.events(run, words=True, follow=follow)) as lines:
             async for line in lines:
                 for event in line.events:
                     words: Any = event.get("words")
                     rows = [str(arrived(each, keep="")) for each in words or () if isinstance(each, str)]
-                    yield Line(line.at, str(event.get("event")), rows)
+                    yield EventLine(line.at, str(event.get("event")), rows)
 
 
 def _same(row: RunRow, run: str) -> RunRow:
@@ -153,7 +153,7 @@ class ServerPeople:
     def __init__(self, client: AsyncClient) -> None:
         self._people = client.people
 
-    async def book(self) -> Book:
+    async def book(self) -> SeenDirectory:
         """Return who is who now; tokens only to a token that is good for people."""
         told = await self._people.directory()
         tokens: Sequence[TokenSeen] | None
@@ -161,7 +161,9 @@ class ServerPeople:
             tokens = await self._people.tokens()
         except NotAllowed:
             tokens = None
-        return Book(told.people, tokens, await self._people.keys(), await self._people.delegations(), told.place)
+        return SeenDirectory(
+            told.people, tokens, await self._people.keys(), await self._people.delegations(), told.place
+        )
 
     async def log(self) -> Sequence[dict[str, Any]]:
         """Return every change there was, oldest first."""

@@ -30,7 +30,8 @@ def screen(run: Run, c: cm.Screen) -> Events:
         yield ev.GuardrailReported(c.call, c.reports)
     for place, event in enumerate(screened(run, call, c.verdict, c.preview)):
         told = place == 0 and isinstance(event, ev.CallScreened)
-        yield replace(event, quotas=c.quotas, shadow=c.shadow, watched=c.watched) if told else event
+        said = {"quotas": c.quotas, "shadow": c.shadow, "watched": c.watched, "revision": c.revision}
+        yield replace(event, **said) if told else event
 
 
 def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = None) -> Events:

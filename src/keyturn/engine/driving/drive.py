@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...agents.agent_base import is_enabled
 from ...agents.context import LetRun, RunContextWrapper, ToolContext
@@ -17,14 +17,23 @@ from ...core.items import RawItem, own_copy
 from ...core.past import Totals
 from ...core.records import BY_GRANT, Report
 from ...core.run import Call, Frame, request_id
+from ...support.threads import Place
 from ...tools.base import Resumed, Tool
 from ..run.frame_settings import FrameSettings, Toolset
 from ..run.known_tools import known_tool, own_tools
 from ..run.open_run import OpenRun
 from ..views.decisions_by_label import decision_on
 from ..views.event_stream import AgentAtWork, Delta, Tap
+from .provider_line import ProviderLine
 from .usage_limits import UsageMeter
 from .writer import Writer
+
+
+class Begun(NamedTuple):
+    """Holds how often a call had been asked about when its start was recorded, and its place among the threads."""
+
+    asks: int
+    place: Place
 
 
 class Drive(Writer):
@@ -40,12 +49,14 @@ class Drive(Writer):
         self.lease_ms = 0
         # Whether the run waits for a server that is down, as it does under a worker: nobody is there to be told.
         self.patient = False
-        # Calls whose start is recorded and whose tool was not touched yet, with how often they had been asked about.
-        self.begun: dict[str, int] = {}
+        # Calls whose start is recorded and whose tool was not touched yet.
+        self.begun: dict[str, Begun] = {}
         # Which policies were asked about each call here, as they were: another process may have asked others.
         self._judges: dict[str, tuple[Any, ...]] = {}
         # Whether the root's model talks by itself, so that there may be more to do at any time.
         self.attended = False
+        # Sends what approves calls that the root's provider makes itself, where its model is talked to.
+        self.provider: ProviderLine | None = None
         # Makes what the run, or a nested frame of it, came to so far: for handlers and extractors that a caller wrote.
         self.result = result
         # How long a conversation was when it could not be compacted, by frame: it is tried again once it is longer.
@@ -149,11 +160,20 @@ class Drive(Writer):
         asked = self._judges.get(call.id, ())
         return len(asked) == len(policies) and all(one is other for one, other in zip(asked, policies, strict=True))
 
-    def begin_call(self, call_id: str) -> None:
-        """Note that the start of a call was recorded in a fused step: it is to be run next."""
+    def begin_call(self, call_id: str, place: Place) -> None:
+        """Note that the start of a call was recorded in a fused step: it is to be run next, in this place."""
         call = self.run.calls.get(call_id)
-        if call is not None:
-            self.begun[call_id] = call.asks
+        if call is None:
+            place.leave()
+        else:
+            self.begun[call_id] = Begun(call.asks, place)
+
+    def drop_begun(self, *calls: str) -> None:
+        """Forget what was begun and is not to be run here any more: these calls."""
+        for call_id in calls:
+            begun = self.begun.pop(call_id, None)
+            if begun is not None:
+                begun.place.leave()
 
     def start_of(self, call: Call, tool: str, reports: Sequence[Report] = ()) -> cm.StartCall:
         """Return the command that starts a call, naming the worker that holds the run.

@@ -34,6 +34,8 @@ FROZEN_MS = 3_600_000
 _BEFORE_LISTENING = 0.05
 # How long a store that did not answer is left alone.
 _LISTEN_AGAIN = 1.0
+# How long what cannot be read is left alone.
+_READ_AGAIN = 10.0
 
 
 @contextlib.asynccontextmanager
@@ -202,13 +204,17 @@ async def _renew(drive: Drive, ttl_ms: int) -> None:
 
 async def _listen(drive: Drive, journal: Journal) -> None:
     """Take in what others append while the run is held; a run that waits for people has no next step of its own."""
+    damaged = False
     while True:
         try:
             await _follow(drive, journal)
             return
-        except LogDamaged as error:  # the next append says so, where it can be handled
-            logger.warning("what others say to run %s cannot be read: %s", drive.run.id, error_words(error))
-            return
+        except LogDamaged as error:  # the next append says so, where it can be handled; a missing key may come yet
+            if not damaged:
+                logger.warning("what others say to run %s cannot be read: %s", drive.run.id, error_words(error))
+            damaged = True
+            await asyncio.sleep(_READ_AGAIN)
+            continue
         except Exception as error:  # a store of the user may raise anything, and memory may run out
             logger.warning("what others say to run %s is not heard, trying again: %s", drive.run.id, error_words(error))
         await asyncio.sleep(_LISTEN_AGAIN)

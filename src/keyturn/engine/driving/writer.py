@@ -21,6 +21,7 @@ from ...core.errors import Conflict, StorageError
 from ...core.run import Run
 from ...journal.base import Claim, Journal, LostRace
 from ...journal.rows import Changes
+from ...support.forwarding import forwarded
 from ..run.log_cache import caught_up
 from ..run.open_run import chain_of, journal_clock
 from ..tracing.spans import RunSpans
@@ -47,7 +48,9 @@ async def write_to(journal: Journal, log: Log, *commands: cm.RunCommand) -> Writ
 
 
 class Writer:
-    """Writes to one log, here or in a journal; `clock` gives the time of its steps."""
+    """Writes to one log, here or in a journal; `clock` gives the time of its steps, `run` is the run as it stands."""
+
+    run: Run = forwarded("log.run")
 
     def __init__(self, log: Log, journal: Journal | None, clock: Callable[[], int]) -> None:
         self.log = log
@@ -62,11 +65,6 @@ class Writer:
         # Why it is to stop; `stop.py` says what follows from each reason.
         self.stops: set[StopReason] = set()
         self._appending: asyncio.Lock | None = asyncio.Lock() if journal is not None else None
-
-    @property
-    def run(self) -> Run:
-        """Return the run as it stands."""
-        return self.log.run
 
     async def commit(self, *commands: cm.RunCommand) -> Written:
         """Decide commands and append their events as one step; the events are durable when this returns."""

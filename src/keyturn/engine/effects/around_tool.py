@@ -24,7 +24,7 @@ from ..driving.drive import Drive
 from ..facts.values import jsonable
 from ..run.frame_settings import FrameSettings
 from ..tracing.spans import checked
-from .result_words import Result
+from .result_words import RecordedResult
 from .tool_errors import keep_words
 
 _WITHHELD = "The tool's output was withheld."
@@ -46,14 +46,14 @@ async def rejected_by_input(drive: Drive, call: Call, tool: Tool, context: Any) 
     return reports, None
 
 
-async def judged(drive: Drive, call: Call, tool: Tool | None, value: Any, context: Any = None) -> Result:
+async def judged(drive: Drive, call: Call, tool: Tool | None, value: Any, context: Any = None) -> RecordedResult:
     """Return what the output guardrails of a call's tool leave of its result, whoever gave it.
 
     A verdict that is not recorded with the result counts for nothing: it is asked for again.
     """
     guardrails = None if tool is None else tool.tool_output_guardrails
     if tool is None or not guardrails:
-        return Result(value)
+        return RecordedResult(value)
     if context is None:
         await drive.enter(call.frame)
         context = drive.tool_context(call, tool)
@@ -65,10 +65,10 @@ async def judged(drive: Drive, call: Call, tool: Tool | None, value: Any, contex
         result = ToolOutputGuardrailResult(guardrail, said)
         reports.append(_report(drive, call, "tool_output", guardrail, (said, behavior, result)))
         if behavior == "raise_exception":
-            return Result(_WITHHELD, reports, ToolOutputGuardrailTripwireTriggered(guardrail, said), True)
+            return RecordedResult(_WITHHELD, reports, ToolOutputGuardrailTripwireTriggered(guardrail, said), True)
         if behavior == "reject_content":
-            return Result(said.behavior["message"], reports, withheld=True)
-    return Result(value, reports)
+            return RecordedResult(said.behavior["message"], reports, withheld=True)
+    return RecordedResult(value, reports)
 
 
 async def _asked(call: Call, guardrail: Any, data: Any) -> Any:

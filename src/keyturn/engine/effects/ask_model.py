@@ -114,12 +114,13 @@ async def hear(
     """
     scope, counts = await drive.enter(frame_id), response.usage.counts()
     scope.context.usage.count(response.model, counts)
+    calls = any(item.get("type", "message") != "message" for item in response.output)  # words need no tools
     while True:
         frame = drive.run.frames.get(frame_id)
         if frame is None:
             raise Conflict("this conversation is over; nothing more is said in it")
         agent, turn = by or frame.agent, frame.turn
-        reading = ReplyReading(drive, frame, await drive.toolset(frame, fresh=True, of=agent)).read(response)
+        reading = ReplyReading(drive, frame, await drive.toolset(frame, fresh=calls, of=agent)).read(response)
         try:
             await _record(drive, scope, reading, response, counts, heard, agent)
         except Conflict:

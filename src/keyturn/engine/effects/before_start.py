@@ -15,6 +15,7 @@ from ...core.people import Decider
 from ...core.policy import Approval
 from ...core.records import BY_GRANT
 from ...core.run import Call, Run
+from ...support.threads import all_busy
 from ...tools.base import Tool
 from ...tools.gates import always_asks
 from ...tools.known_digests import is_tool
@@ -35,8 +36,8 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
     """List what comes before the start of a call.
 
     That is: the newest policy's word on a decision, the policies that were not asked about the call, the tool and its
-    own terms as they are now, the signatures of people, who gave the grant, input guardrails, a free slot, the world
-    that the call was shown with, hooks, and the question by which a provider runs it.
+    own terms as they are now, the signatures of people, who gave the grant, input guardrails, a free slot and thread,
+    the world that the call was shown with, hooks, and the question by which a provider runs it.
     """
     first: list[First] = []
     undecided = call.recheck or call.state == "asked"
@@ -54,13 +55,13 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
         first.append("grant")
     if tool.tool_input_guardrails:
         first.append("guardrails")
-    if scope.slots:
+    if scope.slots or (tool.blocking and all_busy()):
         first.append("slot")
     if tool.looks:
         first.append("world")
     if hooked(drive, scope, call.agent):
         first.append("hooks")
-    if call.proposal.by_provider and drive.run.frames[call.frame].barrier:
+    if call.proposal.by_provider:
         first.append("question")
     return first
 

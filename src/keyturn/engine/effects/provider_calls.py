@@ -24,7 +24,7 @@ from ..driving.drive import Drive
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings, Toolset
 from .judge import answer_of_tools, unsent
-from .result_words import Result, item_of
+from .result_words import RecordedResult, item_of
 from .run_tool import Objection, start_with_question
 
 _UNKNOWN = "the question that held its approval failed ({}), and the provider may have run it"
@@ -84,7 +84,7 @@ class ProviderCalls:
         self._check_sent(toolset)
         for each in self._checked:
             value = await each.tool.invoke(each.context, Prepared(each.call.text))
-            self._results.append(cm.FinishCall(each.call.id, item_of(each.call, each.tool, Result(value))))
+            self._results.append(cm.FinishCall(each.call.id, item_of(each.call, each.tool, RecordedResult(value))))
         self._sent = True
 
     def _check_sent(self, toolset: Toolset) -> None:

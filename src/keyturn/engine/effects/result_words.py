@@ -1,7 +1,7 @@
 """Make the item that the model reads as a call's result, and its text where a call has none of its own.
 
-Every result is made an item here, of a `Result`: that has passed the output guardrails of its tool, or it is a text of
-ours. The recorded call is not changed.
+Every result is made an item here, of a `RecordedResult`: that has passed the output guardrails of its tool, or is a
+text of ours. The recorded call is not changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..run.frame_settings import FrameSettings
 _EDITED = "A person changed the arguments of this call before approving it. It ran with: "
 
 
-class Result(NamedTuple):
+class RecordedResult(NamedTuple):
     """Holds what is recorded as a call's result: what the output guardrails left of it, or a text of ours.
 
     `tripwire` is raised once it is recorded. `withheld` says that a text stands in place of what was given.
@@ -37,7 +37,7 @@ class Result(NamedTuple):
     withheld: bool = False
 
 
-def item_of(call: Call, tool: Tool | None, result: Result, *, ran: bool = True) -> Item:
+def item_of(call: Call, tool: Tool | None, result: RecordedResult, *, ran: bool = True) -> Item:
     """Return the item that the model reads as a result; of a tool that is gone, its plain text.
 
     Where the call `ran`, it says what a person had changed.

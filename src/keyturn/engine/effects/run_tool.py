@@ -21,6 +21,7 @@ from ...core.moves import asked_on
 from ...core.preview import Json, Preview
 from ...core.run import Call
 from ...core.standing import Still, still
+from ...support.threads import Place, place_of
 from ...support.user_code import answer_of, as_user_error, class_name, contained, raised_by
 from ...tools.base import (
     TOOL_CHANGED,
@@ -38,7 +39,7 @@ from ...tools.base import (
     tool_spec,
 )
 from ...tools.known_digests import is_tool
-from ..driving.drive import Drive, let_run_as
+from ..driving.drive import Begun, Drive, let_run_as
 from ..driving.lease import still_held
 from ..facts.live_preview import CHANGED, changed_since, look, recorded
 from ..facts.values import kept
@@ -51,7 +52,7 @@ from .borrowing import borrow_for_call
 from .handoff_view import filtered_view
 from .nested_frames import open_frame
 from .proposals import revised
-from .result_words import Result, item_of, worded
+from .result_words import RecordedResult, item_of, worded
 from .tool_errors import log_tool_error, without_secrets
 
 #: What the model is told of a second handoff of one agent.
@@ -75,13 +76,11 @@ async def run_tool(drive: Drive, call_id: str, objection: Objection) -> None:
     """Run a call that may run."""
     call = drive.run.calls[call_id]
     begun = drive.begun.pop(call_id, None)
-    tool, scope = await drive.tool_of(call), drive.scope(call.frame)
     if begun is not None:
-        if (
-            call.state == "started" and call.asks == begun
-        ):  # else somebody took the run over, who asks what became of it
-            await _invoke(drive, scope, call, tool, drive.tool_context(call, tool))
+        with begun.place:
+            await _go_on(drive, call, begun)
         return
+    tool, scope = await drive.tool_of(call), drive.scope(call.frame)
     stands = still(call)
     first = before_start(drive, scope, call, tool)
     context = drive.tool_context(call, tool)
@@ -89,14 +88,22 @@ async def run_tool(drive: Drive, call_id: str, objection: Objection) -> None:
     if reports is None:
         return
     if not first:
-        await drive.commit(stands, drive.start_of(call, call.proposal.tool))
-        await _invoke(drive, scope, call, tool, context)
+        with await place_of(tool.blocking) as place:
+            await drive.commit(stands, drive.start_of(call, call.proposal.tool))
+            await _invoke(drive, scope, call, tool, context, place)
         return
-    async with scope.slot():
+    async with scope.slot(tool.blocking) as place:
         if await _last_looks(drive, scope, call, tool, context, objection, stands):
             context.__dict__.update(let_run_as(call))  # hooks may have edited theirs
             await drive.commit(stands, drive.start_of(call, call.proposal.tool, reports))
-            await _invoke(drive, scope, call, tool, context)
+            await _invoke(drive, scope, call, tool, context, place)
+
+
+async def _go_on(drive: Drive, call: Call, begun: Begun) -> None:
+    """Run a call whose start was recorded in a fused step, unless somebody took the run over meanwhile."""
+    tool, scope = await drive.tool_of(call), drive.scope(call.frame)
+    if call.state == "started" and call.asks == begun.asks:  # else they ask what became of it
+        await _invoke(drive, scope, call, tool, drive.tool_context(call, tool), begun.place)
 
 
 async def start_with_question(
@@ -134,7 +141,7 @@ async def _first_looks(
     reports, message = await rejected_by_input(drive, call, tool, context)
     if message is None:
         return reports
-    item = item_of(call, tool, Result(message), ran=False)
+    item = item_of(call, tool, RecordedResult(message), ran=False)
     await drive.commit(stands, cm.FinishCall(call.id, item, failed=True, reports=reports))
     return None
 
@@ -205,7 +212,7 @@ async def ask_anew(
     await drive.commit(stands, cm.VoidCall(call.id, revised(scope, tool, call), why, spec, terms, changed))
 
 
-async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: object) -> None:
+async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: object, place: Place) -> None:
     call = drive.run.calls.get(call.id, call)  # as it was started: the run may have been folded anew since
     fatal: Exception | None = None
     raised: Exception | None = None
@@ -213,7 +220,7 @@ async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, co
     try:
         if not is_tool(tool, call.raw, call.proposal.tool):  # it changed while the call stood in a hook, say
             raise ToolProblem(TOOL_CHANGED)
-        with contained:
+        with contained, place.given():
             value = await tool.invoke(context, Prepared(call.text))
     except Asking as asking:
         value = asking.needs
@@ -253,7 +260,7 @@ async def _wait_for_input(drive: Drive, call: Call, tool: Tool, value: NeedsInpu
     except Exception as error:
         logger.warning("what %r asked for could not be recorded, nobody is asked: %s", tool.name, error_words(error))
         text = f"The tool asked for an answer that could not be recorded ({type(error).__name__})."
-        await _finish(drive, call, tool, Result(text), failed=True)
+        await _finish(drive, call, tool, RecordedResult(text), failed=True)
         return
     standing = value.wants == "approval" and call.approval is None
     grants = await borrow_for_call(drive, call, asked_on(call)) if standing else []
@@ -285,7 +292,7 @@ async def _told(
         return TOOL_FAILED, as_user_error(fatal, f"tool {tool.name!r}")
 
 
-async def _finish(drive: Drive, call: Call, tool: Tool, result: Result, *, failed: bool) -> None:
+async def _finish(drive: Drive, call: Call, tool: Tool, result: RecordedResult, *, failed: bool) -> None:
     try:
         with contained:  # a value of the user's writes itself
             item = item_of(call, tool, result)
@@ -294,7 +301,7 @@ async def _finish(drive: Drive, call: Call, tool: Tool, result: Result, *, faile
     except Exception as error:  # what cannot be recorded is told, not lost: the effect has happened
         logger.warning("%r ran, and its result is lost, it could not be recorded: %s", tool.name, error_words(error))
         text = f"The tool ran, but its result could not be recorded ({class_name(error)})."
-        item = item_of(call, tool, Result(text))
+        item = item_of(call, tool, RecordedResult(text))
         own = None
         failed = True
     drive.live.objects.pop(call.id, None)
@@ -321,10 +328,10 @@ def _beside_others(drive: Drive, call: Call) -> bool:
 async def _hand_over(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, value: Handover) -> None:
     source = drive.agent(call.agent)
     if drive.run.frames[call.frame].agent != call.agent:  # where no call waits for its siblings
-        await _finish(drive, call, tool, Result(TWICE), failed=True)
+        await _finish(drive, call, tool, RecordedResult(TWICE), failed=True)
         return
     if _beside_others(drive, call):
-        await _finish(drive, call, tool, Result(_TOO_EARLY), failed=True)
+        await _finish(drive, call, tool, RecordedResult(_TOO_EARLY), failed=True)
         return
     result = await judged(drive, call, tool, value.text)
     item = item_of(call, tool, result)
@@ -342,7 +349,7 @@ async def _hand_over(drive: Drive, scope: FrameSettings, call: Call, tool: Tool,
     except Conflict:
         if drive.run.frames[call.frame].agent == call.agent:
             raise
-        await _finish(drive, call, tool, Result(TWICE), failed=True)
+        await _finish(drive, call, tool, RecordedResult(TWICE), failed=True)
         return
     if result.tripwire is not None:
         raise result.tripwire

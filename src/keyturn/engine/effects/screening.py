@@ -102,7 +102,8 @@ async def _counted(drive: Drive, looked: _Looked, runs: bool, screen: cm.Screen,
     """Record a verdict, with the call counted before where it is let run."""
     stands = looked.stands if runs else msgspec.structs.replace(looked.stands, grants=frozenset(drive.run.grants))
     taken = await looked.quotas.take() if runs else ()
-    screen = msgspec.structs.replace(screen, quotas=taken, shadow=looked.shadow, watched=looked.quotas.watched)
+    also = {"quotas": taken, "shadow": looked.shadow, "watched": looked.quotas.watched}
+    screen = msgspec.structs.replace(screen, **also, revision=stands.revision)
     try:
         written = await drive.commit(stands, *before, screen)
     except Conflict:

@@ -13,7 +13,7 @@ from ..driving.drive import Drive
 from ..facts.values import jsonable
 from .around_tool import judged
 from .before_start import outgrown, terms_of, unsigned
-from .result_words import Result, item_of, worded
+from .result_words import RecordedResult, item_of, worded
 from .screening import stands
 
 _NOT_APPROVED = "Tool execution was not approved."
@@ -39,11 +39,11 @@ async def settle(drive: Drive, call_id: str) -> None:
     tool = await drive.shown_tool(call) or await _found(drive, call)
     unheard = await _unheard(drive, call, tool)
     if unheard:
-        result = Result(unheard)
+        result = RecordedResult(unheard)
     elif (given := _output(call)) is not None:
         result = await judged(drive, call, tool, given)
     else:
-        result = Result(await _words(drive, call))
+        result = RecordedResult(await _words(drive, call))
     item = item_of(call, tool, result, ran=call.state == "ran" or (call.state == "answered" and call.begun))
     own = None if isinstance(result.value, str) else jsonable(result.value)
     await drive.commit(stands, cm.FinishCall(call_id, item, own, bool(unheard), list(result.reports)))

@@ -10,9 +10,9 @@ from .ask_model import ask_model, exhausted, limited
 from .input_guardrails import guard, tripped
 from .judge import judge
 from .quotas import return_owed
-from .run_tool import run_tool
 from .screening import outvoted, screen
 from .settle import settle
+from .talked_calls import run_call
 from .tool_errors import keep_words
 
 _Perform = Callable[[Any, str], Awaitable[None]]
@@ -39,7 +39,7 @@ PERFORM: dict[str, _Perform] = {
     "exhausted": exhausted,
     "limited": limited,
     "screen": _of_call(screen),
-    "run": _of_call(partial(run_tool, objection=outvoted)),
+    "run": _of_call(partial(run_call, objection=outvoted)),
     "settle": _of_call(settle),
     "judge": judge,
     "return": return_owed,

@@ -38,7 +38,7 @@ class MadeDecision(NamedTuple):
     grant: ev.GrantTerms | None = None
 
 
-class Words(TypedDict, total=False):
+class DecisionWords(TypedDict, total=False):
     """Holds what goes with any decision: who says it, a note for the record, a signature, and the way in."""
 
     by: str | Decider | None
@@ -66,7 +66,7 @@ def approve(
     grant: Grant | None = None,
     reach: str = "",
     broke_glass: bool = False,
-    **words: Unpack[Words],
+    **words: Unpack[DecisionWords],
 ) -> MadeDecision:
     """Approve exactly this call, or with other arguments, and later ones that a grant covers.
 
@@ -83,14 +83,14 @@ def approve(
 
 
 def reject(
-    request: Request, now: int, *, message: str | None = None, always: bool = False, **words: Unpack[Words]
+    request: Request, now: int, *, message: str | None = None, always: bool = False, **words: Unpack[DecisionWords]
 ) -> MadeDecision:
     """Reject the call, and later calls of its tool by its agent with `always`; the model is told `message`."""
     made = _decision(request, "reject", now, words, message=message)
     return MadeDecision(made, _standing(request, Grant(), made, now) if always else None)
 
 
-def ask_back(request: Request, now: int, question: str, **words: Unpack[Words]) -> MadeDecision:
+def ask_back(request: Request, now: int, question: str, **words: Unpack[DecisionWords]) -> MadeDecision:
     """Reject the call with a question that its agent answers before it proposes the call again."""
     if request.kind != "approval":
         raise NotPending(f"the agent is asked back about a call that waits for approval; this {_WAITS[request.kind]}")
@@ -99,13 +99,13 @@ def ask_back(request: Request, now: int, question: str, **words: Unpack[Words]) 
     return MadeDecision(_decision(request, "reject", now, words, message=question, asks_back=True))
 
 
-def answer(request: Request, now: int, output: object, **words: Unpack[Words]) -> MadeDecision:
+def answer(request: Request, now: int, output: object, **words: Unpack[DecisionWords]) -> MadeDecision:
     """Give the call's result in its tool's place, or what its tool asked for."""
     return MadeDecision(_decision(request, "answer", now, words, output=said_output(output, "an answer")))
 
 
 def resolve(
-    request: Request, now: int, outcome: Outcome, output: object = None, **words: Unpack[Words]
+    request: Request, now: int, outcome: Outcome, output: object = None, **words: Unpack[DecisionWords]
 ) -> MadeDecision:
     """Resolve a call in doubt: it ran, with this output, it did not, or it is to be retried."""
     if outcome not in ("ran", "did_not_run", "retry"):
@@ -115,7 +115,7 @@ def resolve(
     return MadeDecision(_decision(request, outcome, now, words, output=said_output(output, "an output")))
 
 
-def _decision(request: Request, verdict: Word, now: int, words: Words, **facts: Any) -> ev.Decision:
+def _decision(request: Request, verdict: Word, now: int, words: DecisionWords, **facts: Any) -> ev.Decision:
     check_verdict(request, verdict)
     who = decider_of(words.get("by"))
     terms = request.terms_now
@@ -162,12 +162,12 @@ def check_verdict(request: Request, verdict: Word) -> None:
     raise NotPending(f"this call {_WAITS[request.kind]}")
 
 
-def check_may(request: Request, words: Words) -> None:
+def check_may(request: Request, words: DecisionWords) -> None:
     """Refuse whoever may not decide a request as it is asked now."""
     _check_terms(request, request.terms_now, words)
 
 
-def _check_terms(request: Request, terms: Approval | None, words: Words) -> None:
+def _check_terms(request: Request, terms: Approval | None, words: DecisionWords) -> None:
     who = decider_of(words.get("by"))
     why = barred(terms, who, request.requester, words.get("proof"))
     if why:

@@ -7,12 +7,19 @@ same-named agents are told apart and the same code finds the same agent again in
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...agents.agent import Agent
 from ...core.errors import AgentMissing
 from ...core.nested_agent import nested_agent
+
+
+class _Agents(dict[str, Agent[Any]]):
+    """Agents by path; one that is not there is an error that says so."""
+
+    def __missing__(self, path: str) -> Agent[Any]:
+        raise AgentMissing(path)
 
 
 class AgentGraph:
@@ -21,7 +28,9 @@ class AgentGraph:
     def __init__(self, root: Agent[Any]) -> None:
         self.root = root
         self.path_of: dict[int, str] = {}
-        self.agent_at: dict[str, Agent[Any]] = {}
+        self.agent_at = _Agents()
+        #: Return the agent of a path, or raise `AgentMissing`.
+        self.agent: Callable[[str], Agent[Any]] = self.agent_at.__getitem__
         # Agents that no edge leads to: only a callback knew them.
         self._added: dict[str, Agent[Any]] = {}
         self._walk()
@@ -52,13 +61,6 @@ class AgentGraph:
             unique = f"{path}~{count}"
         self.path_of[id(agent)] = unique
         self.agent_at[unique] = agent
-
-    def agent(self, path: str) -> Agent[Any]:
-        """Return the agent of that path, or raise `AgentMissing`."""
-        try:
-            return self.agent_at[path]
-        except KeyError:
-            raise AgentMissing(path) from None
 
     def path(self, agent: Agent[Any], near: str = "") -> str:
         """Return the path of an agent; one that only a callback knew is added below `near`."""

@@ -21,6 +21,7 @@ from ...core.errors import UserError
 from ...core.nested_agent import NestedAgent, nested_agent
 from ...models import default_provider
 from ...models.base import Model, ModelProvider
+from ...support.threads import Place, place_of
 from ...tools.base import Tool
 
 
@@ -57,12 +58,15 @@ class FrameSettings:
             self.slots = (*self.slots, asyncio.Semaphore(execution.max_function_tool_concurrency))
 
     @asynccontextmanager
-    async def slot(self) -> AsyncGenerator[None]:
-        """Hold a place among the tools that work at the same time; an outer limit holds for nested agents as well."""
+    async def slot(self, blocks: bool) -> AsyncGenerator[Place]:
+        """Hold a place among the tools that work at the same time; an outer limit holds for nested agents as well.
+
+        What `blocks` has a place among the threads, too.
+        """
         async with AsyncExitStack() as held:
             for each in self.slots:
                 await held.enter_async_context(each)
-            yield
+            yield held.enter_context(await place_of(blocks))
 
     @property
     def nested(self) -> NestedAgent:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 from ...agents.context import RunContextWrapper
 from ...core.codec import Log
@@ -19,6 +19,7 @@ from ...core.items import Item, own_copy
 from ...core.run import Run
 from ...core.seal import Chain
 from ...journal.base import Journal
+from ...support.forwarding import forwarded
 from ...support.keys import ring
 from .agents import AgentGraph
 from .copies import Copies
@@ -103,7 +104,9 @@ class Attachments(NamedTuple):
 
 @dataclass
 class OpenRun:
-    """Holds one run in this process."""
+    """Holds one run in this process; `run` is the run as it stands."""
+
+    run: ClassVar[Run] = forwarded("log.run")
 
     log: Log
     graph: AgentGraph
@@ -133,11 +136,6 @@ class OpenRun:
     copies: Copies = field(default_factory=Copies)
     # Which states of it were used already, as far as whoever holds it knows: one process knows no more than its own.
     used: UsedStates = field(default=THIS_PROCESS, repr=False)
-
-    @property
-    def run(self) -> Run:
-        """Return the run as it stands."""
-        return self.log.run
 
     def heard(self, on: str, report: Report, result: object) -> Report:
         """Keep what a guardrail said in this process, for whoever asks for results."""

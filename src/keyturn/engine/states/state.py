@@ -37,7 +37,7 @@ from ..views.projection import requests_of, used
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
 from .context_data import dump_context
 from .loading import ContextOptions, LoadOptions, checked_journal, found, open_saved, waiting_tools
-from .taken_over import NOTE, TakenOver, TakeoverOptions, Word, take_over
+from .taken_over import NOTE, TakenOver, TakenOverDecision, TakeoverOptions, take_over
 from .undelivered import UndeliveredDecisions, edited
 
 
@@ -360,7 +360,7 @@ class RunState(Generic[TContext, TAgent]):
             state._carry(call, word)
         return state
 
-    def _carry(self, call: str, word: Word) -> None:
+    def _carry(self, call: str, word: TakenOverDecision) -> None:
         """Say a decision of another SDK on a waiting call; one that the call's terms do not take leaves it waiting."""
         item = self._interruptions.get(call)
         try:

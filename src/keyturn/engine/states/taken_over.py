@@ -23,7 +23,7 @@ NOTE = "decided in openai-agents, before the run was taken over"
 _ADAPTER = f"{__name__.partition('.')[0]}.adapters.openai_agents.taking_over"
 
 
-class Word(NamedTuple):
+class TakenOverDecision(NamedTuple):
     """Holds a decision on one call; `always` says that it was one on all calls of the tool."""
 
     verdict: Literal["approve", "reject"]
@@ -45,7 +45,7 @@ class TakenOver(NamedTuple):
 
     live: OpenRun
     said: UndeliveredDecisions
-    words: dict[str, Word]
+    words: dict[str, TakenOverDecision]
 
 
 class Keeping(NamedTuple):

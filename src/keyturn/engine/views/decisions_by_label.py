@@ -39,11 +39,21 @@ def asked_as(live: OpenRun, name: str) -> set[str]:
             turns[event.frame] += 1
             for index, proposal in enumerate(event.proposals):
                 labels[call_id(event.frame, turns[event.frame], index)] = proposal.label
-        elif isinstance(event, ev.CallNeeds | ev.CallLost) or (
-            isinstance(event, ev.CallScreened) and event.action == "ask"
-        ):
-            asked.add(event.call)
+        elif (call := _asking(event)) is not None:
+            asked.add(call)
     return {call for call in asked if name in (labels.get(call), request_id(live.run, call))}
+
+
+def asked_once(live: OpenRun, call: str) -> bool:
+    """Return whether people were asked about a call no more than once."""
+    return [_asking(event) for step in live.log.steps for event in step.events].count(call) <= 1
+
+
+def _asking(event: ev.AnyEvent) -> str | None:
+    """Return the call about which an event asks people; None where it asks about none."""
+    if isinstance(event, ev.CallNeeds | ev.CallLost | ev.CallAskedAgain):
+        return event.call
+    return event.call if isinstance(event, ev.CallScreened) and event.action == "ask" else None
 
 
 def _labelled(steps: list[ev.Step], tool_name: str, label: str) -> list[str]:

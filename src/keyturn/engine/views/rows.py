@@ -31,8 +31,8 @@ from .tallies import Asked, tallies
 # After these a call may have begun to wait; after those it waits no longer, and it is named; after these any may not.
 _OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain, ev.CallMarked, ev.CallLooked)
 # After these nothing is to be done for the run: they are for people, or for other runs.
-_QUIET = (ev.CallMarked, ev.CallLooked, ev.ReviewGiven, ev.GrantLent, ev.GrantRevoked)
-_SWEEPING = (ev.FrameClosed, ev.RunCancelled)
+_QUIET = frozenset((ev.CallMarked, ev.CallLooked, ev.ReviewGiven, ev.GrantLent, ev.GrantRevoked))
+_SWEEPING = frozenset((ev.FrameClosed, ev.RunCancelled))
 
 
 def run_row(run: Run, started_at: int) -> RunRow:
@@ -64,7 +64,7 @@ def changes(run: Run, open: Mapping[str, Asked], events: list[ev.AnyEvent], star
     asked = [event.call for event in events if isinstance(event, ev.ReviewAsked)]
     opened += [RequestRow.of(review_of(run, run.reviews[call])) for call in dict.fromkeys(asked)]
     revoked = [event.grant for event in events if isinstance(event, ev.GrantRevoked)]
-    quiet = all(isinstance(event, _QUIET) for event in events)
+    quiet = _QUIET.issuperset(map(type, events))
     counted = tallies(run, open, events, closed)
     row, ends = run_row(run, started_at), list(closed.values())
     return Changes(row, opened, ends, _grants(run, events), revoked, told, quiet, counted, session_name(run.about))
@@ -124,6 +124,8 @@ async def rows_in(journal: Journal, run: str) -> Changes:
 def _closed(run: Run, open: Mapping[str, Asked], events: list[ev.AnyEvent]) -> dict[str, Closing]:
     """Return the requests that wait no longer, by call, with the verdict that closed them."""
     closed = dict[str, Closing]()
+    if not open:
+        return closed
     for event in events:
         call = _named(event)
         if call is None or call not in open or call in closed:
@@ -138,10 +140,11 @@ def _closed(run: Run, open: Mapping[str, Asked], events: list[ev.AnyEvent]) -> d
             closed[call] = Closing(open[call].id, word_of(event), event.decision.at, event.decision.by or "")
         elif isinstance(event, ev.CallVoided | ev.CallAskedAgain | ev.ReviewAsked):
             closed[call] = Closing(open[call].id, "void", run.now)
-    if any(isinstance(event, ev.RunForked) for event in events):  # what is to be reviewed was let run in another run
+    kinds = set(map(type, events))
+    if ev.RunForked in kinds:  # what is to be reviewed was let run in another run
         left = [name for name in open if reviewed_call(name) and not open_review(run, reviewed_call(name) or "")]
         closed |= {name: Closing(open[name].id, "void", run.now) for name in left}
-    if any(isinstance(event, _SWEEPING) for event in events):
+    if not kinds.isdisjoint(_SWEEPING):
         waiting_still = {} if run.status == "cancelled" else run.groups["wait"]
         gone = [call for call in open if call not in closed and call not in waiting_still and not reviewed_call(call)]
         closed |= {call: Closing(open[call].id, "void", run.now) for call in gone}

@@ -18,7 +18,7 @@ from ..turns import (
     NO_RESULT,
     PROVIDER_DATA,
     CallWithResult,
-    Turn,
+    ConversationTurn,
     data_url,
     file_data,
     output_parts,
@@ -94,7 +94,7 @@ class _Labels:
         return label
 
 
-def _assistant_blocks(turn: Turn, ids: Mapping[int, str]) -> list[Block]:
+def _assistant_blocks(turn: ConversationTurn, ids: Mapping[int, str]) -> list[Block]:
     blocks: list[Block] = []
     for entry in turn.items:
         blocks += [_tool_use(entry, ids[id(entry)])] if isinstance(entry, CallWithResult) else _said_blocks(entry)

@@ -22,7 +22,7 @@ from ..per_loop import ClientPerLoop, certificates
 from ..reading import PARSERS, nonsense, plain_json, understood
 from .reply import AnthropicReply
 from .request import AnthropicQuestion, anthropic_question
-from .stream import Telling
+from .stream import MessageEvents
 
 _T = TypeVar("_T")
 
@@ -87,7 +87,7 @@ class AnthropicModel(Model, Sealed):
     async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         """Stream one reply as Responses events."""
         first, reply = self._pose(args, kwargs)
-        posed, telling = first, Telling(reply)
+        posed, telling = first, MessageEvents(reply)
         for _ in range(_PAUSES):
             async with aclosing(self._events_of(posed, telling)) as events:
                 async for event in events:
@@ -110,7 +110,7 @@ class AnthropicModel(Model, Sealed):
         calls = sum(item.get("type") == "function_call" for item in request.input)
         return anthropic_question(self.model, self.max_tokens, request), AnthropicReply(known_calls=calls)
 
-    async def _events_of(self, posed: AnthropicQuestion, telling: Telling) -> AsyncGenerator[Any, None]:
+    async def _events_of(self, posed: AnthropicQuestion, telling: MessageEvents) -> AsyncGenerator[Any, None]:
         """Stream one message as Responses events; until the first event, a transient fault is retried."""
         first, stream, raw = await again(partial(self._open, posed, telling), await self._retries(posed), stream=True)
         try:
@@ -123,7 +123,9 @@ class AnthropicModel(Model, Sealed):
             await stream.close()
         telling.check_whole()
 
-    async def _open(self, posed: AnthropicQuestion, telling: Telling) -> tuple[list[Any], Any, AsyncIterator[Any]]:
+    async def _open(
+        self, posed: AnthropicQuestion, telling: MessageEvents
+    ) -> tuple[list[Any], Any, AsyncIterator[Any]]:
         """Open a stream and return it with its first events, possibly none; close a stream that fails before."""
         known = telling.reply.id
         stream = await self._post(posed, stream=True)

@@ -13,7 +13,7 @@ from ...core.errors import ModelBehaviorError
 from ...core.items import Item
 from ..reading import plain_json
 from ..reply_events import StreamEvent
-from ..telling import Teller
+from ..telling import ReplyEvents
 from .messages import PROVIDER, THINKING, Block
 from .reply import (
     AnthropicReply,
@@ -38,14 +38,14 @@ _GROWS = {
 }
 
 
-class Telling:
+class MessageEvents:
     """Converts the events of one reply; where the model paused, of more than one message."""
 
     def __init__(self, reply: AnthropicReply) -> None:
         self.reply = reply
         self.whole = False
         self._calls = reply.known_calls
-        self._teller = Teller(PROVIDER)
+        self._teller = ReplyEvents(PROVIDER)
         self._block: Block | None = None
         self._index: int | None = None
         self._grown: dict[str, list[str]] = {}

@@ -17,7 +17,7 @@ from ...core.items import Item
 from ..turns import (
     NO_RESULT,
     CallWithResult,
-    Turn,
+    ConversationTurn,
     data_url,
     file_data,
     output_parts,
@@ -74,7 +74,7 @@ def _add(made: list[Content], role: str, parts: list[Part]) -> None:
         made.append({"role": role, "parts": parts})
 
 
-def _model_parts(turn: Turn) -> list[Part]:
+def _model_parts(turn: ConversationTurn) -> list[Part]:
     parts: list[Part] = []
     signed = False
     for entry in turn.items:

@@ -17,7 +17,7 @@ from ...core.items import Item
 from ..base import ModelResponse, TokenDetails, Usage
 from ..reading import NOTHING, ResponseFailed, charged, check_text
 from ..reply_events import StreamEvent
-from ..telling import Teller
+from ..telling import ReplyEvents
 from ..turns import PROVIDER_DATA, with_own
 from .contents import PROVIDER
 
@@ -42,7 +42,7 @@ class GoogleReply:
         self.id: str | None = None
         self.request_id: str | None = None
         self.usage = Usage(requests=1)
-        self._teller = Teller(PROVIDER)
+        self._teller = ReplyEvents(PROVIDER)
         self._calls = known_calls
         self._finish: str | None = None
         self._why: str | None = None

@@ -15,7 +15,7 @@ from ...core.items import Item
 from ..base import ModelResponse
 from ..reading import charged
 from ..reply_events import StreamEvent
-from ..telling import Teller
+from ..telling import ReplyEvents
 from .chat_calls import CallInPieces, CallsInPieces
 from .chat_reply import (
     SEALED,
@@ -61,7 +61,7 @@ class ChatStream:
     """Converts the chunks of one reply to events."""
 
     def __init__(self) -> None:
-        self._teller = Teller()
+        self._teller = ReplyEvents()
         self._calls = CallsInPieces()
         self._parts: list[_Said | _Thought | CallInPieces] = []
         self._waiting: list[CallInPieces] = []

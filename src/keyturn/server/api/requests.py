@@ -55,7 +55,7 @@ Unclaimed = Annotated[bool, Param(description="None that somebody else is on.")]
 Token = Annotated[str | None, Param(max_length=64, description="The `token` of the page before: wait for another.")]
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class RequestFilter(msgspec.Struct, frozen=True):
     """Says which requests somebody lists."""
 
     query: Query
@@ -81,19 +81,19 @@ async def _wanted(
     newest: Newest = False,
     mine: For = None,
     unclaimed: Unclaimed = False,
-) -> Wanted:
+) -> RequestFilter:
     query = Query(**named, limit=limit, after=after_of(after), newest=newest)
-    return Wanted(query, mine == "me", unclaimed)
+    return RequestFilter(query, mine == "me", unclaimed)
 
 
-Selected = Annotated[Wanted, Depends(_wanted)]
+Selected = Annotated[RequestFilter, Depends(_wanted)]
 
 
 def _size(row: RequestRow) -> int:
     return len(row.body)
 
 
-async def page_of(here: Call, wanted: Wanted) -> RequestPage:
+async def page_of(here: Call, wanted: RequestFilter) -> RequestPage:
     """Return a page of requests as it is now, with the token that names it."""
 
     async def seen(rows: Sequence[RequestRow]) -> list[RequestRow]:
@@ -133,7 +133,7 @@ async def stream_requests(here: Here, wanted: Selected, last_event_id: LastId = 
     )
 
 
-async def _pages(here: Call, wanted: Wanted, token: str | None) -> AsyncGenerator[bytes]:
+async def _pages(here: Call, wanted: RequestFilter, token: str | None) -> AsyncGenerator[bytes]:
     """Yield pages; those who see the same page share one look, and whoever is let in no more is shown nothing more."""
     timed = wanted.mine or wanted.unclaimed  # what was put off, or is somebody's, is so until a time
     async with contextlib.aclosing(here.live.changes(_EVERY)) as changes:
@@ -153,7 +153,7 @@ async def _pages(here: Call, wanted: Wanted, token: str | None) -> AsyncGenerato
             del body  # it is not kept while the stream waits
 
 
-async def _encoded(here: Call, wanted: Wanted) -> tuple[str, bytes]:
+async def _encoded(here: Call, wanted: RequestFilter) -> tuple[str, bytes]:
     page = await page_of(here, wanted)
     return page.token, msgspec.json.encode(page)
 

@@ -17,7 +17,7 @@ from ...policies.rules import Policy
 from ...render.escape import quote
 from .form import Overseeing
 from .pages import page
-from .shown import Shown, ready
+from .shown import VisibleHtml, ready
 from .words import terms_words
 
 router = APIRouter(include_in_schema=False)
@@ -30,9 +30,9 @@ class ToolRow(NamedTuple):
     kind: str
     asks: str
     why: str
-    terms: list[Shown]
+    terms: list[VisibleHtml]
     risk: str
-    facts: list[Shown]
+    facts: list[VisibleHtml]
     rules: list[int]
 
 
@@ -102,7 +102,7 @@ def _asks(tool: object, gate: object) -> tuple[str, str]:
     return "allow", "its own setting asks nobody"
 
 
-def _facts(tool: object) -> Iterator[Shown]:
+def _facts(tool: object) -> Iterator[VisibleHtml]:
     if getattr(tool, "read_only", False):
         yield ready("changes nothing")
     if getattr(tool, "idempotent", False):

@@ -21,7 +21,7 @@ from ...core.errors import KeyturnError, UserError
 from ..errors import Refused, refused
 from ..exported import ExportedFile
 from ..reading_logs import SEARCH_LOOKS, SEARCH_SECONDS, reading_logs
-from .form import Form, Overseeing, administers, form_of
+from .form import Overseeing, PageForm, administers, form_of
 from .pages import Here, page
 
 router = APIRouter(include_in_schema=False)
@@ -90,7 +90,7 @@ async def export(request: HttpRequest, at: Overseeing) -> Response:
     return ExportedFile(folder, path, media_type=kind, filename=path.name)
 
 
-def _format(form: Form) -> Format:
+def _format(form: PageForm) -> Format:
     match form.text("format"):
         case "csv":
             return "csv"

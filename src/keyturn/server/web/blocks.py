@@ -16,7 +16,7 @@ from ...render.arguments import argument_lines
 from ...render.escape import escape, reorders
 from ...render.layout import LayoutLine, block_lines
 from ...render.length import FIRST, phone_rows
-from .shown import Shown, ready
+from .shown import VisibleHtml, ready
 
 _WORDS = 400  # characters of a line up to which changed words are marked
 _TURNED = "some letters run from right to left: rows that hold them may be drawn out of order"
@@ -27,7 +27,7 @@ class Row(NamedTuple):
 
     style: str
     lead: str
-    text: Shown
+    text: VisibleHtml
 
 
 class Side(NamedTuple):
@@ -35,7 +35,7 @@ class Side(NamedTuple):
 
     number: int | None
     sign: str
-    pieces: tuple[tuple[bool, Shown], ...]
+    pieces: tuple[tuple[bool, VisibleHtml], ...]
 
 
 class Pair(NamedTuple):
@@ -50,8 +50,8 @@ class Block(NamedTuple):
     """Holds one block of what would run."""
 
     kind: str
-    label: Shown
-    where: Shown
+    label: VisibleHtml
+    where: VisibleHtml
     rows: tuple[Row, ...] = ()
     pairs: tuple[Pair, ...] = ()
     note: str = ""
@@ -170,7 +170,9 @@ def _changed(gone: list[str], come: list[str], old: int, new: int) -> Iterator[P
         yield Pair(before, after)
 
 
-def _words(left: str, right: str) -> tuple[tuple[tuple[bool, Shown], ...], tuple[tuple[bool, Shown], ...]] | None:
+def _words(
+    left: str, right: str
+) -> tuple[tuple[tuple[bool, VisibleHtml], ...], tuple[tuple[bool, VisibleHtml], ...]] | None:
     """Return both lines in pieces, of which those changed that differ; None where that says nothing."""
     if len(left) > _WORDS or len(right) > _WORDS:
         return None
@@ -178,8 +180,8 @@ def _words(left: str, right: str) -> tuple[tuple[tuple[bool, Shown], ...], tuple
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     if matcher.ratio() < 0.4:
         return None
-    before = list[tuple[bool, Shown]]()
-    after = list[tuple[bool, Shown]]()
+    before = list[tuple[bool, VisibleHtml]]()
+    after = list[tuple[bool, VisibleHtml]]()
     for tag, i, j, k, m in matcher.get_opcodes():
         for side, text in ((before, "".join(old[i:j])), (after, "".join(new[k:m]))):
             if text:

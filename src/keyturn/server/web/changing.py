@@ -25,7 +25,7 @@ from ...inbox.naming import Outcome
 from ...inbox.personal import Details
 from ...journal.rows import Query, RequestRow
 from ...policies.grants import Scope
-from ...presenting.asking import row_of, why_not
+from ...presenting.asking import row_of, unrecorded
 from ...presenting.proposed_grants import ProposedGrant, grant_for, proposed_grants
 from ...presenting.shown_request import ShownRequest
 from ..errors import refused
@@ -44,7 +44,7 @@ _NOT = {
 }
 
 
-class Field(NamedTuple):
+class FormField(NamedTuple):
     """Holds one argument as a field of a form: how it is typed, what is in it, and what its schema says."""
 
     name: str
@@ -55,7 +55,7 @@ class Field(NamedTuple):
     secret: bool = False
 
 
-class Change(NamedTuple):
+class ChangedCall(NamedTuple):
     """Holds a changed call: what it was made of, what it would do, and what was wrong with it."""
 
     edit: dict[str, Any] | None
@@ -77,7 +77,7 @@ async def edit(at: Judging, name: str) -> Response:
         row, shown = await _in_hand(at, name)
         if not shown.editable:
             raise UserError(_NOT["edit"])
-        values = {"fields": fields_of(shown), "change": Change(None, [], [])}
+        values = {"fields": fields_of(shown), "change": ChangedCall(None, [], [])}
         return await drawn(at, "edit.html", **values, **await detail_of(at, row))
     except KeyturnError as error:
         return failure(at, error)
@@ -112,14 +112,14 @@ async def change(request: HttpRequest, at: Judging, name: str) -> Response:
     except (NotPending, NotAllowed) as error:
         return failure(at, error)
     except KeyturnError as error:
-        made = Change(None, [], [], wrong=refused(error).message)
+        made = ChangedCall(None, [], [], wrong=refused(error).message)
     return await drawn(at, "_change.html", change=made)
 
 
 @router.post("/requests/{name}/edit")
 async def approve_edit(request: HttpRequest, at: Judging, name: str) -> Response:
     """Approve the call with the arguments that were drawn."""
-    made = Change(None, [], [])
+    made = ChangedCall(None, [], [])
     shown = None
     try:
         form = (await form_of(request, at)).whole()
@@ -136,27 +136,29 @@ async def approve_edit(request: HttpRequest, at: Judging, name: str) -> Response
     return RedirectResponse(at.url(f"/requests/{name}"), 303)
 
 
-async def _edited_again(at: Here, name: str, shown: ShownRequest | None, made: Change, error: KeyturnError) -> Response:
+async def _edited_again(
+    at: Here, name: str, shown: ShownRequest | None, made: ChangedCall, error: KeyturnError
+) -> Response:
     said = refused(error)
     if shown is None or isinstance(error, NotPending):
         return await told(at, name, error)
-    detail = await detail_of(at, await at.sight.request(name)) | {"unrecorded": why_not(error, at.now)}
+    detail = await detail_of(at, await at.sight.request(name)) | {"unrecorded": unrecorded(error, at.now)}
     return await drawn(at, "edit.html", said.status, fields=fields_of(shown), change=made, **detail)
 
 
-def changed(shown: ShownRequest, form: dict[str, str]) -> Change:
+def changed(shown: ShownRequest, form: dict[str, str]) -> ChangedCall:
     """Return what the fields of a form make of a call."""
     try:
         shown.fill({name.removeprefix("arg."): text for name, text in form.items() if name.startswith("arg.")})
     except (KeyturnError, BadJson, ValueError) as error:
-        return Change(None, [], [], wrong=str(error))
+        return ChangedCall(None, [], [], wrong=str(error))
     if not shown.changed:
-        return Change(None, [], [])
+        return ChangedCall(None, [], [])
     made = shown.previewed()
-    return Change(shown.edit, blocks_of(made.difference, None), blocks_of(made.would, made.arguments), made.mark)
+    return ChangedCall(shown.edit, blocks_of(made.difference, None), blocks_of(made.would, made.arguments), made.mark)
 
 
-def fields_of(shown: ShownRequest) -> list[Field]:
+def fields_of(shown: ShownRequest) -> list[FormField]:
     """Return the arguments of a call as fields, each as its schema has it."""
     tool = shown.item.tool
     schema: object = None if tool is None else tool.spec().get("schema")
@@ -168,20 +170,20 @@ def fields_of(shown: ShownRequest) -> list[Field]:
     ]
 
 
-def _field(name: str, value: object, text: str, schema: dict[str, Any], *, secret: bool) -> Field:
+def _field(name: str, value: object, text: str, schema: dict[str, Any], *, secret: bool) -> FormField:
     about = str(schema.get("description") or "")
     choices = as_list(schema.get("enum"))
     if secret:  # a choice has no place for "keep it": a browser would send its first
-        return Field(name, "line", text, (), about, secret)
+        return FormField(name, "line", text, (), about, secret)
     if isinstance(value, bool):
-        return Field(name, "choice", text, ("true", "false"), about, secret)
+        return FormField(name, "choice", text, ("true", "false"), about, secret)
     if choices and isinstance(value, str):
-        return Field(name, "choice", text, tuple(str(each) for each in choices), about, secret)
+        return FormField(name, "choice", text, tuple(str(each) for each in choices), about, secret)
     if isinstance(value, int | float):
-        return Field(name, "number", text, (), about, secret)
+        return FormField(name, "number", text, (), about, secret)
     if isinstance(value, str):
-        return Field(name, "text" if "\n" in value or len(value) > 60 else "line", text, (), about, secret)
-    return Field(name, "json", text, (), about, secret)
+        return FormField(name, "text" if "\n" in value or len(value) > 60 else "line", text, (), about, secret)
+    return FormField(name, "json", text, (), about, secret)
 
 
 @router.get("/requests/{name}/grant")

@@ -12,7 +12,7 @@ from ...channels.addressing import NOBODY
 from ...core.errors import UserError
 from ...journal.rows import Delivery, DeliveryQuery
 from ..errors import Refused
-from .form import Form, Overseeing, administers, change
+from .form import Overseeing, PageForm, administers, change
 from .pages import Here, page
 
 router = APIRouter(include_in_schema=False)
@@ -41,7 +41,7 @@ async def channels_page(request: HttpRequest, at: Overseeing) -> Response:
 async def again(request: HttpRequest, at: Overseeing) -> Response:
     """Send dead messages again: one, or all that there are."""
 
-    async def make(form: Form) -> str:
+    async def make(form: PageForm) -> str:
         administers(at)
         if form.text("which") == "all":
             numbers = [row.number for row in await _dead(at, 0, COUNTED)]

@@ -14,7 +14,7 @@ from .form import Reading
 from .pages import page
 from .plots import days_plot, shares_plot, times_plot
 from .shown import ready
-from .timeline import Entry, Line, Who
+from .timeline import TimelineEntry, TimelineLine, Who
 
 router = APIRouter(include_in_schema=False)
 
@@ -68,7 +68,7 @@ def _figures(name: str, decided: int, approved: float, seconds: float) -> Figure
     return Figures(name, decided, decided, approved, 0, 1 - approved, 0, 0, took, Times(), decided, hurried, {})
 
 
-def _lines(now: int) -> list[Line]:
+def _lines(now: int) -> list[TimelineLine]:
     told = [
         ("quiet", Who("person", "cyd"), "the run begins", ("here",)),
         ("agent", Who("run"), "an agent begins", ("pass", "open")),
@@ -81,6 +81,6 @@ def _lines(now: int) -> list[Line]:
         ("agent", Who("run"), "the agent ends", ("pass", "close")),
     ]
     return [
-        Line(number, now, (Entry(kind, who, ready(words), lanes, len(lanes)),))
+        TimelineLine(number, now, (TimelineEntry(kind, who, ready(words), lanes, len(lanes)),))
         for number, (kind, who, words, lanes) in enumerate(told, 1)
     ]

@@ -18,10 +18,10 @@ from .pages import Here, failure, here
 _LONGEST = 20_000
 
 
-class Form:
+class PageForm:
     """Reads the fields of a form that was sent; what is not there is empty.
 
-    >>> form = Form(FormData([("role", " ops "), ("scope", "read"), ("scope", "decide")]))
+    >>> form = PageForm(FormData([("role", " ops "), ("scope", "read"), ("scope", "decide")]))
     >>> form.text("role"), form.text("name"), form.several("scope")
     ('ops', '', ['read', 'decide'])
     """
@@ -102,17 +102,17 @@ Overseeing = Annotated[Here, Depends(overseer)]
 Drawn = Callable[[Refused | None], Awaitable[Response]]
 
 
-async def form_of(request: HttpRequest, at: Here) -> Form:
+async def form_of(request: HttpRequest, at: Here) -> PageForm:
     """Return what a form says; one that is not of this session is refused.
 
     A program that shows a token needs no mark: no page makes a browser send one.
     """
     given = await forms.form_of(request)
     forms.changing(at.visitor, forms.text_in(given, forms.FIELD))
-    return Form(given)
+    return PageForm(given)
 
 
-async def change(request: HttpRequest, at: Here, make: Callable[[Form], Awaitable[str]], drawn: Drawn) -> Response:
+async def change(request: HttpRequest, at: Here, make: Callable[[PageForm], Awaitable[str]], drawn: Drawn) -> Response:
     """Make the change that a form asks for, then go to the path that it returns; draw what is refused on its page."""
     try:
         where = await make(await form_of(request, at))

@@ -15,9 +15,9 @@ from ...core.states import OVER
 from ...journal.rows import GrantRow, Query
 from ..errors import Refused
 from ..visible_pages import visible_page
-from .form import Form, Reading, change, decides
+from .form import PageForm, Reading, change, decides
 from .pages import Here, failure, page
-from .shown import Shown
+from .shown import VisibleHtml
 from .words import where_words
 
 router = APIRouter(include_in_schema=False)
@@ -31,12 +31,12 @@ _REACH = {
 }
 
 
-class Standing(NamedTuple):
+class ListedGrant(NamedTuple):
     """Holds one grant as it stands in the list; `ended` says why it covers nothing any more."""
 
     row: GrantRow
     terms: GrantTerms | None
-    where: list[Shown]
+    where: list[VisibleHtml]
     reach: str
     ended: str
 
@@ -51,7 +51,7 @@ async def grants_page(request: HttpRequest, at: Reading) -> Response:
 async def revoke(request: HttpRequest, at: Reading) -> Response:
     """Revoke a grant."""
 
-    async def make(form: Form) -> str:
+    async def make(form: PageForm) -> str:
         decides(at)
         run, grant = form.text("run"), form.text("grant")
         await at.sight.run(run)
@@ -90,9 +90,9 @@ async def _over(at: Here, rows: list[GrantRow]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _standing(row: GrantRow, now: int, over: frozenset[str]) -> Standing:
+def _standing(row: GrantRow, now: int, over: frozenset[str]) -> ListedGrant:
     if row.damaged:
-        return Standing(row, None, [], "", "its row was altered: keyturn check says more")
+        return ListedGrant(row, None, [], "", "its row was altered: keyturn check says more")
     terms = msgspec.json.decode(row.body, type=GrantTerms)
     ended = ""
     if row.revoked:
@@ -104,4 +104,4 @@ def _standing(row: GrantRow, now: int, over: frozenset[str]) -> Standing:
     elif row.run in over:
         ended = "over with its run"
     reach = _REACH.get(row.reach.partition(":")[0], "more than this run")
-    return Standing(row, terms, where_words(terms.where), reach, ended)
+    return ListedGrant(row, terms, where_words(terms.where), reach, ended)

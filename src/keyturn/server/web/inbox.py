@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from ...core.errors import KeyturnError, UserError
 from ...engine.run.log_cache import log_in
-from ...inbox.listing import Filters, Listed, Place, listed
+from ...inbox.listing import Filters, Listed, ListPlace, listed
 from ...inbox.personal import MARKINGS, VERDICTS, Details, Verdict
 from ...journal.rows import Query, RequestRow, RunRow
 from ...presenting.asking import (
@@ -22,8 +22,8 @@ from ...presenting.asking import (
     question_of,
     row_of,
     summary_of,
+    unrecorded,
     votes_of,
-    why_not,
 )
 from ...presenting.trail import trail_of
 from ...presenting.words_before import ADVICE, context_of
@@ -42,7 +42,7 @@ def filters_of(request: HttpRequest) -> Filters:
     """Return the filters that an address names."""
     given = request.query_params
     named = {name: given.get(name, "")[:200].replace("\0", "") for name in ("tool", "agent", "risk", "text")}
-    return Filters(**named, mine=given.get("mine") == "1", after=Place.of_token(given.get("after", "")[:1_000]))
+    return Filters(**named, mine=given.get("mine") == "1", after=ListPlace.of_token(given.get("after", "")[:1_000]))
 
 
 Chosen = Annotated[Filters, Depends(filters_of)]
@@ -162,7 +162,7 @@ async def told(at: Here, name: str, error: KeyturnError) -> Response:
     except KeyturnError:
         return failure(at, error)
     said = refused(error)
-    detail |= {"unrecorded": why_not(error, at.now)}
+    detail |= {"unrecorded": unrecorded(error, at.now)}
     return await drawn(
         at, "_request.html" if at.partial else "request_alone.html", 200 if at.partial else said.status, **detail
     )
@@ -227,7 +227,7 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
         "context": context_of(log.steps, row.call),
         "advice": ADVICE,
         "trail": trail_of(log.steps, row.call),
-        "unrecorded": "",
+        "unrecorded": None,
         "claimed": shown.claimed_by(at.now),
         "put_off": shown.is_snoozed(at.visitor.id, at.now),
         "head": len(log.steps),
@@ -243,7 +243,7 @@ def _command(row: RequestRow) -> str:
     return f"keyturn {word} {row.id[:12]}{rest} --digest {row.digest[:16]} --sign"
 
 
-class Signing(NamedTuple):
+class SigningKeys(NamedTuple):
     """Holds whose keys could sign here: passkeys that count, keys of a terminal that do, and how many count not yet."""
 
     passkeys: list[str]
@@ -251,14 +251,14 @@ class Signing(NamedTuple):
     waiting: int
 
 
-def _signing(at: Here) -> Signing:
+def _signing(at: Here) -> SigningKeys:
     """Return which keys of a visitor sign."""
     found = at.visitor.directory.keys.values()
     own = [key for key in found if key.person == at.visitor.id and key.revoked_at is None]
     good = [key for key in own if key.counts]
     passkeys = [key.label or key.id for key in good if key.scheme == "passkey"]
     others = [f"{key.label or key.id} ({key.scheme})" for key in good if key.scheme != "passkey"]
-    return Signing(passkeys, others, len(own) - len(good))
+    return SigningKeys(passkeys, others, len(own) - len(good))
 
 
 async def _last_decided(at: Here) -> RequestRow | None:

@@ -23,7 +23,7 @@ from ..live import Live
 from ..settings import ServerSettings
 from ..visibility import Sight
 from ..visitor import Visitor, visitor_of
-from .shown import Shown, finalize, ready, typed
+from .shown import VisibleHtml, finalize, ready, typed
 from .words import data, plural
 
 _HERE = Path(__file__).parent
@@ -158,7 +158,7 @@ def _groups(digest: str) -> str:
     return " ".join(digest[place : place + 4] for place in range(0, len(digest), 4))
 
 
-def _data(value: object) -> Shown:
+def _data(value: object) -> VisibleHtml:
     return ready(data(value))
 
 

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from ...core.errors import KeyturnError, UserError
 from ...directory.state import SCOPES, Directory, Person
 from ..errors import Refused, refused
-from .form import Form, Reading, change, form_of
+from .form import PageForm, Reading, change, form_of
 from .pages import Here, page
 
 router = APIRouter(include_in_schema=False)
@@ -44,7 +44,7 @@ async def people_page(at: Reading) -> Response:
 async def change_people(request: HttpRequest, at: Reading) -> Response:
     """Add a person or a machine, or change the roles of a group."""
 
-    async def make(form: Form) -> str:
+    async def make(form: PageForm) -> str:
         people, by = at.app.people, at.visitor.login
         match form.text("do"):
             case "add":
@@ -91,7 +91,7 @@ async def secret(request: HttpRequest, at: Reading, name: str) -> Response:
 async def change_person(request: HttpRequest, at: Reading, name: str) -> Response:
     """Change one thing about a person."""
 
-    async def make(form: Form) -> str:
+    async def make(form: PageForm) -> str:
         found = _CHANGES.get(form.text("do"))
         if found is None:
             raise UserError(f"a form of ours never asks for {form.text('do')!r}")
@@ -101,7 +101,7 @@ async def change_person(request: HttpRequest, at: Reading, name: str) -> Respons
     return await change(request, at, make, lambda said: _one(at, name, said))
 
 
-async def _delegate(at: Here, name: str, form: Form) -> None:
+async def _delegate(at: Here, name: str, form: PageForm) -> None:
     await at.app.people.delegate(
         name,
         form.text("to"),
@@ -112,13 +112,13 @@ async def _delegate(at: Here, name: str, form: Form) -> None:
     )
 
 
-async def _remove(at: Here, name: str, form: Form) -> None:
+async def _remove(at: Here, name: str, form: PageForm) -> None:
     if form.text("sure") != name:
         raise UserError("type the person's id to say that you mean it")
     await at.app.people.remove(name, by=at.visitor.login)
 
 
-_CHANGES: dict[str, Callable[[Here, str, Form], Awaitable[Any]]] = {
+_CHANGES: dict[str, Callable[[Here, str, PageForm], Awaitable[Any]]] = {
     "give": lambda at, name, form: at.app.people.give_role(form.text("role"), to=name, by=at.visitor.login),
     "take": lambda at, name, form: at.app.people.take_role(form.text("role"), of=name, by=at.visitor.login),
     "join": lambda at, name, form: at.app.people.join(form.text("group"), name, by=at.visitor.login),

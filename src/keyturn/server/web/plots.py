@@ -20,7 +20,7 @@ _NAME = 16
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
-class Tick(NamedTuple):
+class AxisTick(NamedTuple):
     """Holds one mark of an axis: its place in pixels, and what it says."""
 
     place: float
@@ -42,8 +42,8 @@ class Days(NamedTuple):
     """Holds a plot of days."""
 
     bars: list[Bar]
-    across: list[Tick]
-    up: list[Tick]
+    across: list[AxisTick]
+    up: list[AxisTick]
     height: int
     floor: int
 
@@ -64,7 +64,7 @@ class Ranges(NamedTuple):
     """Holds a plot of rows."""
 
     rows: list[Range]
-    across: list[Tick]
+    across: list[AxisTick]
     height: int
     left: int = _LEFT
 
@@ -120,8 +120,8 @@ def days_plot(days: Sequence[Figures], height: int = 180) -> Days:
         thick = round(max(wide - 2, 1), 1)
         bars.append(Bar(round(x, 1), thick, round(low, 1), round(high, 1), each.name, each.decided))
     named = sorted({0, len(days) // 2, len(days) - 1}) if days else []
-    across = [Tick(round(40 + (place + 0.5) * wide, 1), days[place].name[5:]) for place in named]
-    up = [Tick(round(base - room * each / most, 1), f"{each:g}") for each in marks]
+    across = [AxisTick(round(40 + (place + 0.5) * wide, 1), days[place].name[5:]) for place in named]
+    up = [AxisTick(round(base - room * each / most, 1), f"{each:g}") for each in marks]
     return Days(bars, across, up, height, base)
 
 
@@ -145,7 +145,7 @@ def times_plot(figures: Sequence[Figures]) -> Ranges:
         )
         for number, each in enumerate(some)
     ]
-    return Ranges(rows, [Tick(place(each), time(each)) for each in marks], ROW * len(some) + 36)
+    return Ranges(rows, [AxisTick(place(each), time(each)) for each in marks], ROW * len(some) + 36)
 
 
 def shares_plot(figures: Sequence[Figures]) -> Ranges:
@@ -164,7 +164,7 @@ def shares_plot(figures: Sequence[Figures]) -> Ranges:
         )
         for number, each in enumerate(some)
     ]
-    across = [Tick(_LEFT + room * each / 4, f"{each * 25} %") for each in range(5)]
+    across = [AxisTick(_LEFT + room * each / 4, f"{each * 25} %") for each in range(5)]
     return Ranges(rows, across, ROW * len(some) + 36)
 
 

@@ -26,7 +26,7 @@ from ...render.escape import quote
 from ..errors import Refused, refused
 from .form import Overseeing, form_of
 from .pages import Here, page
-from .shown import Shown, ready
+from .shown import VisibleHtml, ready
 from .words import data, limit_words, terms_words, where_words
 
 router = APIRouter(include_in_schema=False)
@@ -45,9 +45,9 @@ class RuleRow(NamedTuple):
 
     number: int
     action: str
-    about: list[Shown]
+    about: list[VisibleHtml]
     reason: str
-    terms: list[Shown]
+    terms: list[VisibleHtml]
 
 
 class InForce(NamedTuple):
@@ -61,7 +61,7 @@ class InForce(NamedTuple):
     trouble: str = ""
 
 
-class Change(NamedTuple):
+class ChangedVerdicts(NamedTuple):
     """Holds how often calls of a tool were, and would be, treated so, with a few of them."""
 
     tool: str
@@ -71,11 +71,11 @@ class Change(NamedTuple):
     examples: list[Replayed]
 
 
-class Result(NamedTuple):
+class ReplayResult(NamedTuple):
     """Holds what a replay came to; `whole` says whether all calls were looked at."""
 
     calls: int
-    changes: list[Change]
+    changes: list[ChangedVerdicts]
     unread: list[Unread]
     whole: bool
 
@@ -129,7 +129,7 @@ def _drawn(at: Here, **given: Any) -> Response:
     return page(at, "policies.html", status, force=in_force(at.app.policy), choices=SINCE, **values)
 
 
-async def _replayed(at: Here, policy: Policy | None, since: str) -> Result:
+async def _replayed(at: Here, policy: Policy | None, since: str) -> ReplayResult:
     begin = 0 if not since else at.now - milliseconds(since)
     await at.sight.reads_of("search", "replay")
     found = _Found()
@@ -169,11 +169,11 @@ class _Found:
             self._shown[key].append(each)
         return self._calls < CALLS
 
-    def result(self, *, whole: bool) -> Result:
+    def result(self, *, whole: bool) -> ReplayResult:
         """Return what was found so far."""
         changed = [key for key, _count in self._counts.most_common() if key in self._shown]
-        changes = [Change(*key, self._counts[key], self._shown[key]) for key in changed]
-        return Result(self._calls, changes, self._unread, whole)
+        changes = [ChangedVerdicts(*key, self._counts[key], self._shown[key]) for key in changed]
+        return ReplayResult(self._calls, changes, self._unread, whole)
 
 
 def in_force(policy: object) -> InForce:

@@ -20,9 +20,9 @@ from ...presenting.asking import ListRow, row_of
 from ...render.escape import clip
 from ..errors import Refused
 from ..visible_pages import visible_page
-from .form import Form, Reading, change, decides, steers
+from .form import PageForm, Reading, change, decides, steers
 from .pages import Here, failure, page
-from .shown import Shown, ready
+from .shown import VisibleHtml, ready
 from .timeline import timeline
 
 router = APIRouter(include_in_schema=False)
@@ -35,7 +35,7 @@ _SHORT = 200
 _OUTPUT = 8_000
 
 
-class Listed(NamedTuple):
+class ListedRun(NamedTuple):
     """Holds one run as it stands in the list, and for whom it runs, where that is known."""
 
     row: RunRow
@@ -59,7 +59,7 @@ async def runs_page(request: HttpRequest, at: Reading) -> Response:
     read = at.app.journal.runs
     rows, more = await visible_page(query, read, at.sight.runs, lambda row: (row.started_at, row.run))
     shown = [row for row in rows if row.agent not in (COUNTS, OWNERS) or chosen["agent"] or chosen["run"]]
-    made = [Listed(row, await _requester(at, row)) for row in shown]
+    made = [ListedRun(row, await _requester(at, row)) for row in shown]
     older = "" if more is None else f"{more[0]}.{more[1]}"
     agents = sorted(at.app.agents)
     return page(at, "runs.html", rows=made, chosen=chosen, older=older, first=after is None, agents=agents)
@@ -75,7 +75,7 @@ async def run_page(request: HttpRequest, at: Reading, name: str) -> Response:
 async def cancel(request: HttpRequest, at: Reading, name: str) -> Response:
     """Cancel a run."""
 
-    async def make(form: Form) -> str:
+    async def make(form: PageForm) -> str:
         decides(at)
         await at.sight.run(name)
         await at.app.inbox.cancel(name, by=at.visitor.login, why=form.text("why"))
@@ -88,7 +88,7 @@ async def cancel(request: HttpRequest, at: Reading, name: str) -> Response:
 async def message(request: HttpRequest, at: Reading, name: str) -> Response:
     """Add a message that the run's model reads at its next turn."""
 
-    async def make(form: Form) -> str:
+    async def make(form: PageForm) -> str:
         steers(at)
         await at.sight.steers(name)
         if not form.text("text"):
@@ -103,7 +103,7 @@ async def message(request: HttpRequest, at: Reading, name: str) -> Response:
 async def resume(request: HttpRequest, at: Reading, name: str) -> Response:
     """Resume a run that failed or was set aside, from where it stopped."""
 
-    async def make(_form: Form) -> str:
+    async def make(_form: PageForm) -> str:
         steers(at)
         await at.sight.steers(name)
         await at.app.resume(name, by=at.visitor.login)
@@ -116,7 +116,7 @@ async def resume(request: HttpRequest, at: Reading, name: str) -> Response:
 async def fork(request: HttpRequest, at: Reading, name: str) -> Response:
     """Start a new run from the first lines of this one."""
 
-    async def make(form: Form) -> str:
+    async def make(form: PageForm) -> str:
         steers(at)
         await at.sight.steers(name)
         line = form.text("line")
@@ -179,7 +179,7 @@ def _facts(log: Log, row: RunRow) -> list[tuple[str, str, str]]:
     return [each for each in told if each[1]]
 
 
-def _outcome(log: Log) -> Shown | None:
+def _outcome(log: Log) -> VisibleHtml | None:
     """Return what a run ended with, as far as there is something to read."""
     output = log.run.output
     if output is None:

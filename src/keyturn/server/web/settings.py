@@ -15,7 +15,7 @@ from ...inbox.insights import MIN_LOOK, floors_of
 from ...presenting.clock import span
 from ..errors import Refused
 from ..settings import ServerSettings
-from .form import Form, Reading, administers, change
+from .form import PageForm, Reading, administers, change
 from .pages import Here, failure, page
 
 router = APIRouter(include_in_schema=False)
@@ -45,7 +45,7 @@ async def settings_page(at: Reading) -> Response:
 async def change_settings(request: HttpRequest, at: Reading) -> Response:
     """Change a setting of the directory."""
 
-    async def make(form: Form) -> str:
+    async def make(form: PageForm) -> str:
         administers(at)
         people, by = at.app.people, at.visitor.login
         if form.text("do") == "forget":

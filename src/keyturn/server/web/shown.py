@@ -1,7 +1,7 @@
 """Make text for pages: whatever a template prints passes here, so that no data acts, hides or looks like our own.
 
 A template prints a plain text: it is escaped as every face escapes, and then for HTML. What was escaped already is
-`Shown`, which only this file makes.
+`VisibleHtml`, which only this file makes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from markupsafe import escape as html_escape
 from ...render.escape import Escaped, escape
 
 
-class Shown(Markup):
+class VisibleHtml(Markup):
     """Holds HTML of text that was made visible already."""
 
 
@@ -33,16 +33,16 @@ def finalize(value: object) -> Any:
     return shown(value if isinstance(value, str) else str(value))
 
 
-def shown(text: str) -> Shown:
+def shown(text: str) -> VisibleHtml:
     """Return data as HTML in which everything can be seen; only newlines stay as they are."""
     return ready(escape(text))
 
 
-def ready(text: str) -> Shown:
+def ready(text: str) -> VisibleHtml:
     """Return text that was escaped for all faces as HTML."""
-    return Shown(html_escape(text))
+    return VisibleHtml(html_escape(text))
 
 
-def typed(text: str) -> Shown:
+def typed(text: str) -> VisibleHtml:
     """Return what stands in a field to be edited: the very characters, since what is typed there is sent back."""
-    return Shown(html_escape(str.__str__(text)))
+    return VisibleHtml(html_escape(str.__str__(text)))

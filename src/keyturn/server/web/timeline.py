@@ -17,7 +17,7 @@ from ...core.records import BY_GRANT
 from ...core.run import Run, new_run, request_id
 from ...presenting.event_words import Teller
 from ...render.escape import escape, quote
-from .shown import Shown, ready
+from .shown import VisibleHtml, ready
 
 PAGE = 100
 LANES = 6
@@ -53,29 +53,29 @@ class Who(NamedTuple):
     name: str = ""
 
 
-class Entry(NamedTuple):
+class TimelineEntry(NamedTuple):
     """Holds one thing that happened; `lanes` are the marks of all lanes, `request` is the id of its request."""
 
     kind: str
     who: Who
-    words: Shown
+    words: VisibleHtml
     lanes: tuple[str, ...]
     lane: int
     request: str = ""
 
 
-class Line(NamedTuple):
+class TimelineLine(NamedTuple):
     """Holds one line of the log."""
 
     number: int
     at: int
-    entries: tuple[Entry, ...]
+    entries: tuple[TimelineEntry, ...]
 
 
 class Timeline(NamedTuple):
     """Holds one page of a timeline: its lines, how many there are in all, and which agents are at work after it."""
 
-    lines: list[Line]
+    lines: list[TimelineLine]
     total: int
     first: int
     last: int
@@ -102,7 +102,7 @@ def timeline(log: Log, first: int | None = None) -> Timeline:
     return Timeline(lines, total, begin, end, wide)
 
 
-def _lines(steps: list[ev.Step], begin: int) -> Iterator[Line]:
+def _lines(steps: list[ev.Step], begin: int) -> Iterator[TimelineLine]:
     run = new_run()
     teller = Teller()
     lanes = _Lanes()
@@ -110,7 +110,7 @@ def _lines(steps: list[ev.Step], begin: int) -> Iterator[Line]:
         fold(run, [step])
         if number >= begin:
             told = [entry for event in step.events for entry in _entries(run, teller, lanes, event)]
-            yield Line(number, step.at, tuple(told))
+            yield TimelineLine(number, step.at, tuple(told))
             continue
         for event in step.events:
             lanes.take(event)
@@ -118,7 +118,7 @@ def _lines(steps: list[ev.Step], begin: int) -> Iterator[Line]:
             lanes.leave(event)
 
 
-def _entries(run: Run, teller: Teller, lanes: _Lanes, event: Any) -> Iterator[Entry]:
+def _entries(run: Run, teller: Teller, lanes: _Lanes, event: Any) -> Iterator[TimelineEntry]:
     lanes.take(event)
     drawn, lane = lanes.drawn(event)
     words = [*teller.rows(run, event)] or [_quiet(event)]
@@ -126,7 +126,7 @@ def _entries(run: Run, teller: Teller, lanes: _Lanes, event: Any) -> Iterator[En
     request = _request(run, event)
     for each in words:
         said = who._replace(name="") if who.name and quote(who.name) in each else who
-        yield Entry(kind, said, ready(each), drawn, lane, request)
+        yield TimelineEntry(kind, said, ready(each), drawn, lane, request)
         request = ""
     lanes.leave(event)
 

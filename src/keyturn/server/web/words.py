@@ -13,7 +13,7 @@ from ...policies.rule import Limit
 from ...presenting.clock import span
 from ...presenting.terms import terms_of
 from ...render.escape import clip, quote
-from .shown import Shown, ready
+from .shown import VisibleHtml, ready
 
 _LONG = 200
 _WORDS = {
@@ -45,7 +45,7 @@ def data(value: object) -> str:
     return clip(text, _LONG, keep="")
 
 
-def where_words(where: Mapping[str, Any] | None) -> list[Shown]:
+def where_words(where: Mapping[str, Any] | None) -> list[VisibleHtml]:
     """Return a predicate as one sentence for each argument.
 
     >>> [str(each) for each in where_words({"amount": {"gt": 0, "le": 100}, "to": "ada"})]
@@ -65,7 +65,7 @@ def _compared(condition: object) -> Iterator[str]:
             yield f"{_WORDS.get(operator, operator)} {data(operand)}"
 
 
-def terms_words(terms: Approval | None) -> list[Shown]:
+def terms_words(terms: Approval | None) -> list[VisibleHtml]:
     """Return the terms of an approval in sentences; none for terms that limit nothing.
 
     >>> [str(each) for each in terms_words(Approval(role="ops", expires="4h"))]
@@ -74,7 +74,7 @@ def terms_words(terms: Approval | None) -> list[Shown]:
     return [] if terms is None else [ready(each.text) for each in terms_of(terms)]
 
 
-def limit_words(limit: Limit | None) -> Shown | None:
+def limit_words(limit: Limit | None) -> VisibleHtml | None:
     """Return a limit in words; None where there is none.
 
     >>> from keyturn.policies.limits import Calls

@@ -22,7 +22,7 @@ from typing import Any, Self, cast
 from urllib.parse import parse_qs, urlsplit
 
 from .realtime_line import RealtimeLine
-from .realtime_rules import Fault
+from .realtime_rules import BadClientMessage
 from .realtime_script import (
     AskApproval,
     Call,
@@ -248,7 +248,7 @@ class RealtimeServer:
         elif self._turns:
             given = self._turns.popleft()
         else:
-            raise Fault(f"the script has {self.played} turns and was asked for one more", "script_ended")
+            raise BadClientMessage(f"the script has {self.played} turns and was asked for one more", "script_ended")
         self.played += 1
         return turn_of(given)
 

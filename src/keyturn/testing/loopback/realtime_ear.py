@@ -11,7 +11,7 @@ _LOUD = 500
 _SILENCE_MS = 500
 
 
-class Listener(Protocol):
+class EarListener(Protocol):
     """What the ear needs of its connection."""
 
     session: dict[str, Any]
@@ -38,7 +38,7 @@ class Listener(Protocol):
 class Ear:
     """Listens to one connection."""
 
-    def __init__(self, line: Listener) -> None:
+    def __init__(self, line: EarListener) -> None:
         self.buffer = bytearray()
         self.received = 0
         self._line = line

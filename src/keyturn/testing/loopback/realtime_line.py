@@ -14,7 +14,7 @@ from typing import Any, ClassVar, cast
 
 from .realtime_ear import Ear
 from .realtime_response import Item, Response
-from .realtime_rules import Fault, check_client, check_server
+from .realtime_rules import BadClientMessage, check_client, check_server
 from .realtime_script import Turn
 
 _ACTIVE = "conversation_already_has_active_response"
@@ -111,7 +111,7 @@ class RealtimeLine:
             await self._socket.close(code, reason)
         await self._socket.wait_closed()
 
-    async def fail(self, fault: Fault, message: Any = None) -> None:
+    async def fail(self, fault: BadClientMessage, message: Any = None) -> None:
         """Send the `error` event for a client message."""
         told: Mapping[str, Any] = cast("Mapping[str, Any]", message) if isinstance(message, Mapping) else {}
         error = {
@@ -137,10 +137,10 @@ class RealtimeLine:
                     self._noticed()
                 checked = check_client(message)
                 await self._HANDLERS[checked["type"]](self, checked)
-            except Fault as fault:
+            except BadClientMessage as fault:
                 await self.fail(fault, message)
             except ValueError:
-                await self.fail(Fault("The message is not JSON.", "invalid_json"))
+                await self.fail(BadClientMessage("The message is not JSON.", "invalid_json"))
 
     async def end(self) -> None:
         """Stop playing."""
@@ -158,7 +158,9 @@ class RealtimeLine:
         item: Item = dict(message["item"])
         item.setdefault("id", self.new_id("item"))
         if any(each["id"] == item["id"] for each in self.items):
-            raise Fault(f"Item with id {item['id']!r} already exists.", "item_create_duplicate_id", "item.id")
+            raise BadClientMessage(
+                f"Item with id {item['id']!r} already exists.", "item_create_duplicate_id", "item.id"
+            )
         after = message.get("previous_item_id")
         if after is not None:
             self._found(after, "previous_item_id")
@@ -168,12 +170,26 @@ class RealtimeLine:
         previous = self.keep(item, after)
         await self.tell("conversation.item.added", previous_item_id=previous, item=item)
         await self.tell("conversation.item.done", previous_item_id=previous, item=item)
+        if item["type"] == "mcp_approval_response" and item["approve"]:
+            await self._run_hosted(self._found(item["approval_request_id"], "item.approval_request_id"))
+
+    async def _run_hosted(self, asked: Item) -> None:
+        """Make the call that was approved, and tell how it ended."""
+        made: Item = {name: asked[name] for name in ("server_label", "name", "arguments")}
+        made |= {"id": self.new_id("mcp"), "type": "mcp_call", "approval_request_id": asked["id"]}
+        previous = self.keep(made)
+        await self.tell("conversation.item.added", previous_item_id=previous, item=made)
+        made["output"] = "done"
+        await self.tell("response.mcp_call.completed", item_id=made["id"], output_index=0)
+        await self.tell("conversation.item.done", previous_item_id=previous, item=made)
 
     def _check_answer(self, item: Item) -> None:
         if item["type"] == "function_call_output":
             calls = {each.get("call_id") for each in self.items if each["type"] == "function_call"}
             if item["call_id"] not in calls:
-                raise Fault(f"No function call with id {item['call_id']!r}.", "invalid_value", "item.call_id")
+                raise BadClientMessage(
+                    f"No function call with id {item['call_id']!r}.", "invalid_value", "item.call_id"
+                )
             self.outputs.setdefault(str(item["call_id"]), []).append(item["output"])
         elif item["type"] == "mcp_approval_response":
             asked = self._found(item["approval_request_id"], "item.approval_request_id")
@@ -183,7 +199,7 @@ class RealtimeLine:
         for item in self.items:
             if item["id"] == item_id:
                 return item
-        raise Fault(f"Item with id {item_id!r} does not exist.", "item_not_found", param)
+        raise BadClientMessage(f"Item with id {item_id!r} does not exist.", "item_not_found", param)
 
     async def _delete_item(self, message: dict[str, Any]) -> None:
         self.items.remove(self._found(message["item_id"], "item_id"))
@@ -197,10 +213,12 @@ class RealtimeLine:
         index: int = message["content_index"]
         parts: list[Item] = item.get("content", [])
         if item.get("role") != "assistant" or index >= len(parts) or parts[index]["type"] != "output_audio":
-            raise Fault("Only the audio of an assistant's message can be truncated.", "invalid_value", "item_id")
+            raise BadClientMessage(
+                "Only the audio of an assistant's message can be truncated.", "invalid_value", "item_id"
+            )
         came = self._audio_ms(message["item_id"])
         if message["audio_end_ms"] > came:
-            raise Fault(
+            raise BadClientMessage(
                 f"Audio content of {came}ms is already shorter than {message['audio_end_ms']}ms",
                 "invalid_value",
                 "audio_end_ms",
@@ -221,12 +239,14 @@ class RealtimeLine:
         try:
             audio = base64.b64decode(message["audio"], validate=True)
         except binascii.Error:
-            raise Fault("Invalid 'audio': expected base64.", "invalid_value", "audio") from None
+            raise BadClientMessage("Invalid 'audio': expected base64.", "invalid_value", "audio") from None
         await self.ear.hear(audio)
 
     async def _commit(self, _message: dict[str, Any]) -> None:
         if not self.ear.buffer:
-            raise Fault("Error committing input audio buffer: the buffer is empty.", "input_audio_buffer_commit_empty")
+            raise BadClientMessage(
+                "Error committing input audio buffer: the buffer is empty.", "input_audio_buffer_commit_empty"
+            )
         await self.ear.commit()
 
     async def _clear(self, _message: dict[str, Any]) -> None:
@@ -239,7 +259,7 @@ class RealtimeLine:
         wish: dict[str, Any] = message.get("response") or {}
         if self.response is not None and wish.get("conversation") != "none":
             text = f"Conversation already has an active response in progress: {self.response.id}."
-            raise Fault(text, _ACTIVE)
+            raise BadClientMessage(text, _ACTIVE)
         await self.respond(wish=wish)
 
     async def respond(self, turn: Turn | None = None, wish: Mapping[str, Any] | None = None) -> None:
@@ -260,7 +280,7 @@ class RealtimeLine:
         except ConnectionError:
             return
         except Exception as error:  # a script's mistake must reach the test
-            await self.fail(Fault(f"the script: {type(error).__name__}: {error}", "script_failed"))
+            await self.fail(BadClientMessage(f"the script: {type(error).__name__}: {error}", "script_failed"))
         finally:
             if not apart:
                 self.response = None
@@ -269,7 +289,7 @@ class RealtimeLine:
     async def _cancel(self, message: dict[str, Any]) -> None:
         wanted = message.get("response_id")
         if self.response is None or wanted not in (None, self.response.id):
-            raise Fault("Cancellation failed: no active response found", "response_cancel_not_active")
+            raise BadClientMessage("Cancellation failed: no active response found", "response_cancel_not_active")
         self.response.cancel("client_cancelled")
 
     async def speech_begins(self, response: Response | None = None) -> None:
@@ -278,7 +298,7 @@ class RealtimeLine:
         await self.ear.begin()
 
     async def _nothing(self, message: dict[str, Any]) -> None:
-        raise Fault(f"{message['type']} is for WebRTC and SIP only.", "invalid_value", "type")
+        raise BadClientMessage(f"{message['type']} is for WebRTC and SIP only.", "invalid_value", "type")
 
     _HANDLERS: ClassVar[dict[str, Callable[[RealtimeLine, dict[str, Any]], Awaitable[None]]]] = {
         "session.update": _update,

@@ -47,7 +47,7 @@ class Cancelled(Exception):
     """Ends a response before its time; the reason is "turn_detected" or "client_cancelled"."""
 
 
-class Line(Protocol):
+class ResponseLine(Protocol):
     """What a response needs of its connection."""
 
     conversation_id: str
@@ -85,7 +85,7 @@ class Line(Protocol):
 class Response:
     """Plays one turn."""
 
-    def __init__(self, line: Line, turn: Turn, wish: Mapping[str, Any]) -> None:
+    def __init__(self, line: ResponseLine, turn: Turn, wish: Mapping[str, Any]) -> None:
         self.id = line.new_id("resp")
         self.turn = turn
         self.cancelled: str | None = None

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, cast, get_args
 
 
-class Fault(Exception):
+class BadClientMessage(Exception):
     """Says what is wrong with a client message, as the server's `error` event says it."""
 
     def __init__(self, message: str, code: str | None = None, param: str | None = None) -> None:
@@ -20,21 +20,21 @@ class Fault(Exception):
 
 
 def check_client(message: Any) -> dict[str, Any]:
-    """Return a client message that the protocol allows; raise a `Fault` where it does not."""
+    """Return a client message that the protocol allows; raise a `BadClientMessage` where it does not."""
     if not isinstance(message, dict) or not isinstance(cast("Any", message).get("type"), str):
-        raise Fault("The message must be an object with a type.", "invalid_json")
+        raise BadClientMessage("The message must be an object with a type.", "invalid_json")
     told = cast("dict[str, Any]", message)
     made = _classes("RealtimeClientEvent").get(told["type"])
     if made is None:
-        raise Fault(f"Invalid value: {told['type']!r}.", "invalid_value", "type")
+        raise BadClientMessage(f"Invalid value: {told['type']!r}.", "invalid_value", "type")
     try:
         checked = made.model_validate(told)
     except ValueError as error:  # pydantic's
         first = cast("Any", error).errors(include_url=False, include_input=False)[0]
         where = ".".join(str(each) for each in first["loc"])
-        raise Fault(f"Invalid {where!r}: {first['msg']}", "invalid_value", where) from None
+        raise BadClientMessage(f"Invalid {where!r}: {first['msg']}", "invalid_value", where) from None
     for extra in _extras(checked, ()):
-        raise Fault(f"Unknown parameter: {extra!r}.", "unknown_parameter", extra)
+        raise BadClientMessage(f"Unknown parameter: {extra!r}.", "unknown_parameter", extra)
     _check_session(told)
     return told
 
@@ -55,9 +55,11 @@ def _check_session(message: Mapping[str, Any]) -> None:
     if message["type"] != "session.update" or session is None:
         return
     if session.get("type") != "realtime":
-        raise Fault("Invalid value: session.type must be 'realtime'.", "invalid_value", "session.type")
+        raise BadClientMessage("Invalid value: session.type must be 'realtime'.", "invalid_value", "session.type")
     if len(session.get("output_modalities") or ["audio"]) != 1:
-        raise Fault("Invalid modalities: ask for one of text and audio.", "invalid_value", "session.output_modalities")
+        raise BadClientMessage(
+            "Invalid modalities: ask for one of text and audio.", "invalid_value", "session.output_modalities"
+        )
 
 
 @cache

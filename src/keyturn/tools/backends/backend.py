@@ -23,7 +23,7 @@ from ..filesystem.problems import FileChanged, FileMissing, FileProblem, FileToo
 from ..filesystem.search import Found, SearchQuery
 from ..filesystem.staging import Change, File, digest_of
 from ..filesystem.text_edit import replaced
-from ..filesystem.workspace import MAX_FILE_BYTES, MOST_LINES, Entry, Workspace
+from ..filesystem.workspace import MAX_FILE_BYTES, MOST_LINES, DirectoryEntry, Workspace
 
 _SEARCHED = 64 << 20  # bytes that are laid out for one search
 
@@ -163,15 +163,15 @@ class Backend(abc.ABC):
         """Return a part of a text file as numbered lines."""
         return numbered(io.BytesIO(self.read(path).data), path, offset, limit)
 
-    def entries(self, path: str = ".") -> list[Entry]:
+    def entries(self, path: str = ".") -> list[DirectoryEntry]:
         """List a directory, by name."""
         parts = self.parts(path, directory=True)
         before = "".join(f"{name}/" for name in parts)
-        found: dict[str, Entry] = {}
+        found: dict[str, DirectoryEntry] = {}
         for name, size in self.names().items():
             if name.startswith(before):
                 first, _, deeper = name[len(before) :].partition("/")
-                found[first] = Entry(first, "directory", 0) if deeper else Entry(first, "file", size)
+                found[first] = DirectoryEntry(first, "directory", 0) if deeper else DirectoryEntry(first, "file", size)
         if not found and parts:
             raise FileMissing(f"There is no directory {shown(path)} in the workspace.")
         return [found[name] for name in sorted(found)]

@@ -15,7 +15,7 @@ from ..filesystem.numbered_lines import LINES
 from ..filesystem.problems import FileMissing, PathRefused
 from ..filesystem.search import Found, SearchQuery
 from ..filesystem.staging import Change, File
-from ..filesystem.workspace import Entry
+from ..filesystem.workspace import DirectoryEntry
 from .backend import Backend
 
 
@@ -126,7 +126,7 @@ class CompositeBackend(Backend, Sealed):
         _, backend, rest = self._at(self.parts(path))
         return backend.lines("/".join(rest), offset, limit)
 
-    def entries(self, path: str = ".") -> list[Entry]:
+    def entries(self, path: str = ".") -> list[DirectoryEntry]:
         """List a directory, and in it the prefixes that begin there."""
         parts = self.parts(path, directory=True)
         prefix, backend, rest = self._at(parts)
@@ -138,7 +138,7 @@ class CompositeBackend(Backend, Sealed):
                 raise
             found = []
         own = [entry for entry in found if entry.name not in mounted]
-        return sorted([*own, *(Entry(name, "directory", 0) for name in mounted)])
+        return sorted([*own, *(DirectoryEntry(name, "directory", 0) for name in mounted)])
 
     def search(self, path: str, query: SearchQuery) -> Found:
         """Look for names or for text, in every backend below a directory."""

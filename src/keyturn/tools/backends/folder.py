@@ -14,7 +14,7 @@ from ..filesystem.jail import Parts, parts_of
 from ..filesystem.numbered_lines import LINES
 from ..filesystem.search import Found, SearchQuery
 from ..filesystem.staging import Change, File
-from ..filesystem.workspace import MAX_FILE_BYTES, PROTECTED, Entry, Workspace
+from ..filesystem.workspace import MAX_FILE_BYTES, PROTECTED, DirectoryEntry, Workspace
 from ..processes.bubblewrap import BubblewrapExecutor
 from .backend import Backend
 
@@ -115,7 +115,7 @@ class FilesystemBackend(Backend, Sealed):
         """Return a part of a text file as numbered lines."""
         return self.workspace.lines(self._inside(path), offset, limit)
 
-    def entries(self, path: str = ".") -> list[Entry]:
+    def entries(self, path: str = ".") -> list[DirectoryEntry]:
         """List a directory, by name."""
         return self.workspace.entries(self._inside(path, directory=True))
 

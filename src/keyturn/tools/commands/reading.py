@@ -13,7 +13,7 @@ from unicodedata import name as name_of
 
 from ...render.escape import escape
 from .runners import steers
-from .words import Unclear, Word, WordReader
+from .words import ShellWord, Unclear, WordReader
 
 LONGEST = 1 << 16
 DEEPEST = 8
@@ -31,7 +31,7 @@ _OF_TIME = re.compile(r"(?:[ \t]+-p)?(?:[ \t]+--)?(?=[ \t]|$)")
 class Simple:
     """Holds one simple command: a program with its arguments, assignments and redirections."""
 
-    words: list[Word] = field(default_factory=list[Word])
+    words: list[ShellWord] = field(default_factory=list[ShellWord])
     settings: list[str] = field(default_factory=list[str])
     redirections: list[str] = field(default_factory=list[str])
 
@@ -218,7 +218,7 @@ class _Reader(WordReader):
                 self.stop("no end of the words of a loop")
             self.blanks()
 
-    def timed(self, word: Word) -> None:
+    def timed(self, word: ShellWord) -> None:
         """Parse `time`: a word of the shell in one place and a program in another, so it counts as both."""
         self.finish(Simple([word]))
         options = _OF_TIME.match(self.line, self.at)

@@ -22,7 +22,7 @@ class Unclear(Exception):
 
 
 @dataclass(frozen=True)
-class Word:
+class ShellWord:
     """Holds one word as it was written, and what it becomes, None where the shell computes that.
 
     `plain` says that no shell could read it otherwise: letters and quotes alone.
@@ -70,7 +70,7 @@ class WordReader(abc.ABC):
     def inner(self, line: str) -> WordReader:
         """Make a reader of a line within this one, by the same rules."""
 
-    def word(self) -> Word:
+    def word(self) -> ShellWord:
         """Parse one word, up to a blank or an operator."""
         start, parts = self.at, Parts()
         while self.at < len(self.line):
@@ -95,7 +95,7 @@ class WordReader(abc.ABC):
             self.note("braces", raw)
         if parts.patterns:
             self.note("patterns", raw)
-        return Word(raw, None if parts.computed else "".join(parts.text), parts.plain)
+        return ShellWord(raw, None if parts.computed else "".join(parts.text), parts.plain)
 
     def special(self, char: str, parts: Parts, start: int) -> None:
         """Parse one character of a word that has a meaning of its own, or may have."""

@@ -33,7 +33,7 @@ MOST_LINES = 250_000  # a change of more cannot be shown in good time
 _PATIENCE = 30.0  # seconds that one change waits for another one
 
 
-class Entry(NamedTuple):
+class DirectoryEntry(NamedTuple):
     """Describes one name in a directory."""
 
     name: str
@@ -196,7 +196,7 @@ class Workspace(Sealed):
         except FileMissing:
             pass
 
-    def entries(self, path: str = ".") -> list[Entry]:
+    def entries(self, path: str = ".") -> list[DirectoryEntry]:
         """List a directory, by name."""
         with self.jail.directory(parts_of(path, directory=True)) as here, os.scandir(here) as found:
             made = [_entry(here, each) for each in found]
@@ -234,17 +234,17 @@ def _lock(root: int) -> None:
         pause = min(pause * 2, 0.05)
 
 
-def _entry(parent: int, found: os.DirEntry[str]) -> Entry:
+def _entry(parent: int, found: os.DirEntry[str]) -> DirectoryEntry:
     name = found.name
     if found.is_symlink():
-        return Entry(name, "link", 0)
+        return DirectoryEntry(name, "link", 0)
     if found.is_dir(follow_symlinks=False):
-        return Entry(name, "directory", 0)
+        return DirectoryEntry(name, "directory", 0)
     try:
         known = os.stat(name, dir_fd=parent, follow_symlinks=False)
     except OSError:  # it is gone already
-        return Entry(name, "other", 0)
-    return Entry(name, "file" if stat.S_ISREG(known.st_mode) else "other", known.st_size)
+        return DirectoryEntry(name, "other", 0)
+    return DirectoryEntry(name, "file" if stat.S_ISREG(known.st_mode) else "other", known.st_size)
 
 
 def _folded(name: str) -> str:

@@ -91,7 +91,7 @@ async def told(failure_error_function: ToolErrorFunction | None, context: Any, e
 
 async def in_worker(func: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Call a plain function in a worker thread, so that it blocks nobody."""
-    from .threads import in_thread  # here, because declaring tools needs no event loop and loading it is slow
+    from ...support.threads import in_thread  # here, because declaring tools needs no event loop and loading it is slow
 
     def work() -> Any:
         with contained:  # a future cannot carry StopIteration: whoever waited would wait for ever

@@ -1,0 +1,38 @@
+"""A class's name stands in one module, so that a search for it finds one thing."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from tests.sources import nodes
+
+# Each file is parsed once, by whichever of them comes first.
+pytestmark = pytest.mark.together("the source")
+
+PACKAGE = Path(__file__).resolve().parents[1] / "src" / "keyturn"
+#: Names that programs import, or that the API's schema has, from more than one place.
+PUBLIC = frozenset(
+    "Agent Answer Audit Call CallView Delegate Event Fork Frame Inbox Insights Message ModelRequest ModelResponse Once "
+    "Part People Prompt Resume Review RunResult Secret ServerError Session Span Start TextPart Told Tool Turn "
+    "Withdraw".split()
+)
+#: Names inside of the house that stand in two modules still.
+KEPT = frozenset(
+    "Asked Conversation DecidingApp Delivery Entry Lane Limits Look NotTaken RequestView Restored Seat".split()
+)
+
+
+def test_a_class_is_the_only_one_of_its_name() -> None:
+    places = defaultdict[str, set[str]](set)
+    for path in PACKAGE.rglob("*.py"):
+        for node in nodes(path):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].add(str(path.relative_to(PACKAGE)))
+    several = {name: sorted(files) for name, files in places.items() if len(files) > 1}
+    new = {name: files for name, files in several.items() if name not in PUBLIC | KEPT}
+    assert not new, "name it by its subject, or make them one class"
+    assert several.keys() == PUBLIC | KEPT, "take out of the lists what is unique now"
