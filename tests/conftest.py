@@ -21,6 +21,7 @@ from keyturn.engine.run.log_cache import forget
 from keyturn.engine.run.used_states import THIS_PROCESS
 from keyturn.journal import open_journal
 from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
+from tests import sources
 from tests.effort import SWEEP, some
 from tests.forking import pytest_addoption, pytest_runtestloop  # noqa: F401 - hooks of this conftest
 from tests.needs import counted, missing
@@ -48,14 +49,32 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+#: The sweeps of the shared suite of tools that are tried plain in `make test`; the others are tried streamed.
+PLAIN_SWEEPS = ("approve", "edit", "answer")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Try two of the four ways to run and to resume in `make test`, in which each way occurs; the others are trials."""
+    """Try two of the four ways to run and to resume in `make test`, in which each way occurs; the others are trials.
+
+    A tool is swept for each kind of decision in one way to run, and for both ways by some of the decisions.
+    """
     for item in items:
         given = getattr(getattr(item, "callspec", None), "params", {})
         ways = [given.get("streamed", given.get("run")), given.get("saved", given.get("carry"))]
-        if None not in ways and (ways[0] in (True, streamed)) is not (ways[1] in (True, "saved")):
+        crossed = None not in ways and (ways[0] in (True, streamed)) is not (ways[1] in (True, "saved"))
+        swept_otherwise = {"how", "way"} <= given.keys() and (given["how"] in PLAIN_SWEEPS) is (
+            given["way"] == "streamed"
+        )
+        if crossed or swept_otherwise:
             item.add_marker(pytest.mark.trial)
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Let go of the trees of the source after the last of the tests that look at them."""
+    mark = item.get_closest_marker("together")
+    if mark and mark.args == (sources.TOGETHER,) and (nextitem is None or not nextitem.get_closest_marker("together")):
+        sources.forget()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -17,11 +17,11 @@ import pytest
 
 import keyturn
 from keyturn.adapters.openai_agents import absent
-from tests.sources import nodes, parsed
+from tests.sources import TOGETHER, nodes, parsed
 from tests.table import each
 
 # Each file is parsed once, by whichever of them comes first.
-pytestmark = [pytest.mark.together("the source"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.together(TOGETHER), pytest.mark.timeout(180)]
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "keyturn"

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources import parsed
+from tests.sources import TOGETHER, parsed
 
 # Each file is parsed once, by whichever of them comes first.
-pytestmark = [pytest.mark.together("the source"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.together(TOGETHER), pytest.mark.timeout(180)]
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "inside.md"
@@ -62,25 +62,25 @@ def defined(path: Path) -> frozenset[str]:
         words = {
             node.value for node in ast.walk(module) if isinstance(node, ast.Constant) and isinstance(node.value, str)
         }
-    return frozenset(_named(module, "")) | words
+    return frozenset(words.union(*_named(module)))
 
 
-def _named(node: ast.AST, within: str) -> Iterator[str]:
-    for child in ast.iter_child_nodes(node):
+def _named(module: ast.Module) -> Iterator[tuple[str, ...]]:
+    left: list[tuple[ast.AST, str]] = [(module, "")]
+    for node, within in left:
         inner = within
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield child.name
-            yield within + child.name
-            inner = f"{child.name}." if isinstance(child, ast.ClassDef) else within
-        elif isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
-            yield child.id
-            yield within + child.id
-        elif isinstance(child, ast.Attribute) and isinstance(child.ctx, ast.Store):
-            yield child.attr
-            yield within + child.attr
-        elif isinstance(child, ast.arg):
-            yield child.arg
-        yield from _named(child, inner)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name, within + node.name
+            inner = f"{node.name}." if isinstance(node, ast.ClassDef) else within
+        elif isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Store):
+                yield node.id, within + node.id
+            continue
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr, within + node.attr
+        elif isinstance(node, ast.arg):
+            yield (node.arg,)
+        left += [(child, inner) for child in ast.iter_child_nodes(node)]
 
 
 @cache

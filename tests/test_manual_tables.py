@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import keyturn
-from tests.sources import nodes
+from tests.sources import TOGETHER, nodes
 
 # Each file is parsed once, by whichever of them comes first.
-pytestmark = [pytest.mark.together("the source"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.together(TOGETHER), pytest.mark.timeout(180)]
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -71,6 +71,8 @@ def read_by_source() -> frozenset[str]:
 
 def _read_by_source() -> Iterator[str]:
     for path in SOURCE.rglob("*.py"):
+        if not re.search("environ|getenv", path.read_text(encoding="utf-8")):
+            continue
         if not any(getattr(node, "attr", getattr(node, "id", "")) in ("environ", "getenv") for node in nodes(path)):
             continue
         for node in nodes(path):

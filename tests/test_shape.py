@@ -15,13 +15,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from tests.sources import nodes, parsed
+from tests.sources import TOGETHER, nodes, parsed
 
 # Each file is parsed once, by whichever of them comes first.
-pytestmark = [pytest.mark.together("the source"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.together(TOGETHER), pytest.mark.timeout(180)]
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -92,9 +93,14 @@ def relative(path: Path) -> str:
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """What stands in a node and may hold statements: no expression does."""
+    return (child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
+
+
 def functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function]]:
     """Every function below a node, with its name as a reader would say it."""
-    for child in ast.iter_child_nodes(node):
+    for child in statements(node):
         if isinstance(child, Function | ast.ClassDef):
             name = f"{prefix}{child.name}"
             if isinstance(child, Function):
@@ -126,8 +132,8 @@ BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast
 def depth(node: ast.AST) -> int:
     """How many control blocks stand inside one another. `elif` is no deeper than its `if`; a function starts anew."""
     deepest = 0
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, Function | ast.ClassDef | ast.Lambda):
+    for child in statements(node):
+        if isinstance(child, Function | ast.ClassDef):
             continue
         is_elif = isinstance(node, ast.If) and node.orelse == [child] and child.col_offset == node.col_offset
         step = 1 if isinstance(child, BLOCKS) and not is_elif else 0
@@ -143,30 +149,52 @@ def overlong_files() -> Iterator[Measure]:
             yield Measure(relative(path), "file", 1, what)
 
 
-def overlong_functions(limit: int) -> Iterator[Measure]:
+class Counted(NamedTuple):
+    """What was counted of a function, or of what a file has outside of functions."""
+
+    path: str
+    name: str
+    line: int
+    lines: int
+    parameters: int
+    depth: int
+
+    def measure(self, what: str) -> Measure:
+        return Measure(self.path, self.name, self.line, what)
+
+
+@cache
+def counted() -> list[Counted]:
+    """Every file and every function of the source."""
+    found: list[Counted] = []
     for path in sources():
-        for name, function in functions(parsed(path)):
-            if (lines := length(function)) > limit:
-                what = f"{lines} lines without its docstring, {limit} are enough; give a step a name of its own"
-                yield Measure(relative(path), name, function.lineno, what)
+        module, where = parsed(path), relative(path)
+        found.append(Counted(where, "file", 1, 0, 0, depth(module)))
+        for name, function in functions(module):
+            overload = any(ast.unparse(d).endswith("overload") for d in function.decorator_list)
+            taken = 0 if overload else parameters(function)
+            found.append(Counted(where, name, function.lineno, length(function), taken, depth(function)))
+    return found
+
+
+def overlong_functions(limit: int) -> Iterator[Measure]:
+    for each in counted():
+        if each.lines > limit:
+            yield each.measure(f"{each.lines} lines without its docstring, {limit} are enough; name a step of it")
 
 
 def crowded_signatures() -> Iterator[Measure]:
-    for path in sources():
-        for name, function in functions(parsed(path)):
-            overload = any(ast.unparse(d).endswith("overload") for d in function.decorator_list)
-            if (count := parameters(function)) > PARAMETERS and not overload:
-                what = f"{count} parameters, {PARAMETERS} are enough; some of them are one thing: make it a struct"
-                yield Measure(relative(path), name, function.lineno, what)
+    for each in counted():
+        if each.parameters > PARAMETERS:
+            what = f"{each.parameters} parameters, {PARAMETERS} are enough; some are one thing: make it a struct"
+            yield each.measure(what)
 
 
 def deep_nests() -> Iterator[Measure]:
-    for path in sources():
-        module = parsed(path)
-        for name, node in [("file", module), *functions(module)]:
-            if (levels := depth(node)) > DEPTH:
-                what = f"{levels} levels deep, {DEPTH} are enough; return early, or name the inner part"
-                yield Measure(relative(path), name, getattr(node, "lineno", 1), what)
+    for each in counted():
+        if each.depth > DEPTH:
+            what = f"{each.depth} levels deep, {DEPTH} are enough; return early, or name the inner part"
+            yield each.measure(what)
 
 
 RULES = {
@@ -289,6 +317,8 @@ SLEEPS: dict[str, tuple[int, str]] = {
 
 def sleeps(path: Path) -> int:
     """How often a file waits for time."""
+    if "sleep" not in path.read_text(encoding="utf-8"):
+        return 0
     calls = (node for node in nodes(path) if isinstance(node, ast.Call))
     return sum("sleep" in (getattr(call.func, "attr", ""), getattr(call.func, "id", "")) for call in calls)
 

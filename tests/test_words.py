@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources import parsed
+from tests.sources import TOGETHER, parsed
 
 # Each file is parsed once, by whichever of them comes first.
-pytestmark = [pytest.mark.together("the source"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.together(TOGETHER), pytest.mark.timeout(180)]
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "keyturn"

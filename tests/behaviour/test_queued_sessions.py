@@ -444,6 +444,35 @@ async def test_a_run_that_failed_before_it_wrote_is_not_resumed_before_the_next_
     assert inputs(await shop.told()) == ["m2"]
 
 
+async def test_a_run_that_is_resumed_while_the_next_one_has_its_turn_is_superseded(shop: Shop, store: Any) -> None:
+    """Found by the simulator: the next one began, stopped and wrote between the resume and the question whose turn."""
+    session, agent = shop.session("ann"), shop.agent()
+    with_all: dict[str, Any] = {"session": session, "journal": store, "run_config": QUEUE}
+    ahead, asked = store.ahead, list[str]()
+
+    async def down(*_items: Any, **_more: Any) -> Any:
+        raise OSError("the disk is down")
+
+    async def after_the_next(run: str) -> list[str]:
+        asked.append(run)
+        if run == stopped.run_data.run_id and len(asked) == 1:
+            state = await RunState.load(store, waits.id, agent)
+            assert (await Runner.run(agent, state, **with_all)).final_output == "heard m2"
+        return await ahead(run)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "add_items", down)
+        with pytest.raises(OSError, match="down") as failed:
+            await Runner.run(agent, "m1", **with_all)
+    stopped: Any = failed.value
+    waits = await shop.app(store, worker=False).start("shop", "m2", session_id="ann")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "ahead", after_the_next)
+        with pytest.raises(Conflict, match="went on without this run"):
+            await Runner.run(agent, stopped.run_data.to_state(), **with_all)
+    assert inputs(await shop.told()) == ["m2"]
+
+
 async def test_a_run_that_is_resumed_while_the_next_one_reads_the_session_goes_first(shop: Shop, store: Any) -> None:
     """Found by the simulator: its process had died as it failed, so that it was still the first on its session."""
     session: Any = shop.session("ann")

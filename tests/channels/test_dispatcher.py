@@ -208,6 +208,14 @@ async def test_who_is_told_is_asked_again_where_the_answer_does_not_come(monkeyp
         await until(lambda: mail.told)
 
 
+async def test_a_second_address_of_one_person_is_missed_aloud(caplog: pytest.LogCaptureFixture) -> None:
+    rooms = [to("", address="C1"), to("", address="C2")]
+    made = ChannelPlan([Recorder()], recipients=lambda _request: rooms)
+    for _ in range(2):
+        assert [each.address for each in (await made.who(None)).values()] == ["C1"]
+    assert caplog.text.count("at two addresses of the channel 'mail'") == 1
+
+
 async def test_a_channel_that_is_busy_for_no_time_says_so() -> None:
     for seconds in (None, "30", float("nan"), -1, True):
         with pytest.raises(UserError, match="seconds="):

@@ -14,7 +14,7 @@ from keyturn.directory.people import People
 from keyturn.directory.recipients import DirectoryRecipients
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.rows import DeliveryQuery
-from tests.channels.telling import Recorder, asked, clocked, dispatching, settled, to, wake
+from tests.channels.telling import Ledger, Recorder, asked, clocked, dispatching, settled, to, wake
 from tests.waiting import turns_of_the_loop, until
 
 HOUR, MINUTE = 3_600_000, 60_000
@@ -149,6 +149,22 @@ async def test_who_mutes_no_more_is_told_within_a_quarter_of_an_hour() -> None:
         await wake(journal)
         await until(lambda: settled(journal))
     assert mail.topics == ["created"]
+
+
+async def test_of_what_was_asked_again_meanwhile_one_message_is_enough() -> None:
+    journal, clock = clocked()
+    [row] = await asked(journal, terms=Approval(expires="1h", on_expiry="ask_again", max_asks=3))
+    mail, books, inbox = Recorder(), Ledger("books"), Inbox(journal)
+    ways = [to(muted_until=clock.now + 3 * HOUR), to(channel="books")]
+    async with dispatching(journal, mail, books, recipients=lambda _r: ways):
+        for _ in range(2):
+            clock.now += HOUR + 1_000
+            await inbox.tell(row.run, cm.Tick())
+        await until(lambda: books.topics == ["created"] * 3)
+        clock.now += HOUR
+        await wake(journal)
+        await until(lambda: settled(journal))
+    assert [(message.topic, message.revision, message.count) for message in mail.told] == [("request.created", 3, 1)]
 
 
 async def test_a_warning_before_expiry_waits_for_no_other_way() -> None:

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from keyturn.cli.main import main
-from keyturn.cli.migrating.deferred_imports import rewrite_deferred
-from keyturn.cli.migrating.differences import (
+from keyturn.adapters.migrating.deferred_imports import rewrite_deferred
+from keyturn.adapters.migrating.differences import (
     ASKS,
     CALLABLE,
     DECIDED,
@@ -28,7 +27,8 @@ from keyturn.cli.migrating.differences import (
     UNLISTED,
     differences,
 )
-from keyturn.cli.migrating.imports import Unreadable, rewrite
+from keyturn.adapters.migrating.imports import Unreadable, rewrite
+from keyturn.cli.main import main
 from tests.table import each
 
 # A program: `@` is "agents" before and "keyturn" after, `&` is "agents" before and "keyturn as agents" after.
@@ -222,7 +222,7 @@ def test_bad_use(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_file_that_changed_meanwhile_is_left(project: Path) -> None:
-    from keyturn.cli.migrating import files
+    from keyturn.adapters.migrating import files
 
     source = files.read(project / "app.py")
     (project / "app.py").write_text("from agents import Runner\n")

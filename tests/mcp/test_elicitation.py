@@ -14,13 +14,14 @@ from mcp.types import ElicitResult
 from pydantic import BaseModel
 
 from keyturn import MCPServerStreamableHttp
-from keyturn.mcp import calls as calls_module
+from keyturn.mcp import lines as lines_module
 from keyturn.mcp.base import MCPServerError
-from keyturn.mcp.calls import OpenCalls, Parked
+from keyturn.mcp.calls import OpenCalls, Parked, ParkedCalls, Unreached
+from keyturn.mcp.loop_thread import mcp_loop
 from keyturn.testing import approve_all
-from tests.mcp.conftest import Inside, calling, log
+from tests.mcp.conftest import Inside, calling, log, over_stdio
 from tests.playing import play, through_text
-from tests.waiting import never, turns_of_the_loop
+from tests.waiting import never, turns_of_the_loop, until
 
 shop = MCPServer("shop", log_level="CRITICAL")
 ran: list[str] = []
@@ -66,6 +67,25 @@ async def asks(amount: int, ctx: Context[Any, Any]) -> str:
     answer = await ctx.elicit(f"Really {amount}?", Confirm)
     ran.append(f"asks {amount} {answer.action}")
     return f"{answer.action} {getattr(answer, 'data', None)}"
+
+
+gates: dict[str, asyncio.Event] = {}
+
+
+@shop.tool()
+async def twice(amount: int, ctx: Context[Any, Any]) -> str:
+    """Asks two things within its open call, one after the other."""
+    first = await ctx.elicit(f"Really {amount}?", Confirm)
+    second = await ctx.elicit(f"And {amount + 1}?", Confirm)
+    return f"{first.data.reason} {second.data.reason}" if first.action == second.action == "accept" else "declined"
+
+
+@shop.tool()
+async def gated(name: str) -> str:
+    """Ends when the test says so."""
+    gates[name] = asyncio.Event()
+    await gates[name].wait()
+    return name
 
 
 @shop.tool()
@@ -190,7 +210,7 @@ async def test_an_open_call_is_parked_and_goes_on(streamed: bool) -> None:
 
 @pytest.mark.parametrize("how", ["the server object is another", "the connection is another", "too many wait"])
 async def test_an_open_call_that_is_gone_is_in_doubt(streamed: bool, how: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr(calls_module, "PARKED_CALLS", 1)
+    monkeypatch.setattr(lines_module, "OPEN_LINES", 1)
     async with Inside(shop, mode="legacy") as server, Inside(shop, mode="legacy") as other:
         agent = calling(server, calls=("asks", {"amount": 5}))
         result = await play(agent, streamed=streamed)
@@ -221,20 +241,11 @@ async def test_a_question_waits_until_it_is_clear_whose_it_is() -> None:
         assert (await play(agent, state)).final_output == "accept ok=True reason='' | quick"
 
 
-@pytest.mark.parametrize("given_up", ["before it asks", "while it is not clear who asks", "as too many wait"])
-async def test_what_a_call_asks_that_was_given_up_is_of_no_other_call(given_up: str, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("given_up", ["before it asks", "while it is not clear who asks"])
+async def test_what_a_call_asks_that_was_given_up_is_of_no_other_call(given_up: str) -> None:
     """Its server works on, as one may that ignores a cancel: another run's people would answer in its place."""
-    monkeypatch.setattr(calls_module, "PARKED_CALLS", 1)
-    calls, ends = OpenCalls(), asyncio.Event()
+    calls, ends = OpenCalls(ParkedCalls()), asyncio.Event()
     first = asyncio.ensure_future(calls.run(never(), None))
-    if given_up == "as too many wait":
-        await turns_of_the_loop(5)
-        parked = [asyncio.ensure_future(calls.ask("Pay 1000?"))]
-        assert isinstance(await first, Parked)
-        second = asyncio.ensure_future(calls.run(never(), None))
-        await turns_of_the_loop(5)
-        parked.append(asyncio.ensure_future(calls.ask("Pay 7?")))
-        assert isinstance(await second, Parked)
     other = asyncio.ensure_future(calls.run(ends.wait(), None))
     await turns_of_the_loop(5)
     asks = None
@@ -246,6 +257,142 @@ async def test_what_a_call_asks_that_was_given_up_is_of_no_other_call(given_up: 
     assert await (asks or calls.ask("Pay 1000?")) is None
     ends.set()
     assert await other is True, "the call beside it was asked nothing"
+
+
+async def test_a_call_is_asked_one_thing_after_the_other() -> None:
+    parked = ParkedCalls()
+    calls, ends = OpenCalls(parked), asyncio.Event()
+    running = asyncio.ensure_future(calls.run(ends.wait(), None))
+    await turns_of_the_loop(5)
+    asks = [asyncio.ensure_future(calls.ask(f"{number}?")) for number in range(3)]
+    answered = await running
+    for number in range(3):
+        assert isinstance(answered, Parked)
+        assert answered.params == f"{number}?"
+        if number == 2:
+            ends.set()
+        answered = await parked.go_on(answered.token, number, None)
+    assert (answered, [await each for each in asks]) == (True, [0, 1, 2])
+
+
+def open_gates() -> None:
+    for gate in gates.values():
+        mcp_loop().call_soon_threadsafe(gate.set)  # where the server is at work
+
+
+def lines(server: Any) -> list[Any]:
+    """The connections of a server, the one that all calls share first."""
+    return [vars(server)["_connection"], *vars(vars(server)["_own"])["_lines"]]
+
+
+async def test_a_second_question_is_shown_in_its_own_call_while_another_is_at_work(streamed: bool) -> None:
+    """It was shown in the call beside it, whose people answered in another's place."""
+    gates.clear()
+    async with Inside(shop, mode="legacy") as server:
+        first = calling(server, calls=("twice", {"amount": 5}))
+        result = await play(first, streamed=streamed)
+        beside = asyncio.ensure_future(play(calling(server, calls=("gated", {"name": "b"})), streamed=streamed))
+        await until(lambda: "b" in gates)
+        state = result.to_state()
+        state.answer(state.get_interruptions()[0], {"ok": True, "reason": "one"})
+        result = await play(first, state, streamed=streamed)
+        [item] = result.interruptions
+        assert item.requests["elicitation"]["message"] == "And 6?"
+        open_gates()
+        assert (await beside).final_output == "b"
+        state = result.to_state()
+        state.answer(item, {"ok": True, "reason": "two"})
+        assert (await play(first, state, streamed=streamed)).final_output == "one two"
+
+
+async def test_calls_that_stand_open_at_once_are_each_asked_on_a_connection_of_their_own() -> None:
+    async with Inside(shop, mode="legacy") as server:
+        states = [(await play(calling(server, calls=("twice", {"amount": 0})))).to_state()]
+        agents = [calling(server, calls=("twice", {"amount": amount})) for amount in range(1, 6)]
+        states += [result.to_state() for result in await asyncio.gather(*map(play, agents))]
+        assert len(lines(server)) == 6
+        agents = [calling(server, calls=("twice", {"amount": 0})), *agents]
+        for round_of in range(2):
+            for amount, state in enumerate(states):
+                [item] = state.get_interruptions()
+                asked = item.requests["elicitation"]["message"]
+                assert asked == (f"And {amount + 1}?" if round_of else f"Really {amount}?")
+                state.answer(item, {"ok": True, "reason": str(amount)})
+            results = await asyncio.gather(*map(play, agents, states))
+            states = [result.to_state() for result in results] if not round_of else []
+        assert [result.final_output for result in results] == [f"{amount} {amount}" for amount in range(6)]
+        await until(lambda: len(lines(server)) == 1 + lines_module.IDLE_LINES)
+        assert (await play(calling(server, calls=[("quick", {}), ("quick", {})]))).final_output == "quick | quick"
+
+
+async def test_a_server_that_asks_nothing_has_one_connection_for_all_calls() -> None:
+    """It may keep what it knows by connection, and a started one is a process each."""
+    gates.clear()
+    async with Inside(shop, mode="legacy") as server:
+        results = [asyncio.ensure_future(server.call_tool("gated", {"name": name})) for name in "abc"]
+        await until(lambda: len(gates) == 3)
+        assert len(lines(server)) == 1
+        open_gates()
+        await asyncio.gather(*results)
+
+
+async def test_where_all_connections_are_at_work_nothing_is_sent(monkeypatch: Any) -> None:
+    gates.clear()
+    monkeypatch.setattr(lines_module, "OPEN_LINES", 2)
+    async with Inside(shop, mode="legacy") as server:
+        await server.call_tool("asks", {"amount": 1})
+        working = [asyncio.ensure_future(server.call_tool("gated", {"name": name})) for name in "ab"]
+        await until(lambda: len(gates) == 2)
+        with pytest.raises(MCPServerError, match="calls are at work on all connections") as refused:
+            await server.call_tool("quick", {})
+        assert not refused.value.may_have_acted
+        open_gates()
+        await asyncio.gather(*working)
+        assert (await server.call_tool("quick", {})).content[0].text == "quick"
+
+
+async def test_a_connection_that_is_opened_as_its_server_is_closed_is_closed_too() -> None:
+    opens, closed = asyncio.Event(), list[str]()
+
+    class Slow:
+        async def close(self) -> None:
+            closed.append("closed")
+
+    async def opened() -> Any:
+        await opens.wait()
+        return Slow()
+
+    own = lines_module.OwnLines(opened)
+    opening = asyncio.ensure_future(own.open())
+    await turns_of_the_loop(5)
+    await own.close()
+    opens.set()
+    with pytest.raises(Unreached):
+        await opening
+    assert (closed, own.free()) == (["closed"], None)
+
+
+@pytest.mark.parametrize("transport", ["stdio", "streamable-http"])
+async def test_real_servers_of_the_older_protocol_ask_each_call_by_itself(
+    transport: str, programs: Any, shop: Path
+) -> None:
+    options: dict[str, Any] = {"mode": "legacy"}
+    if transport == "stdio":
+        made: Any = over_stdio(shop, **options)
+    else:
+        params: Any = {"url": programs("streamable-http").url}
+        made = MCPServerStreamableHttp(params, name="shop", client_session_timeout_seconds=20, **options)
+    async with made as server:
+        agents = [calling(server, calls=("swap", {"amount": amount})) for amount in range(2)]
+        states = [(await play(agent)).to_state() for agent in agents]
+        assert len(lines(server)) == 2
+        for asked in ("Give {}?", "Take {}?"):
+            for amount, (agent, state) in enumerate(zip(agents, states, strict=True)):
+                [item] = state.get_interruptions()
+                assert item.requests["elicitation"]["message"] == asked.format(amount)
+                state.answer(item, {"ok": True, "reason": str(amount)})
+                states[amount] = (await play(agent, state)).to_state()
+    assert log(shop) == ["swap 0 0 0", "swap 1 1 1"]
 
 
 async def test_a_server_that_may_ask_for_a_call_that_was_given_up_is_connected_anew() -> None:

@@ -182,7 +182,7 @@ async def test_an_open_call_is_answered_once() -> None:
 async def test_an_answered_call_whose_tool_cannot_be_looked_at_again_is_in_doubt() -> None:
     """Its server had it before it asked: nobody can say that it did not run."""
 
-    async def look() -> Any:
+    async def look(_line: Any) -> Any:
         raise ToolProblem("its server changed its description")
 
     question: Any = {"message": "ok?", "requestedSchema": {"type": "object"}}

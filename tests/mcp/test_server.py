@@ -52,9 +52,9 @@ async def wait() -> str:
 class Counting(Inside):
     lists = 0
 
-    async def _list(self) -> Any:
+    async def _list(self, on: Any) -> Any:
         self.lists += 1
-        return await super()._list()
+        return await super()._list(on)
 
 
 async def test_it_must_be_connected_and_says_so() -> None:

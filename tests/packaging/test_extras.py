@@ -19,10 +19,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources import nodes
+from tests.sources import TOGETHER, nodes
 
 # Each file is parsed once, by whichever of them comes first.
-pytestmark = [pytest.mark.together("the source"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.together(TOGETHER), pytest.mark.timeout(180)]
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "keyturn"
@@ -42,7 +42,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "screens/": ("chat",),
     "client/": ("server",),
     "audit/evidence/": ("audit",),
-    "cli/migrating/": ("migrate",),
+    "adapters/migrating/": ("migrate",),
     "journal/postgres.py": ("postgres",),
     "journal/postgres_listener.py": ("postgres",),
     "mcp/": ("mcp",),

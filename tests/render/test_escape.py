@@ -4,6 +4,8 @@ import doctest
 import hashlib
 import re
 import unicodedata
+from collections.abc import Iterable
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -15,24 +17,35 @@ from keyturn.render import escape as module
 from keyturn.render import names
 from keyturn.render.escape import clip, escape, quote, reorders, unescape
 from keyturn.render.names import mixed_script
+from tests.render.texts import HIDDEN, every
 from tests.table import each
 
-EVERY = [chr(point) for point in range(0x110000)]
 # Unicode's Default_Ignorable_Code_Point, written down apart from the code it checks.
 IGNORABLE = (
     "00AD 034F 061C 115F-1160 17B4-17B5 180B-180F 200B-200F 202A-202E 2060-206F 3164 FE00-FE0F FEFF FFA0 FFF0-FFF8 "
     "1BCA0-1BCA3 1D173-1D17A E0000-E0FFF"
 )
-KINDS = list(map(unicodedata.category, EVERY))
-HIDDEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"}
-DANGEROUS = {char for char, kind in zip(EVERY, KINDS, strict=True) if kind in HIDDEN}
-for span in IGNORABLE.split():
-    first, _, last = span.partition("-")
-    DANGEROUS.update(map(chr, range(int(first, 16), int(last or first, 16) + 1)))
-DANGEROUS.remove(" ")
+IGNORED = {
+    chr(point)
+    for first, _, last in (span.partition("-") for span in IGNORABLE.split())
+    for point in range(int(first, 16), int(last or first, 16) + 1)
+}
 TOKEN = re.compile(r"\\(?:[\\nrt]|u\{[0-9a-f]{1,6}\})|[^\\]")
-MARKS = "".join(char for char, kind in zip(EVERY, KINDS, strict=True) if kind[0] == "M")
-STACK = re.compile(f"[{MARKS}]{{5}}")
+
+
+def dangerous(chars: Iterable[str]) -> set[str]:
+    """Return those that a reader could not see, or would see the effect of; a space is none."""
+    return {char for char in chars if unicodedata.category(char) in HIDDEN or char in IGNORED} - {" "}
+
+
+@cache
+def marks() -> str:
+    return "".join(char for char in every() if unicodedata.category(char)[0] == "M")
+
+
+@cache
+def stack() -> re.Pattern[str]:
+    return re.compile(f"[{marks()}]{{5}}")
 
 
 @pytest.mark.parametrize("checked", [module, names])
@@ -41,20 +54,26 @@ def test_examples(checked: ModuleType) -> None:
 
 
 def test_every_code_point_one_by_one() -> None:
-    shown = dict(zip(EVERY, TOKEN.findall(escape("".join(EVERY), "")), strict=True))
-    shown |= {mark: escape("x" + mark, "")[1:] for mark in MARKS}
-    assert [char for char, text in shown.items() if unescape(text) != char] == []
-    escaped = {char for char, text in shown.items() if text != char}
-    assert escaped >= DANGEROUS
+    text = every()
+    written = escape(text, "")
+    assert unescape(written) == text
+    alone = {mark: escape("x" + mark, "")[1:] for mark in marks()}
+    assert [mark for mark, shown in alone.items() if unescape(shown) != mark] == []
+    hidden = dangerous(text)
     # Blanks that Unicode does not call so; the list is short on purpose.
-    assert escaped - DANGEROUS <= module._BLANK | {"\\"}
+    others = {
+        char
+        for char, shown in zip(text, TOKEN.findall(written), strict=True)
+        if (alone.get(char, shown) != char) is not (char in hidden)
+    }
+    assert others <= module._BLANK | {"\\"} - hidden
 
 
 @given(st.text() | st.text(alphabet='\\u{}nrt"0a \n\t\r\u0301\u202e\ud83d\ude00é'), st.sampled_from(["", "\n", "\n\t"]))
 def test_every_text_can_be_read_back(text: str, keep: module.Keep) -> None:
     shown = escape(text, keep)
     assert unescape(shown) == text
-    assert not (set(shown) & DANGEROUS) - set(keep)
+    assert not dangerous(shown) - set(keep)
     assert unescape(quote(text)[1:-1]) == text
 
 
@@ -104,13 +123,13 @@ def test_stacked_marks_are_shown() -> None:
     assert escape(zalgo) == "a" + "\u0301" * 4 + "\\u{301}" * 5 + "b"
     assert unescape(escape(zalgo)) == zalgo
     # A mark that something between would let begin anew.
-    assert not STACK.search(escape("a" + "\u0301\u200d" * 9))
+    assert not stack().search(escape("a" + "\u0301\u200d" * 9))
 
 
 @given(st.text(alphabet="a \n\\\u0301\u0338\u20dd\u202eé"))
 def test_marks_never_fall_on_what_we_wrote(text: str) -> None:
     shown = escape(text)
-    assert not STACK.search(shown)
+    assert not stack().search(shown)
     # Before a mark stands the text's own base: no line's start, no escape's end.
     assert not re.search("(^|\n|\\\\\\\\|})[\u0301\u0338\u20dd]", shown)
 
@@ -151,8 +170,8 @@ def test_a_cut_cannot_be_forged_or_undone_by_the_text() -> None:
 def test_reordering_letters_are_noticed() -> None:
     assert not any(map(reorders, ["", "abc", "привет", "日本語", "e\u0301"]))
     assert all(map(reorders, ["\u05d0", "a\u0627b", "\u0661", "\U0001e900", "\ufb2a"]))
-    strong = {char for char in EVERY if unicodedata.bidirectional(char) in {"R", "AL", "AN"}}
-    assert {char for char in strong if not reorders(char)} - DANGEROUS == set()
+    strong = {char for char in every() if unicodedata.bidirectional(char) in {"R", "AL", "AN"}}
+    assert {char for char in strong if not reorders(char)} <= dangerous(strong)
 
 
 @each(
@@ -209,6 +228,6 @@ def test_letters_drawn_like_latin_ones(name: str, reason: str) -> None:
 
 
 def test_the_reason_holds_nothing_odd() -> None:
-    reasons = {reason for char in EVERY[128:0x3000] if (reason := mixed_script("pay" + char))}
+    reasons = {reason for char in every()[128:0x3000] if (reason := mixed_script("pay" + char))}
     assert all(map(str.isascii, reasons))
     assert all(map(str.isprintable, reasons))

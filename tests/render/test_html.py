@@ -11,7 +11,7 @@ from keyturn.core.preview import Block, Command, Diff, Json, Preview, Text
 from keyturn.render import html
 from keyturn.render.escape import unescape
 from keyturn.render.html import render
-from tests.render.texts import CHUNKS, NOTABLES, everywhere, unseen
+from tests.render.texts import chunks, everywhere, notables, unseen
 
 # What a page or a chat could run, load or take for its own, had it not been escaped.
 ACTS = [
@@ -84,21 +84,21 @@ def test_examples() -> None:
 
 
 def test_notable_code_points_in_every_field() -> None:
-    for chunk in NOTABLES:
+    for chunk in notables():
         shown = render(everywhere(chunk))
         assert not unseen(shown)
         assert shown.encode()
 
 
 def test_every_code_point_is_safe_and_can_be_read_back() -> None:
-    for chunk in CHUNKS:
+    for chunk in chunks():
         shown = render(Preview((Text(chunk),)))
         assert not unseen(shown)
         assert unescape("\n".join(text for style, text in Page(shown).rows if style == "text")) == chunk
 
 
 def test_every_kind_of_block_can_be_read_back() -> None:
-    for chunk in NOTABLES:
+    for chunk in notables():
         assert unescape(content(Json(chunk), "json")[1:-1]) == chunk
         added = content(Diff("", chunk), "added")
         assert unescape("\n".join(row[1:] for row in added.split("\n"))) == chunk

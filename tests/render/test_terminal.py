@@ -18,7 +18,7 @@ from keyturn.render import diff, layout, terminal
 from keyturn.render.escape import unescape
 from keyturn.render.terminal import render, wants_colour
 from tests.render.emulator import broad, narrow, screen
-from tests.render.texts import CHUNKS, NOTABLES, everywhere, unseen
+from tests.render.texts import chunks, everywhere, notables, unseen
 
 COLOUR = re.compile(r"\x1b\[\d{1,2}m")
 
@@ -55,12 +55,12 @@ def test_examples(module: ModuleType) -> None:
 
 
 def test_notable_code_points_in_every_field() -> None:
-    for chunk in NOTABLES:
+    for chunk in notables():
         assert not unseen(render(everywhere(chunk)))
 
 
 def test_every_code_point_is_safe_and_can_be_read_back() -> None:
-    for chunk in CHUNKS:
+    for chunk in chunks():
         shown = render(Preview((Text(chunk),)))
         assert not unseen(shown)
         rows = shown.split("\n")[1:]
@@ -68,7 +68,7 @@ def test_every_code_point_is_safe_and_can_be_read_back() -> None:
 
 
 def test_every_kind_of_block_can_be_read_back() -> None:
-    for chunk in NOTABLES:
+    for chunk in notables():
         assert unescape(content(Command(chunk))) == chunk
         assert unescape(content(Json(chunk))[1:-1]) == chunk
         key, value = content(Json({chunk: "v"})).split("\n")[1].rsplit(": ", 1)

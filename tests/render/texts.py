@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
+from functools import cache
 
 from keyturn.core.preview import Block, Command, Diff, Json, Preview, Text
 
-EVERY = "".join(map(chr, range(0x110000)))
-KINDS = list(map(unicodedata.category, EVERY))
-CHUNKS = [EVERY[start : start + 0x4000] for start in range(0, len(EVERY), 0x4000)]
-# Every field times every code point takes a minute, so all of them go through one field and these through every one:
-# whatever is no plain letter, and every hundredth of what is.
-NOTABLE = [
-    char
-    for char, kind in zip(EVERY, KINDS, strict=True)
-    if kind not in {"Lo", "Ll", "Lu", "So", "Cn", "Co", "Cs"} or ord(char) % 101 == 0
-]
-NOTABLES = ["x".join(NOTABLE[start : start + 0x1000]) for start in range(0, len(NOTABLE), 0x1000)]
+
+def every() -> str:
+    """Every character, made when it is asked for: no test keeps a million of them."""
+    return "".join(map(chr, range(0x110000)))
+
+
+def chunks() -> Iterator[str]:
+    """The same, in pieces."""
+    text = every()
+    return (text[start : start + 0x4000] for start in range(0, len(text), 0x4000))
+
+
+@cache
+def notables() -> list[str]:
+    """Whatever is no plain letter, and every hundredth of what is.
+
+    Every field times every code point takes a minute, so all of them go through one field and these through every one.
+    """
+    plain = {"Lo", "Ll", "Lu", "So", "Cn", "Co", "Cs"}
+    chosen = [char for char in every() if ord(char) % 101 == 0 or unicodedata.category(char) not in plain]
+    return ["x".join(chosen[start : start + 0x1000]) for start in range(0, len(chosen), 0x1000)]
+
+
 HIDDEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"}
 IGNORED = set(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000), *range(0x180B, 0x1810), 0x34F, 0x3164]))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import os
 import subprocess
@@ -47,12 +48,21 @@ from trials.simulation.made import made_world
 from trials.simulation.stage import Outcome, simulate
 
 ROOT = Path(__file__).resolve().parents[2]
-# Where seeds begin that show everything soon.
-FIRST, MOST = 170, 120
+# Few seeds that show everything; where an engine that does otherwise makes other worlds of them, these are looked for.
+SHOW_ALL = (314, 280, 279, 298, 253, 292, 190, 325, 305, 306, 244, 238, 309)
+FIRST, MOST = 170, 160
 
 
 def digest(outcome: Outcome) -> str:
     return hashlib.sha256(repr((outcome.lines, sorted(outcome.counts.items()))).encode()).hexdigest()
+
+
+@pytest.fixture(autouse=True)
+def looked_for_garbage_as_before() -> Generator[None]:
+    """Leave the collector as it was: playing seeds makes it lazy, and other tests run in this process afterwards."""
+    thresholds = gc.get_threshold()
+    yield
+    gc.set_threshold(*thresholds)
 
 
 @pytest.fixture
@@ -84,8 +94,8 @@ def test_seeds_keep_every_promise_and_see_everything_happen() -> None:
     kinds += tuple(f"decision: {each}" for each in ("approve", "approve always", "reject", "edit", "answer"))
     kinds += tuple(f"decision: {each}" for each in ("ran", "did_not_run", "retry"))
     counts, missed = Counter[str](), list(kinds)
-    for first in range(FIRST, FIRST + MOST, 10):
-        found, broken = play(range(first, first + 10))
+    for seeds in (SHOW_ALL, *(range(first, first + 10) for first in range(FIRST, FIRST + MOST, 10))):
+        found, broken = play(seeds)
         assert broken == []
         counts += found
         counts["lost replies"] = sum(count for what, count in counts.items() if "reply lost" in what)
@@ -103,26 +113,26 @@ def test_a_seed_is_the_same_world_whether_it_is_told_or_not() -> None:
         assert digest(simulate(seed)) == digest(simulate(seed, told=True)), seed
 
 
+@pytest.mark.usefixtures("world")
 def test_a_seed_is_the_same_world_in_every_process() -> None:
     code = (
         "import sys; sys.path[:0] = ['.', 'src']\n"
         "from tests.trials.test_simulate import digest, made_world, simulate\n"
         "with made_world(): print([digest(simulate(seed)) for seed in range(40, 46)])"
     )
-    said = [
-        subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=ROOT,
-            env=os.environ | {"PYTHONHASHSEED": salt},
-            capture_output=True,
-            text=True,
-            timeout=50,
-            check=True,
-        ).stdout
-        for salt in ("1", "2")
-    ]
-    assert said[0] == said[1]
-    assert len(said[0]) > 400
+    salt = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
+    there = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONHASHSEED": salt},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=True,
+    ).stdout
+    here = [digest(simulate(seed)) for seed in range(40, 46)]
+    assert there == f"{here}\n"
+    assert len(there) > 400
 
 
 # Builds that are broken on purpose --------------------------------------------------------------------------------
@@ -364,6 +374,7 @@ BROKEN: list[Callable[[pytest.MonkeyPatch], None]] = [
 
 # Those that the first worlds show; the others take hundreds.
 SOON = (_silent_retry, _effect_first, _crossing, _leaking)
+FROM = {_leaking: 1_331}
 
 
 @pytest.mark.usefixtures("world")
@@ -374,7 +385,7 @@ SOON = (_silent_retry, _effect_first, _crossing, _leaking)
 )
 def test_a_broken_build_is_caught(broken: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     broken(monkeypatch)
-    assert any(simulate(seed).violations for seed in range(1_300, 1_500)), broken.__doc__
+    assert any(simulate(seed).violations for seed in range(FROM.get(broken, 1_300), 1_500)), broken.__doc__
 
 
 def test_a_failure_is_shrunk_to_a_command_that_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,1 +1,1 @@
-"""Other frameworks: the states that they save, and the names that only they have; an adapter is imported by name."""
+"""Other frameworks: the states that they save, the names that only they have, and what rewrites their programs."""

@@ -229,7 +229,10 @@ class Lane:
             return Dispatch(added=await self._instead(row, noticed, now), gone=[row.number])
         until = self._put_off(who, now)
         if until is not None:
-            return Dispatch(changed=[replace(row, state="waiting", due_at=min(until, now + _PUT_OFF))])
+            later = min(until, now + _PUT_OFF)
+            return Dispatch(
+                changed=[replace(each, state="waiting", due_at=later) for each in [row, *await self._due(row, now)]]
+            )
         told = [noticed]
         if not alone and (who.digest is not None or who.quiet is not None or who.rate is not None):
             told += await self._others(row, now)
@@ -249,8 +252,10 @@ class Lane:
         found = await self._desk.addressing.row_of(row)
         if found is None:
             return NoticedRequest(row) if row.topic == "grant.revoked" else None
-        over = found.state != "open" and row.topic in CALLS_FOR_DECISION
-        return None if over and not self._channel.every_event else NoticedRequest(row, found)
+        asks = found.request.revision
+        over = found.state != "open" or row.about.get("revision", asks) != asks  # which has a notice of its own
+        drops = over and row.topic in CALLS_FOR_DECISION and not self._channel.every_event
+        return None if drops else NoticedRequest(row, found)
 
     async def _others(self, row: Delivery, now: int) -> list[NoticedRequest]:
         """Return what else is due for the same recipient, but for what was tried too often.
@@ -259,11 +264,15 @@ class Lane:
         """
         if row.attempts >= _ALONE_AFTER or row.person in self._held:
             return []
-        query = DeliveryQuery(channel=row.channel, person=row.person, state="waiting", first=True, limit=_TOGETHER)
-        rows = [each for each in await self._desk.store.deliveries(query) if each.number != row.number]
-        due = [each for each in rows if each.due_at <= now and each.attempts < _ALONE_AFTER]
+        due = [each for each in await self._due(row, now) if each.attempts < _ALONE_AFTER]
         found = [(each, await self._noticed(each)) for each in due]
         return [noticed for each, noticed in found if noticed and await self._recipient(each, noticed) is not None]
+
+    async def _due(self, row: Delivery, now: int) -> list[Delivery]:
+        """Return what else is due for the person of a delivery, as much as one message tells of."""
+        query = DeliveryQuery(channel=row.channel, person=row.person, state="waiting", first=True, limit=_TOGETHER)
+        found = await self._desk.store.deliveries(query)
+        return [each for each in found if each.due_at <= now and each.number != row.number]
 
     async def _recipient(self, row: Delivery, noticed: NoticedRequest) -> Recipient | None:
         """Return the recipient of a delivery as they are now; None where they are not to hear of it any more."""

@@ -61,7 +61,7 @@ class ChannelPlan:
     link: str | None = None
     attempts: Attempts = field(default_factory=Attempts)
     forget: float = 86_400.0
-    _missed: set[str] = field(default_factory=set[str], init=False, repr=False, compare=False)
+    _warned: set[tuple[str, ...]] = field(default_factory=set[tuple[str, ...]], init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for channel in self.channels:
@@ -106,13 +106,21 @@ class ChannelPlan:
                 raise UserError(f"recipients= returns a list of Recipient, not of {type(each).__name__}")
             if each.channel in known:
                 found.append(each)
-            elif each.channel not in self._missed:
-                self._missed.add(each.channel)
-                log.warning("recipients are named on the channel %r, and this plan has none of that name", each.channel)
+            else:
+                self._warn("recipients are named on the channel %r, and this plan has none of that name", each.channel)
         told = dict[tuple[str, str], Recipient]()
         for each in [each for each in found if not each.otherwise] or found:
-            told.setdefault((each.channel, each.person), each)
+            first = told.setdefault((each.channel, each.person), each)
+            if first.address != each.address:
+                said = "recipients= names %r at two addresses of the channel %r, and the second is told nothing"
+                self._warn(said + ": give it a person= of its own", each.person, each.channel)
         return told
+
+    def _warn(self, said: str, *names: str) -> None:
+        """Log what is wrong with the recipients, once."""
+        if (said, *names) not in self._warned:
+            self._warned.add((said, *names))
+            log.warning(said, *names)
 
 
 def _is_link(link: str) -> bool:

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..adapters.migrating.files import NotWritten, Source, own_module, programs, read, write
 from ..render.escape import escape
-from .migrating.files import NotWritten, Source, own_module, programs, read, write
 from .printing import print_labelled, print_row
 
 _NAME = "keyturn migrate"
@@ -107,8 +107,8 @@ def _manifests(root: Path) -> Iterator[Path]:
 
 
 def _look_into(path: Path, root: Path, found: Findings) -> None:
-    from .migrating.deferred_imports import rewrite_deferred, touches
-    from .migrating.imports import Unreadable
+    from ..adapters.migrating.deferred_imports import rewrite_deferred, touches
+    from ..adapters.migrating.imports import Unreadable
 
     source = read(path)
     text, notes = source.text, list[Any]()
@@ -129,8 +129,8 @@ def _look_into(path: Path, root: Path, found: Findings) -> None:
 
 def _agents(source: Source, root: Path, found: Findings) -> tuple[bytes, list[Any]]:
     """Return a program with its imports of openai-agents rewritten, and the notes on it."""
-    from .migrating.differences import differences
-    from .migrating.imports import rewrite
+    from ..adapters.migrating.differences import differences
+    from ..adapters.migrating.imports import rewrite
 
     own = own_module(source.path.absolute(), root.absolute())
     if own is not None:

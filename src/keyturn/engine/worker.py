@@ -18,6 +18,7 @@ from ..core.errors import Conflict, LogDamaged, StorageError, StoreRestored, Too
 from ..journal.base import RESERVED, Claim, Store
 from ..journal.rows import Query
 from ..support.user_code import contained, original
+from .driving.home import Home
 from .driving.lease import FROZEN_MS, LATER_MS, TTL_MS, renewed
 from .driving.taking import claimed
 from .execution import Execution
@@ -56,6 +57,7 @@ class Worker:
         self._store, self._take = store, take
         self._settle, self._has = settle, has
         self._unsettled = True
+        self._home = Home(store)
         self.slots, self._grace = slots, grace
         self._tasks: set[asyncio.Task[None]] = set()
         self._plays: dict[str, Execution] = {}
@@ -102,6 +104,7 @@ class Worker:
         finally:
             leaving.cancel()
             await self._end()
+            await self._home.close()
 
     async def _wait_out(self, error: Exception, leaving: asyncio.Future[Any], *, begun: bool) -> None:
         """Wait a moment for an error to pass, or raise it where it is there from the beginning."""
@@ -217,12 +220,14 @@ class Worker:
             await self._leave(structs.replace(claim, untried=True), 0)
             return
         self._plays[claim.run] = play
-        play.drive.patient = True
+        play.drive.patient, play.drive.home = True, self._home
         if self._leaving.is_set():
             play.drive.leave()
         try:
             with contained:
                 await play.finish()
+            if "elsewhere" in play.drive.stops:
+                self._left[claim.run] = asyncio.get_running_loop().time() + _LEFT
         except Conflict as error:  # it was cancelled, or somebody took it over: theirs is the word
             log.info("run %s: %s", claim.run, error)
         except LogDamaged as error:

@@ -231,6 +231,7 @@ class Outbox(Protocol):
         ...
 
 
+@runtime_checkable
 class Tallies(Protocol):
     """Adds up what became of requests, in the append that says so: no question about it reads the requests.
 

@@ -82,14 +82,15 @@ class RemoteTool:
 class RemoteCall:
     """Says which tool is called with which arguments.
 
-    `look` is awaited before each attempt to send the call, and raises where it must not be sent. It returns the one
-    connection (`RemoteTool.line`) that the call may take, or None where it may take any.
+    `look` is awaited before each attempt to send the call, and raises where it must not be sent. It is given the
+    connection that the call has for itself, or None, and returns the one (`RemoteTool.line`) that the call may take, or
+    None where it may take any.
     """
 
     tool: str
     arguments: dict[str, Any]
     meta: Any
-    look: Callable[[], Awaitable[Any]]
+    look: Callable[[Any], Awaitable[Any]]
 
 
 @dataclass(frozen=True)

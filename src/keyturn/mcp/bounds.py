@@ -25,8 +25,13 @@ WORDS_BYTES = 1 << 20
 WORDS_DEPTH = 40
 """What a server may say of one tool, or ask people at once: a log must hold it, and somebody read it."""
 
-PARKED_CALLS = 64
-"""How many calls of one server may stand open and wait for people; the one that waits longest gives way."""
+OPEN_LINES = 32
+"""How many connections a server has at most that asks within its calls, one for each call that stands open.
+
+The call that waits longest for a person gives way to the next one."""
+
+IDLE_LINES = 2
+"""How many of them stay open without a call, beside the one that all calls share."""
 
 CONNECT_SECONDS = 30.0
 STOP_SECONDS = 1.0

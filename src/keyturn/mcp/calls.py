@@ -1,18 +1,18 @@
-"""Track the open tool calls of a server, the questions asked within them, and outcomes without a result.
+"""Track the open tool calls of a connection, the questions asked within them, and outcomes without a result.
 
-A server of the older protocol asks a person while its call stands open: such a call is parked here by a token until
-somebody has answered, and is gone with the process. Nothing here knows what is asked.
+A server of the older protocol asks a person while its call stands open, and does not say of which call. What it asks is
+of the one call that stands open on its connection: a call beside another one has a connection of its own, once its
+server asks. Such a call is parked by a token until a person has answered, and is gone with the process. Nothing here
+knows what is asked.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
-
-from .bounds import PARKED_CALLS
 
 
 @dataclass(eq=False)
@@ -25,10 +25,11 @@ class ServerQuestion:
 
 @dataclass(eq=False)
 class OpenCall:
-    """Tracks a call that has not ended."""
+    """Tracks a call that has not ended; its server asks one thing after the other."""
 
     task: asyncio.Task[Any]
     asked: asyncio.Event = field(default_factory=asyncio.Event)
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     question: ServerQuestion | None = None
 
 
@@ -40,70 +41,114 @@ class Parked:
     params: Any
 
 
-class OpenCalls:
-    """Runs and parks the open calls of one server."""
+def _nothing() -> None:
+    return
+
+
+class ParkedCalls:
+    """Holds the calls of one server that wait for people, on whichever of its connections."""
 
     def __init__(self) -> None:
+        self._calls: dict[str, tuple[OpenCall, OpenCalls]] = {}
+        #: Is called when a call has ended on any of the connections.
+        self.ended: Callable[[], None] = _nothing
+        #: Whether the server asks questions within calls.
+        self.asks = False
+        #: How many questions a callback is about to answer.
+        self.answering = 0
+
+    def park(self, call: OpenCall, calls: OpenCalls, question: ServerQuestion) -> Parked:
+        """Keep a call until its question is answered."""
+        token = secrets.token_hex(16)
+        self._calls[token] = call, calls
+        return Parked(token, question.params)
+
+    def give_way(self) -> asyncio.Task[Any] | None:
+        """Give up the call that waits longest; return what ends with it."""
+        if not self._calls:
+            return None
+        call, _calls = self._calls.pop(next(iter(self._calls)))
+        call.task.cancel()
+        return call.task
+
+    async def go_on(self, token: str, answer: object, seconds: float | None) -> Any:
+        """Answer a parked call and await it further; raise `Lost` where it is gone."""
+        call, calls = self._calls.pop(token, (None, None))
+        question = None if call is None else call.question
+        if call is None or calls is None or question is None or question.answer.done() or call.task.done():
+            raise Lost("the call was open in a process or on a connection that is gone")
+        call.question = None
+        call.asked.clear()
+        question.answer.set_result(answer)
+        return await calls.until(call, seconds)
+
+    def drop(self) -> None:
+        """Forget all parked calls."""
+        self._calls.clear()
+
+
+class OpenCalls:
+    """Runs the open calls of one connection."""
+
+    def __init__(self, parked: ParkedCalls) -> None:
+        self._parked = parked
         self._open: set[OpenCall] = set()
-        self._parked: dict[str, OpenCall] = {}
         self._changed = asyncio.Event()
         self._unclear = False
-        # Whether a call was given up without an answer, which its server may still carry out and ask about; and whether
-        # the server asks questions within calls.
-        self._given_up = self._asks = False
-        self.answering = 0
+        # Whether a call was given up without an answer, which its server may still carry out and ask about.
+        self._given_up = False
+        # How many calls are about to begin here.
+        self._taken = 0
+
+    @property
+    def free(self) -> bool:
+        """Return whether no call stands open here, or is about to."""
+        return not self._open and not self._taken
 
     @property
     def ambiguous(self) -> bool:
         """Return whether the connection is to be replaced: a question may be of a call that was given up."""
-        return self._given_up and self._asks and not self._open
+        return self._given_up and self._parked.asks and not self._open
 
-    def reconnected(self) -> None:
-        """Note that the connection is a new one: nothing of the calls before is asked on it."""
-        self._given_up = self._asks = False
+    def take(self) -> None:
+        """Note that a call is about to begin here."""
+        self._taken += 1
+
+    def let_go(self) -> None:
+        """Note that it has begun, or does not."""
+        self._taken -= 1
 
     async def run(self, work: Coroutine[Any, Any, Any], seconds: float | None) -> Any:
         """Await the call's result, or return `Parked`; raise `TimeoutError` where it took too long."""
         call = OpenCall(asyncio.ensure_future(work))
         self._open.add(call)
         call.task.add_done_callback(lambda _task: self._ended(call))
-        return await self._until(call, seconds)
-
-    async def go_on(self, token: str, answer: object, seconds: float | None) -> Any:
-        """Answer a parked call and await it further; raise `Lost` where it is gone."""
-        call = self._parked.pop(token, None)
-        question = None if call is None else call.question
-        if call is None or question is None or question.answer.done() or call.task.done():
-            raise Lost("the call was open in a process or on a connection that is gone")
-        call.question = None
-        call.asked.clear()
-        question.answer.set_result(answer)
-        return await self._until(call, seconds)
+        return await self.until(call, seconds)
 
     async def ask(self, params: object) -> Any:
         """Pass a server's question to whoever made the call; None where it is not clear which call that is."""
-        self._asks = True
+        self._parked.asks = True
         call = await self._whose()
         if call is None:
             return None
-        call.question = ServerQuestion(params, asyncio.get_running_loop().create_future())
-        call.asked.set()
-        self._changed.set()
-        return await call.question.answer
+        async with call.asking:
+            call.question = question = ServerQuestion(params, asyncio.get_running_loop().create_future())
+            call.asked.set()
+            return await question.answer
 
     def drop(self) -> None:
-        """Cancel and forget all open calls."""
+        """Cancel all open calls."""
         for call in list(self._open):
             call.task.cancel()
-        self._parked.clear()
 
-    async def _until(self, call: OpenCall, seconds: float | None) -> Any:
+    async def until(self, call: OpenCall, seconds: float | None) -> Any:
+        """Await an open call until it ends or asks."""
         question = asyncio.ensure_future(call.asked.wait())
         try:
             while True:
                 both: set[asyncio.Future[Any]] = {call.task, question}
                 done, _ = await asyncio.wait(both, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-                if done or not self.answering:  # the time that somebody takes to answer is not the server's
+                if done or not self._parked.answering:  # the time that a person takes to answer is not the server's
                     break
         except asyncio.CancelledError:
             call.task.cancel()
@@ -115,33 +160,26 @@ class OpenCalls:
                 raise Lost("the connection was closed")
             return call.task.result()
         if call.question is not None:
-            return self._park(call, call.question)
+            return self._parked.park(call, self, call.question)
         call.task.cancel()
         raise TimeoutError
-
-    def _park(self, call: OpenCall, question: ServerQuestion) -> Parked:
-        while len(self._parked) >= PARKED_CALLS:
-            self._parked.pop(next(iter(self._parked))).task.cancel()
-        token = secrets.token_hex(16)
-        self._parked[token] = call
-        return Parked(token, question.params)
 
     async def _whose(self) -> OpenCall | None:
         """Find the one call that can be asking.
 
-        With several at work, wait for the others to end: guessing would mislead. A call that was given up may ask as
-        well, and what it asks is of no other call.
+        With several open, as until its server asks for the first time, wait for the others to end: guessing would
+        mislead. A call that was given up may ask as well, and what it asks is of no other call.
         """
         if self._unclear:
             return None
         self._unclear = True
         try:
-            while len(working := [call for call in self._open if call.question is None]) > 1:
+            while len(self._open) > 1:
                 self._changed.clear()
                 await self._changed.wait()
         finally:
             self._unclear = False
-        return None if self._given_up or not working else working[0]
+        return None if self._given_up or not self._open else next(iter(self._open))
 
     def _ended(self, call: OpenCall) -> None:
         self._open.discard(call)
@@ -149,6 +187,7 @@ class OpenCalls:
         # A parked call may end when nobody looks.
         unanswered = call.task.cancelled() or isinstance(call.task.exception(), Lost)
         self._given_up = self._given_up or unanswered
+        self._parked.ended()
 
 
 @dataclass(frozen=True)
@@ -169,6 +208,10 @@ class Unsent(Exception):
 
 class Unreached(Unsent):
     """Raised where there is no connection, and none could be opened."""
+
+
+class Occupied(Exception):
+    """Raised where a call would share a connection on which another one stands open that asks: nothing was sent."""
 
 
 class Lost(Exception):

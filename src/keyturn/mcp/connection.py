@@ -33,7 +33,7 @@ from mcp.types import (
 )
 from pydantic import TypeAdapter, ValidationError
 
-from .calls import CallRefused, InputRequired, Lost, Unreached, Unsent
+from .calls import CallRefused, InputRequired, Lost, OpenCalls, Unreached, Unsent
 from .http import SESSION_OVER, UNSENT
 
 # It logs what servers say as they say it: nowhere, unless the user says where. A terminal may be where people decide.
@@ -56,7 +56,8 @@ class Outlet:
 class ServerConnection:
     """Speaks the protocol over one connection, which is `alive` until either side closes it."""
 
-    def __init__(self, transport: Callable[[], Any], mode: str, outlet: Outlet) -> None:
+    def __init__(self, transport: Callable[[], Any], mode: str, outlet: Outlet, calls: OpenCalls) -> None:
+        self.calls = calls
         self._transport = transport
         self._mode = mode
         self._outlet = outlet

@@ -5,9 +5,10 @@ An answer that does not fit is never sent: the question is asked again, with wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any, cast
 
+from .base import ToolReply
 from .bounds import WORDS_BYTES, size_of
 from .calls import CallRefused, InputRequired, Lost, Parked
 from .schema import misfit
@@ -46,6 +47,16 @@ def open_question(got: Parked) -> dict[str, Any]:
         return question(got.params)
     except CallRefused as problem:
         raise Lost(str(problem)) from None
+
+
+async def reply_of(work: Coroutine[Any, Any, Any]) -> ToolReply:
+    """Await a call, and return its result or what its server asks first."""
+    got = await work
+    if isinstance(got, Parked):
+        return ToolReply(requests={ONLY: open_question(got)}, state={"parked": got.token})
+    if isinstance(got, InputRequired):
+        return ToolReply(requests=questions(got.requests), state={"request_state": got.state})
+    return ToolReply(result=got)
 
 
 def asked_next(got: InputRequired, *, answered: bool) -> dict[str, Any]:

@@ -24,7 +24,8 @@ class ServerOptions(TypedDict, total=False):
 
     `trust_annotations=True` believes the server that a tool reads only or may be repeated: then such a call is tried
     again where its outcome is unknown. `elicitation_callback(context, params)` answers a server's questions in line;
-    without it they wait for people as requests of kind "external".
+    without it they wait for people as requests of kind "external". `asks_within_calls=True` says that a server of the
+    older protocol asks while its calls stand open; else that is known from its first question on.
 
     >>> ServerOptions(require_approval="always", trust_annotations=False)["require_approval"]
     'always'
@@ -44,6 +45,7 @@ class ServerOptions(TypedDict, total=False):
     max_list_pages: int | None
     trust_annotations: bool
     elicitation_callback: Callable[[Any, Any], Any] | None
+    asks_within_calls: bool
     connect_timeout_seconds: float
     mode: Literal["auto", "legacy"]
 
@@ -68,6 +70,7 @@ class Settings:
     max_list_pages: int | None = LIST_PAGES
     trust_annotations: bool = False
     elicitation_callback: Callable[[Any, Any], Any] | None = None
+    asks_within_calls: bool = False
     connect_timeout_seconds: float = CONNECT_SECONDS
     mode: str = "auto"
 
@@ -79,7 +82,7 @@ class Settings:
         _check("connect_timeout_seconds", self.connect_timeout_seconds, _seconds, "a number of seconds greater than 0")
         _check("max_retry_attempts", self.max_retry_attempts, _count, "a number that is not negative")
         _check("mode", self.mode, ("auto", "legacy").__contains__, "'auto' or 'legacy'")
-        for name in ("cache_tools_list", "use_structured_content", "trust_annotations"):
+        for name in ("cache_tools_list", "use_structured_content", "trust_annotations", "asks_within_calls"):
             _check(name, getattr(self, name), _flag, "True or False")
         for name in ("tool_input_guardrails", "tool_output_guardrails"):
             _check(name, getattr(self, name), _entries, "a list or None")
@@ -172,6 +175,7 @@ class OptionedServer(ServerSeam):
     max_list_pages: int | None
     trust_annotations: bool
     elicitation_callback: Callable[[Any, Any], Any] | None
+    asks_within_calls: bool
     connect_timeout_seconds: float
     mode: Literal["auto", "legacy"]
     _rules = SERVER_RULES

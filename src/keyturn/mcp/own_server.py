@@ -62,13 +62,13 @@ class MCPServer(OptionedServer):
         """Return a tool as a log recorded it, for people who look and decide while the server is down; else None."""
         return self._offers.recorded(spec, agent)
 
-    async def listing(self, *, fresh: bool = False) -> dict[str, RemoteTool]:  # nothing is kept here
+    async def listing(self, *, fresh: bool = False, on: Any = None) -> dict[str, RemoteTool]:  # nothing is kept here
         """Return all tools by name."""
         return await self._listed(None, None)
 
     async def begin(self, call: RemoteCall, *, repeatable: bool) -> ToolReply:  # it is not sent again
         """Call a tool for a model and return its result."""
-        await call.look()
+        await call.look(None)
         takes_meta = "meta" in inspect.signature(self.call_tool).parameters
         given = {"meta": call.meta} if takes_meta else {}
         return ToolReply(await self.call_tool(call.tool, call.arguments, **given))

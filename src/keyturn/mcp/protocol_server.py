@@ -12,50 +12,30 @@ from __future__ import annotations
 
 import abc
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, TypeVar
 
 from ..core.errors import UserError
 from ..support.user_code import answer_of
 from ..tools.base import ToolProblem
 from .base import MCPServerDown, MCPServerError, RemoteCall, RemoteTool, ToolReply
-from .calls import CallRefused, InputRequired, Lost, OpenCalls, Parked, Unreached, Unsent
-from .elicitation import ONLY, Unfit, asked_again, asked_next, open_question, question, questions, results
+from .calls import CallRefused, InputRequired, Lost, Occupied, OpenCalls, ParkedCalls, Unreached, Unsent
+from .elicitation import ONLY, Unfit, asked_again, asked_next, question, reply_of, results
 from .filters import ToolFilterContext, lets_through
+from .lines import ConnectionLike, OwnLines
 from .listing import Offers, all_prompts, listed
 from .loop_thread import on_loop, on_mcp_loop
 from .options import Settings
+from .outcomes import Unanswered, worded
 from .own_server import MCPServer
+
+T = TypeVar("T")
 
 _ROUNDS = 10
 _LIST_CHANGED = "notifications/tools/list_changed"
-
-
-class ConnectionLike(Protocol):
-    """What a server needs of its connection."""
-
-    alive: bool
-
-    async def open(self, seconds: float) -> None:
-        """Connect to the server."""
-        ...
-
-    async def close(self) -> None:
-        """Close the connection."""
-        ...
-
-    async def page(self, cursor: str | None) -> Any:
-        """Request one page of the tool listing."""
-        ...
-
-    async def read(self, what: str, **given: Any) -> Any:
-        """Ask for a prompt, a resource, or a page of either's listing."""
-        ...
-
-    async def call(self, name: str, arguments: dict[str, Any] | None, extra: dict[str, Any]) -> Any:
-        """Call a tool; return its result, or `InputRequired`."""
-        ...
 
 
 class ProtocolServer(MCPServer):
@@ -70,8 +50,10 @@ class ProtocolServer(MCPServer):
         self.settings = settings
         self._origin = origin
         self._offers = Offers(self)
-        self._calls = OpenCalls()
+        self._parked = ParkedCalls()
         self._connection: ConnectionLike | None = None
+        self._own = OwnLines(self._connected)
+        self._parked.ended = self._own.ended
         self._opening: asyncio.Task[ConnectionLike] | None = None
         self._wanted = False
         self._cache: dict[str, RemoteTool] | None = None
@@ -167,14 +149,15 @@ class ProtocolServer(MCPServer):
         """Return a tool as a log recorded it, for people who look and decide while the server is down; else None."""
         return self._offers.recorded(spec, agent)
 
-    async def listing(self, *, fresh: bool = False) -> dict[str, RemoteTool]:
-        """Return all tools by name; `fresh` asks the server and not the cache."""
+    async def listing(self, *, fresh: bool = False, on: Any = None) -> dict[str, RemoteTool]:
+        """Return all tools by name; `fresh` asks the server and not the cache, `on` one of its connections."""
         kept = self._cache if self.settings.cache_tools_list and not fresh else None
         if kept is not None:
             return kept
-        tools = await on_mcp_loop(self._list())
+        tools = await on_mcp_loop(self._list(on))
         self._offers.approvals.check_names(tools)
-        self._cache = tools
+        if on is None:
+            self._cache = tools
         return tools
 
     async def begin(self, call: RemoteCall, *, repeatable: bool) -> ToolReply:
@@ -192,9 +175,7 @@ class ProtocolServer(MCPServer):
 
     async def _answered(self, call: RemoteCall, state: dict[str, Any], answers: dict[str, Any]) -> ToolReply:
         if "parked" in state:  # it stands open on the connection that it was approved on, and is gone with it
-            return await on_mcp_loop(
-                self._reply_of(self._calls.go_on(state["parked"], answers[ONLY], self.settings.seconds))
-            )
+            return await self._reply_of(self._parked.go_on(state["parked"], answers[ONLY], self.settings.seconds))
         extra = {"request_state": state["request_state"], "input_responses": answers}
         return await self._send(call, repeatable=False, extra=extra)
 
@@ -203,33 +184,73 @@ class ProtocolServer(MCPServer):
         more = {**(extra or {}), **({"_meta": call.meta} if call.meta else {})}
         attempt = 0
         while True:
-            seen = await self._looked(call, begun=extra is not None)  # last: nothing is waited for before the sending
             try:
-                return await on_mcp_loop(self._reply_of(self._call(call, seen, more)))
+                return await self._attempted(call, more, begun=extra is not None)
             except MCPServerError as error:
                 harmless = not error.may_have_acted or repeatable
-                again = isinstance(error, _Unanswered) and harmless and attempt < error.attempts(self.settings)
+                again = isinstance(error, Unanswered) and harmless and attempt < error.attempts(self.settings)
                 if not again:
                     raise
             await asyncio.sleep(self.settings.pause(attempt) if attempt else 0)
             attempt += 1
 
-    async def _looked(self, call: RemoteCall, *, begun: bool) -> ConnectionLike | None:
+    async def _attempted(self, call: RemoteCall, more: dict[str, Any], *, begun: bool) -> ToolReply:
+        """Look at the tool on the connection that the call takes, and call it there.
+
+        That is one which no other call has, where the server asks within calls: what it asks there is of this call.
+        """
+        self._parked.asks = self._parked.asks or self.settings.asks_within_calls
+        if not self._parked.asks:
+            seen = await self._looked(call, None, begun=begun)  # last: nothing is waited for before the sending
+            with contextlib.suppress(Occupied):
+                return await self._reply_of(self._call(call, seen, more))
+        place: list[ConnectionLike] = []
+        try:
+            await self._worded(self._take(place))
+            await self._looked(call, place[0], begun=begun)
+            return await self._reply_of(self._call(call, place[0], more, alone=True))
+        finally:
+            await asyncio.shield(on_mcp_loop(self._let_go(place)))
+
+    async def _take(self, place: list[ConnectionLike]) -> None:
+        """Keep a connection for a call on which no other stands open; open one more where there is none.
+
+        Where there are too many, the call that waits longest for a person gives way.
+        """
+        while not (shared := await self._line()).calls.free and self._own.free() is None and self._own.full:
+            ended = self._parked.give_way()
+            if ended is None:
+                raise Unreached("calls are at work on all connections that it may have")
+            await asyncio.wait({ended})
+        line = shared if shared.calls.free else self._own.free() or await self._own.open()
+        line.calls.take()
+        place.append(line)
+
+    async def _let_go(self, place: list[ConnectionLike]) -> None:
+        for line in place:
+            line.calls.let_go()
+        self._own.ended()
+
+    async def _looked(self, call: RemoteCall, line: Any, *, begun: bool) -> ConnectionLike | None:
         """Look whether the tool is as it was approved; of a call that was begun, nobody can say that it did not run."""
         try:
-            return await call.look()
+            return await call.look(line)
         except ToolProblem as problem:
             if not begun:
                 raise
             raise MCPServerError(self.name, f"the call was begun. {problem}", may_have_acted=True) from problem
 
-    async def _call(self, call: RemoteCall, seen: ConnectionLike | None, extra: dict[str, Any]) -> Any:
+    async def _call(
+        self, call: RemoteCall, seen: ConnectionLike | None, extra: dict[str, Any], *, alone: bool = False
+    ) -> Any:
         """Call a tool on the connection that listed it; all rounds of questions and answers use the same one."""
         line = await self._line() if seen is None else seen
+        if self._parked.asks and not alone and not line.calls.free:  # it asked for the first time meanwhile
+            raise Occupied
         sent = False
         for _ in range(_ROUNDS):
             try:
-                got = await self._calls.run(line.call(call.tool, call.arguments, extra), self.settings.seconds)
+                got = await line.calls.run(line.call(call.tool, call.arguments, extra), self.settings.seconds)
             except Unsent as problem:
                 if sent:  # the answers did not get there, but the call did
                     raise Lost(str(problem)) from None
@@ -244,40 +265,29 @@ class ProtocolServer(MCPServer):
             extra = {**extra, "request_state": got.state, "input_responses": said}
         raise Lost(f"it asked for input {_ROUNDS} times in one call, which is the limit")
 
-    async def _reply_of(self, work: Any) -> ToolReply:
-        """Await a call and convert its outcome to the words of the seam."""
-        try:
-            got = await work
-            if isinstance(got, Parked):
-                return ToolReply(requests={ONLY: open_question(got)}, state={"parked": got.token})
-            if isinstance(got, InputRequired):
-                return ToolReply(requests=questions(got.requests), state={"request_state": got.state})
-            return ToolReply(result=got)
-        except CallRefused as problem:
-            raise MCPServerError(self.name, str(problem)) from None
-        except Unsent as problem:
-            unreached = isinstance(problem, Unreached)
-            raise _Unanswered(self.name, f"nothing was sent: {problem}", free=0 if unreached else 1) from None
-        except TimeoutError:
-            problem = f"it did not answer within {self.settings.seconds:g} s"
-            raise _Unanswered(self.name, problem, may_have_acted=True) from None
-        except Lost as problem:
-            raise _Unanswered(self.name, f"its answer was lost: {problem}", may_have_acted=True) from None
+    async def _reply_of(self, work: Coroutine[Any, Any, Any]) -> ToolReply:
+        """Await a call on the MCP loop, and convert its outcome to the words of the seam."""
+        return await self._worded(reply_of(work))
+
+    async def _worded(self, work: Coroutine[Any, Any, T]) -> T:
+        return await on_mcp_loop(worded(self.name, self.settings.seconds, work))
 
     async def _read(self, what: str, ask: Callable[[ConnectionLike], Awaitable[Any]]) -> Any:
         return await on_mcp_loop(self._asked(what, ask))
 
-    async def _list(self) -> dict[str, RemoteTool]:
+    async def _list(self, on: ConnectionLike | None) -> dict[str, RemoteTool]:
         pages = self.settings.max_list_pages
-        return await self._asked("its tools", lambda line: listed(self.name, line, pages, self._origin))
+        return await self._asked("its tools", lambda line: listed(self.name, line, pages, self._origin), on)
 
-    async def _asked(self, what: str, ask: Callable[[ConnectionLike], Awaitable[Any]]) -> Any:
+    async def _asked(
+        self, what: str, ask: Callable[[ConnectionLike], Awaitable[Any]], on: ConnectionLike | None = None
+    ) -> Any:
         """Ask for what changes nothing, again after a loss, and say what could not be read."""
         attempt = 0
         while True:
             free = 0
             try:
-                line = await self._line()
+                line = on or await self._line()
                 async with asyncio.timeout(self.settings.seconds):
                     return await ask(line)
             except Unreached as problem:
@@ -288,7 +298,7 @@ class ProtocolServer(MCPServer):
                 reason = f"it did not answer within {self.settings.seconds:g} s"
             except CallRefused as problem:
                 raise MCPServerError(self.name, f"{what} could not be read: {problem}") from None
-            if attempt >= max(free, self.settings.max_retry_attempts):
+            if on is not None or attempt >= max(free, self.settings.max_retry_attempts):
                 raise MCPServerDown(self.name, f"{what} could not be read: {reason}")
             await asyncio.sleep(self.settings.pause(attempt) if attempt else 0)
             attempt += 1
@@ -301,7 +311,7 @@ class ProtocolServer(MCPServer):
                 "it is not connected: use `async with server:`, or call connect(), or run the agent in an App",
             )
         line = self._connection
-        if line is not None and line.alive and not self._calls.ambiguous:
+        if line is not None and line.alive and not line.calls.ambiguous:
             return line
         opening = self._opening = self._opening or asyncio.ensure_future(self._open())
         await asyncio.wait({opening})  # who is cancelled stops waiting, and the others still get it
@@ -316,13 +326,17 @@ class ProtocolServer(MCPServer):
                 self._connection = None
             if (known := self._known_as()) is not None:
                 vars(self)["name"], self._origin = known
-            line = _connection(self)
-            await line.open(self.settings.connect_timeout_seconds)
+            line = await self._connected()
             self._connection, self._cache = line, None
-            self._calls.reconnected()
             return line
         finally:
             self._opening = None
+
+    async def _connected(self) -> ConnectionLike:
+        """Open a connection."""
+        line = _connection(self, OpenCalls(self._parked))
+        await line.open(self.settings.connect_timeout_seconds)
+        return line
 
     async def _close(self) -> None:
         if self._opening is not None:
@@ -331,8 +345,10 @@ class ProtocolServer(MCPServer):
         line = self._connection
         self._connection = None
         self._cache = None
-        self._calls.drop()
+        self._parked.drop()
+        await self._own.close()
         if line is not None:
+            line.calls.drop()
             await line.close()
 
     async def _filtered(self, context: object, agent: object) -> list[RemoteTool]:
@@ -340,11 +356,11 @@ class ProtocolServer(MCPServer):
         tools = (await self.listing()).values()
         return [tool for tool in tools if await lets_through(self.settings.tool_filter, about, tool.name, tool.raw)]
 
-    async def elicited(self, params: object) -> Any:
-        """Pass a question that the server asks within an open call to whoever waits for that call."""
+    async def elicited(self, calls: OpenCalls, params: object) -> Any:
+        """Pass a question that the server asks within an open call of a connection to whoever waits for that call."""
         if self.settings.elicitation_callback is not None:
             return await self._in_line(params)
-        return await self._calls.ask(params)
+        return await calls.ask(params)
 
     async def _in_line(self, params: Any) -> Any:
         callback, loop = self.settings.elicitation_callback, self._callers
@@ -355,11 +371,11 @@ class ProtocolServer(MCPServer):
         async def asked() -> Any:
             return await answer_of(callback, None, params)
 
-        self._calls.answering += 1
+        self._parked.answering += 1
         try:
             answer = await on_loop(loop, asked())
         finally:
-            self._calls.answering -= 1
+            self._parked.answering -= 1
         return results({ONLY: question(params)}, answer)[ONLY] if isinstance(answer, dict) else answer
 
     async def noticed(self, message: Any) -> None:
@@ -370,25 +386,15 @@ class ProtocolServer(MCPServer):
             await answer_of(self.settings.message_handler, message)
 
 
-def _connection(server: ProtocolServer) -> ConnectionLike:
+def _connection(server: ProtocolServer, calls: OpenCalls) -> ConnectionLike:
     """Make a connection; this imports the protocol's package, which is large, on first use."""
     try:
         from .connection import Outlet, ServerConnection
     except ModuleNotFoundError as error:
         raise UserError(f"an MCP server needs the package {error.name!r}: pip install 'keyturn[mcp]'") from error
-    return ServerConnection(server.transport, server.settings.mode, Outlet(server.elicited, server.noticed))
+    outlet = Outlet(partial(server.elicited, calls), server.noticed)
+    return ServerConnection(server.transport, server.settings.mode, outlet, calls)
 
 
-async def _anywhere() -> None:
+async def _anywhere(_line: object = None) -> None:
     """Let a call of the user's own code take whichever connection there is."""
-
-
-class _Unanswered(MCPServerError):
-    """Raised for a call without an answer; `free` is how often it may be retried without configured attempts."""
-
-    def __init__(self, server: str, problem: str, *, may_have_acted: bool = False, free: int = 0) -> None:
-        super().__init__(server, problem, may_have_acted=may_have_acted)
-        self._free = free
-
-    def attempts(self, settings: Settings) -> int:
-        return max(self._free, settings.max_retry_attempts)

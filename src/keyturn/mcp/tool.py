@@ -54,7 +54,7 @@ class Server(Protocol):
     name: str
     settings: Settings
 
-    async def listing(self, *, fresh: bool = False) -> dict[str, RemoteTool]:
+    async def listing(self, *, fresh: bool = False, on: Any = None) -> dict[str, RemoteTool]:
         """Return all tools by name."""
         ...
 
@@ -228,7 +228,8 @@ class MCPTool(Tool):
                 raise OutcomeUnknown(str(error)) from error
             raise ToolProblem(f"The tool returned no result. {error}") from error
         if reply.requests is not None:
-            return NeedsInput(reply.requests, reply.state, self._question(reply.requests))
+            shown = self._question(reply.requests)
+            return NeedsInput(reply.requests, reply.state, shown, here="parked" in (reply.state or {}))
         value = value_of(reply.result, structured=self._server.settings.use_structured_content)
         if reply.result.is_error:
             raise _Failed(value)
@@ -267,17 +268,19 @@ class MCPTool(Tool):
     def _place(self) -> str:
         return f"mcp:{self._server.name}/{self.remote.name}"
 
-    async def _look(self) -> RemoteTool:
+    async def _look(self, on: Any = None) -> RemoteTool:
         """List the tool again and adopt it; other runs share this tool, and do so as well."""
-        listing = await self._server.listing(fresh=True)
+        listing = await self._server.listing(fresh=True, on=on)
         remote = listing.get(self.remote.name)
         if remote is None:
             raise ToolMissing(self.name, agent=f"MCP server {self._server.name}")
         self.adopt(remote)
         return remote
 
-    async def _check_unchanged(self, context: Any) -> Any:
+    async def _check_unchanged(self, context: Any, on: Any = None) -> Any:
         """Return the connection whose newest listing has the tool as it was approved; else raise.
+
+        `on` is the one that the call has for itself.
 
         That is a fact of the call. The tool itself cannot say it: whichever run listed last made it what it is. None
         stands for whichever connection there is. Where nobody was asked about the call, a listing is not worth a round
@@ -286,7 +289,7 @@ class MCPTool(Tool):
         line: Any = None
         if context.screened:
             try:
-                line = (await self._look()).line
+                line = (await self._look(on)).line
             except (MCPServerError, ToolMissing) as error:
                 why = f"The tool was not run, since its server could not be asked about it. {error}"
                 raise ToolProblem(why) from error

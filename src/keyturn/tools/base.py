@@ -122,6 +122,8 @@ class NeedsInput(Asking):
     The call waits, for as long as it takes and across processes. Then `invoke` is called again, with
     `context.resumed`. `requests` says what is asked, `state` is what the tool goes on from, both as JSON.
 
+    With `here` the call stands open in this process, and goes on nowhere else; it is gone with the process.
+
     `wants` says what for. With "result" the answer is the call's result, and the tool is not called again. With
     "approval" the call has done nothing yet: it asks like any other, and is called anew when it is approved.
 
@@ -133,6 +135,7 @@ class NeedsInput(Asking):
     state: Any = None
     preview: Preview | None = None
     wants: Wants = "answer"
+    here: bool = False
 
     def __post_init__(self) -> None:
         super().__init__("the call needs an answer of a person")

@@ -61,6 +61,15 @@ async def picture() -> Image:
 
 
 @server.tool()
+async def swap(amount: int, ctx: Context[Any, Any]) -> str:
+    """Asks two things within its open call."""
+    give, take = await ctx.elicit(f"Give {amount}?", Confirm), await ctx.elicit(f"Take {amount}?", Confirm)
+    told = [each.data.reason if each.action == "accept" else each.action for each in (give, take)]
+    note(f"swap {amount} {' '.join(told)}")
+    return "swapped"
+
+
+@server.tool()
 async def broken() -> str:
     """Fails."""
     raise ValueError("the shop is closed")

@@ -187,7 +187,7 @@ class FrameReplay:
         result = self._result(label)
         how, word = self._how(key, result, last=last), word_on(self.saved, key)
         if result is not None and self._is_unsent(tool, result, number):
-            how, word = "waits", word or Word("approve")
+            how, word = "waits", word or TakenOverDecision("approve")
         at = (called_name(tool, raw), label, place)
         if how in ("waits", "open", "nested") and tool is None:
             raise ToolMissing(key.tool, agent=self.frame.agent)

@@ -24,6 +24,7 @@ from ..run.known_tools import known_tool, own_tools
 from ..run.open_run import OpenRun
 from ..views.decisions_by_label import decision_on
 from ..views.event_stream import AgentAtWork, Delta, Tap
+from .home import Home, state_of
 from .provider_line import ProviderLine
 from .usage_limits import UsageMeter
 from .writer import Writer
@@ -57,6 +58,8 @@ class Drive(Writer):
         self.attended = False
         # Sends what approves calls that the root's provider makes itself, where its model is talked to.
         self.provider: ProviderLine | None = None
+        # Says for other processes that calls stand open in this one; None where no worker moves the run.
+        self.home: Home | None = None
         # Makes what the run, or a nested frame of it, came to so far: for handlers and extractors that a caller wrote.
         self.result = result
         # How long a conversation was when it could not be compacted, by frame: it is tried again once it is longer.
@@ -266,4 +269,6 @@ def _resumed(call: Call) -> Resumed | None:
         return None
     refused = call.supplied.verdict != "answer"
     answers = None if refused else own_copy(call.supplied.output)
-    return Resumed(own_copy(call.need.state), own_copy(call.need.requests), answers, call.supplied.message, refused)
+    return Resumed(
+        own_copy(state_of(call.need.state)), own_copy(call.need.requests), answers, call.supplied.message, refused
+    )

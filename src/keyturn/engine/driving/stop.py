@@ -18,6 +18,8 @@ that leaves may be cut short.
   due some seconds from now, whoever takes it up tries again.
 - `not_here`: a worker could not take the run up, since its agents or tools are not those of the run, or something else
   failed before anything was done. It is due at once, for other workers; this one leaves it alone for a minute.
+- `elsewhere`: a call that people have answered stands open in another process, which lives. It is due at once, for that
+  one; this worker leaves it alone for a minute.
 - `cut_short`: somebody stopped waiting for an append, which may be kept nevertheless. The run is due at once, whatever
   it waits for. An append that fails otherwise takes this back.
 - `taken_over`: another process has the run. What is in flight is cut off: the other one says what becomes of it.
@@ -33,7 +35,8 @@ from __future__ import annotations
 from typing import Literal
 
 StopReason = Literal[
-    "after_turn", "cancelled", "leaving", "limit", "failed", "source_down", "not_here", "cut_short",
+    "after_turn", "cancelled", "leaving", "limit", "failed", "source_down", "not_here", "elsewhere",
+    "cut_short",
     "taken_over", "left", "unanswered", "store_failed", "damaged"
 ]  # fmt: skip
 

@@ -20,11 +20,12 @@ from ...tools.base import Tool
 from ...tools.gates import always_asks
 from ...tools.known_digests import is_tool
 from ..driving.drive import Drive
+from ..driving.home import stands_open
 from ..logger import logger
 from ..run.frame_settings import FrameSettings
 
 First = Literal[
-    "policy", "verdict", "tool", "terms", "proof", "grant", "guardrails", "slot", "world", "hooks", "question"
+    "home", "policy", "verdict", "tool", "terms", "proof", "grant", "guardrails", "slot", "world", "hooks", "question"
 ]
 
 
@@ -35,11 +36,12 @@ OUTGROWN = "its tool takes other terms now, which the decision does not meet: it
 def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> list[First]:
     """List what comes before the start of a call.
 
-    That is: the newest policy's word on a decision, the policies that were not asked about the call, the tool and its
-    own terms as they are now, the signatures of people, who gave the grant, input guardrails, a free slot and thread,
-    the world that the call was shown with, hooks, and the question by which a provider runs it.
+    That is: the process in which it stands open, the newest policy's word on a decision, the policies that were not
+    asked about the call, the tool and its own terms as they are now, the signatures of people, who gave the grant,
+    input guardrails, a free slot and thread, the world that the call was shown with, hooks, and the question by which
+    a provider runs it.
     """
-    first: list[First] = []
+    first: list[First] = ["home"] if stands_open(call) else []
     undecided = call.recheck or call.state == "asked"
     if undecided and (scope.policies or asked_otherwise(call)):
         first.append("policy")

@@ -16,6 +16,7 @@ from ...core.run import Call
 from ...support.user_code import answer_of
 from ...tools.known_digests import is_tool
 from ..driving.drive import Drive
+from ..driving.home import lives_elsewhere
 from ..facts import decisions
 from ..facts.values import said_output
 from ..logger import error_words, logger
@@ -28,10 +29,22 @@ async def recover(drive: Drive, decided: Container[str]) -> None:
 
     A call in `decided` has a person's word already, which no probe overrules.
     """
+    await _check_open_elsewhere(drive, decided)
     await lose_started(drive, _WHY)
     for call in list(drive.run.groups["wait"].values()):
         if call.state == "in_doubt" and call.proposal.recover == "probe" and call.id not in decided:
             await _probe(drive, call)
+
+
+async def _check_open_elsewhere(drive: Drive, decided: Container[str]) -> None:
+    """Refuse to go on with an answered call that stands open in another process; a worker leaves it to that one."""
+    for call in [] if drive.patient else list(drive.run.calls.values()):
+        answered = call.need is not None and (call.supplied is not None or call.id in decided)
+        if answered and await lives_elsewhere(drive.journal, drive.home, call):
+            raise Conflict(
+                f"the call of {call.proposal.name!r} stands open in another process, a worker of this journal: answer "
+                "it in an inbox, and that worker goes on with it"
+            )
 
 
 async def _probe(drive: Drive, call: Call) -> None:

@@ -40,6 +40,7 @@ from ...tools.base import (
 )
 from ...tools.known_digests import is_tool
 from ..driving.drive import Begun, Drive, let_run_as
+from ..driving.home import lives_elsewhere
 from ..driving.lease import still_held
 from ..facts.live_preview import CHANGED, changed_since, look, recorded
 from ..facts.values import kept
@@ -79,6 +80,10 @@ async def run_tool(drive: Drive, call_id: str, objection: Objection) -> None:
     if begun is not None:
         with begun.place:
             await _go_on(drive, call, begun)
+        return
+    if await lives_elsewhere(drive.journal, drive.home, call):
+        drive.stops.add("elsewhere")
+        drive.leave()
         return
     tool, scope = await drive.tool_of(call), drive.scope(call.frame)
     stands = still(call)
@@ -262,9 +267,10 @@ async def _wait_for_input(drive: Drive, call: Call, tool: Tool, value: NeedsInpu
         text = f"The tool asked for an answer that could not be recorded ({type(error).__name__})."
         await _finish(drive, call, tool, RecordedResult(text), failed=True)
         return
+    state = await drive.home.hold(value.state) if value.here and drive.home is not None else value.state
     standing = value.wants == "approval" and call.approval is None
     grants = await borrow_for_call(drive, call, asked_on(call)) if standing else []
-    await drive.commit(*grants, cm.NeedInput(call.id, value.requests, value.state, shown, value.wants))
+    await drive.commit(*grants, cm.NeedInput(call.id, value.requests, state, shown, value.wants))
 
 
 async def _shown(call: Call, tool: Tool, value: NeedsInput) -> Preview | None:

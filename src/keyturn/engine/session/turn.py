@@ -37,7 +37,8 @@ async def runs_before(drive: Drive) -> list[str]:
 async def check_turn(drive: Drive) -> None:
     """Refuse to resume a run that failed before anything of it was in its session, where others have their turn.
 
-    As it failed, the next one might begin; what was resumed is the last one on its session. A run and its forks are
+    As it failed, the next one might begin; what was resumed is the last one on its session. One that failed meanwhile
+    may still be writing what it said, and what one that is over wrote stands in the session. A run and its forks are
     there beside each other.
     """
     run, journal = drive.run, drive.live.journal
@@ -47,16 +48,17 @@ async def check_turn(drive: Drive) -> None:
     if not in_turn(drive.scope(ROOT), run) or not isinstance(journal, Sessions):
         return
     for name in await journal.ahead(run.id):
-        if await _goes_on(journal, name):
+        if await _comes_first(journal, name):
             raise Superseded(WENT_ON)
+    if await superseded(drive.scope(ROOT), run):
+        raise Superseded(WENT_ON)
 
 
-async def _goes_on(journal: Journal, run: str) -> bool:
+async def _comes_first(journal: Journal, run: str) -> bool:
     try:
-        other = (await log_in(journal, run)).run
+        return not _is_fork((await log_in(journal, run)).run)
     except LogDamaged:
         return False
-    return other.status == "running" and not _is_fork(other)
 
 
 def _is_fork(run: Run) -> bool:

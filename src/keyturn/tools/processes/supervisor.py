@@ -1,6 +1,7 @@
 """The supervisor of one command: a small process that starts it and leaves nothing of it behind.
 
-It runs as a script of its own and imports nothing of ours. A command may fork, leave its session or ignore SIGTERM:
+It runs as a script of its own and imports nothing of ours, and little of Python's: one is started for each command, and
+`socket`, `signal` and `contextlib` took half of that time. A command may fork, leave its session or ignore SIGTERM:
 on Linux whatever it started falls to the keeper, which ends all of it when the command ends, when it is told
 to, and when whoever started it is gone. Elsewhere it ends the command's process group.
 """
@@ -9,13 +10,10 @@ from __future__ import annotations
 
 import os
 import select
-import signal
-import socket
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
 
+_signal = __import__("_signal")  # what `signal` stands on, without enumerations
 OWN_KEYRING = "--own-keyring"  # in front of a command: it gets a session keyring of its own
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, see prctl(2)
 _KEYCTL = {"x86_64": 250, "aarch64": 219}
@@ -26,14 +24,14 @@ _TICK = 0.02
 
 def main(arguments: list[str]) -> None:
     """Run `arguments[2:]`; `arguments[0]` is the channel to whoever started this, `arguments[1]` the time to end in."""
-    channel = socket.socket(fileno=int(arguments[0]))
-    os.set_inheritable(channel.fileno(), False)
+    channel = int(arguments[0])
+    os.set_inheritable(channel, False)
     adopts = _adopt_orphans()
     woken, wakes = os.pipe()
     for end in (woken, wakes):
         os.set_blocking(end, False)
-    signal.set_wakeup_fd(wakes)
-    signal.signal(signal.SIGCHLD, lambda _signal, _frame: None)
+    _signal.set_wakeup_fd(wakes)
+    _signal.signal(_signal.SIGCHLD, _wake)
     child = _start(arguments[2:], channel)
     statuses: dict[int, int] = {}
     while child not in statuses:
@@ -42,10 +40,21 @@ def main(arguments: list[str]) -> None:
             break
         _drain(woken)
         _reap(statuses)
-    alive: Callable[[], list[int]] = descendants if adopts else lambda: _group(child)
-    found, left = _end(alive, float(arguments[1]), statuses)
-    with suppress(OSError):  # whoever wanted to know may be gone
-        channel.sendall(f"ended {statuses.get(child, -signal.SIGKILL)} {found} {left}\n".encode())
+    found, left = _end(None if adopts else child, float(arguments[1]), statuses)
+    try:
+        _say(channel, f"ended {statuses.get(child, -_signal.SIGKILL)} {found} {left}\n")
+    except OSError:  # whoever wanted to know may be gone
+        return
+
+
+def _wake(_number: int, _frame: object) -> None:
+    """Do nothing on SIGCHLD: that it came is read from the pipe of wake-ups."""
+
+
+def _say(channel: int, line: str) -> None:
+    left = line.encode()
+    while left:
+        left = left[os.write(channel, left) :]
 
 
 def _adopt_orphans() -> bool:
@@ -57,7 +66,7 @@ def _adopt_orphans() -> bool:
     return ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0) == 0
 
 
-def _start(command: list[str], channel: socket.socket) -> int:
+def _start(command: list[str], channel: int) -> int:
     """Start the command once its group can be ended by others: it may kill this process at once."""
     ready, says = os.pipe()
     waits, goes = os.pipe()
@@ -66,7 +75,7 @@ def _start(command: list[str], channel: socket.socket) -> int:
         os.close(says)
         os.close(waits)
         os.read(ready, 1)  # before it has a session of its own, nobody could end it by that
-        channel.sendall(f"started {child}\n".encode())
+        _say(channel, f"started {child}\n")
         os.write(goes, b".")
         os.close(ready)
         os.close(goes)
@@ -80,8 +89,8 @@ def _start(command: list[str], channel: socket.socket) -> int:
         os.write(says, b".")
         if not os.read(waits, 1):  # nobody is there to keep it
             os._exit(127)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and a program expects that nobody does
-            signal.signal(number, signal.SIG_DFL)
+        for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # Python ignores them, and a program expects that nobody does
+            _signal.signal(number, _signal.SIG_DFL)
         os.execve(command[0], command, os.environ)
     except OSError as error:
         os.write(2, f"{command[0]} cannot be started: {error.strerror}\n".encode())
@@ -106,54 +115,59 @@ def _drain(woken: int) -> None:
         pass
 
 
-def _reap(statuses: dict[int, int]) -> None:
-    """Reap every child that has ended, whoever's child it was at first."""
+def _reap(statuses: dict[int, int]) -> bool:
+    """Reap every child that has ended, whoever's child it was at first; return whether one is left."""
     while True:
         try:
             ended, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return
+            return False
         if not ended:
-            return
+            return True
         statuses[ended] = os.waitstatus_to_exitcode(status)
 
 
-def _end(alive: Callable[[], list[int]], grace: float, statuses: dict[int, int]) -> tuple[int, int]:
+def _alive(group: int | None) -> list[int]:
+    """Return what is there of a group, or of all that this process adopts."""
+    return descendants() if group is None else _group(group)
+
+
+def _end(group: int | None, grace: float, statuses: dict[int, int]) -> tuple[int, int]:
     """End what is there, SIGTERM first; return how many there were, and how many would not go."""
-    if alive():  # what is on its way out needs no ending: the end of a pipe, the inside of a sandbox
+    if not _reap(statuses) and group is None:  # what had no parent would be a child of this process
+        return 0, 0
+    if _alive(group):  # what is on its way out needs no ending: the end of a pipe, the inside of a sandbox
         time.sleep(_TICK)
-    found = alive()
+    found = _alive(group)
     if not found:
         _reap(statuses)
         return 0, 0
-    _tell(found, signal.SIGTERM)
-    _wait(alive, grace, statuses, None)
-    _wait(alive, _PATIENCE, statuses, signal.SIGKILL)
+    _tell(found, _signal.SIGTERM)
+    _wait(group, grace, statuses, None)
+    _wait(group, _PATIENCE, statuses, _signal.SIGKILL)
     _reap(statuses)
-    return len(found), len(alive())
+    return len(found), len(_alive(group))
 
 
-def _wait(
-    alive: Callable[[], list[int]], seconds: float, statuses: dict[int, int], number: signal.Signals | None
-) -> None:
+def _wait(group: int | None, seconds: float, statuses: dict[int, int], number: int | None) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         _reap(statuses)
-        left = alive()
+        left = _alive(group)
         if not left:
             return
         if number is None:
             time.sleep(_TICK)
             continue
         # Stopped first, so that what forks faster than it can be killed does not win.
-        refused = _tell(left, signal.SIGSTOP)
+        refused = _tell(left, _signal.SIGSTOP)
         _tell(left, number)
         if refused == len(left):  # they belong to somebody else, and time will not change that
             return
         time.sleep(0 if refused == 0 else _TICK)
 
 
-def _tell(processes: list[int], number: signal.Signals) -> int:
+def _tell(processes: list[int], number: int) -> int:
     """Send a signal to each; return how many may not be signalled."""
     refused = 0
     for process in processes:
@@ -185,8 +199,8 @@ def end_below(keeper: int, seconds: float) -> None:
         left = descendants(keeper)
         if not left:
             return
-        _tell(left, signal.SIGSTOP)
-        _tell(left, signal.SIGKILL)
+        _tell(left, _signal.SIGSTOP)
+        _tell(left, _signal.SIGKILL)
         time.sleep(_TICK)
 
 

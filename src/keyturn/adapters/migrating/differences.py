@@ -13,7 +13,7 @@ from typing import NamedTuple
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
-from ...adapters.openai_agents.absent import said
+from ..openai_agents.absent import said
 from .imports import NEW, OLD, Imported, dotted
 
 ASKS = "{0} asks before each call; needs_approval=False lets its calls run, as they did"
