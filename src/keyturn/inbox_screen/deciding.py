@@ -58,7 +58,7 @@ class DecidingApp(LettersApp[None]):
 
     async def act(self, letter: str, request: ShownRequest) -> None:
         """Do what a letter says of the request, whose terms are those of the view."""
-        if self.view.request is request:
+        if self._shows(request):
             await LETTERS[letter](self, request)
         else:
             self.say_of(request, "Nothing was recorded: you went on before it could be", style="waits")
@@ -69,9 +69,10 @@ class DecidingApp(LettersApp[None]):
             self.view.say("Nothing was recorded: nobody is reached now. Press it again once that is over.")
             message.prevent_default()
 
-    def _is_still_up(self, request: ShownRequest) -> bool:
-        """Return whether a request is on the screen as it was, after something was waited for, and no dialog is."""
-        return self.can_ask and self.view.request is request
+    def _shows(self, request: ShownRequest) -> bool:
+        """Return whether a request is on the screen, asked as it was when its person had it before them."""
+        shown = self.view.request
+        return shown is not None and _asking(shown) == _asking(request)
 
     def say_of(self, request: ShownRequest, lead: LiteralString, text: str = "", style: LiteralString = "bad") -> None:
         """Say what came of a letter: beside its request, or with its name where another one is on the screen."""
@@ -212,7 +213,7 @@ class DecidingApp(LettersApp[None]):
         except KeyturnError as error:
             self.say_of(request, *unrecorded(error, self.now()))
             return
-        if not self._is_still_up(request):
+        if not (self.can_ask and self._shows(request)):  # its person has gone on
             return
         rows = [row for row in rows if row.request.preview == request.item.request.preview]  # what was seen of one
         if len(rows) == 1:
@@ -278,7 +279,8 @@ class DecidingApp(LettersApp[None]):
         try:
             key = await self.seat.key()
             challenge = await self.seat.challenge(request, verdict, details)
-            if not self._is_still_up(request):
+            if not (self.can_ask and self._shows(request)):
+                self.say_of(request, "Nothing was signed: you went on before it could be", style="waits")
                 return None
             if not await self.push_screen_wait(SignDialog(request, signed_of(verdict, details)[0], key)):
                 return None
@@ -321,6 +323,10 @@ class DecidingApp(LettersApp[None]):
     def __init__(self) -> None:
         super().__init__()
         self._own = set[str]()  # requests that were decided here: nobody is told of those
+
+
+def _asking(request: ShownRequest) -> tuple[str, str, int]:
+    return request.item.request_id, request.item.digest, request.item.request.revision
 
 
 def _signed_as(verdict: Verdict, details: Details) -> Verdict:
