@@ -127,6 +127,31 @@ def rows() -> Iterator[tuple[int, list[str], list[str]]]:
         yield number, re.findall(r"`([\w/]+\.py)`", files), re.findall(r"`([\w.]+)", names)
 
 
+def trade_rows() -> Iterator[tuple[int, str, str, list[str]]]:
+    """The rows of "In the words of the trade": the word, the file that does it, and its names."""
+    lines = PAGE.read_text(encoding="utf-8").split("\n")
+    begin = lines.index("| where is ... done? | searched for by | file | function |") + 2
+    for number, line in enumerate(lines[begin:], begin + 1):
+        if not line.startswith("|"):
+            return
+        _, _, word, file, names, _ = (each.strip() for each in line.split("|"))
+        yield number, word, file.strip("`"), re.findall(r"`([\w.]+)", names)
+
+
+def test_a_word_of_the_trade_leads_to_the_file_that_does_it() -> None:
+    """Two hops at most: the row of the page, or a search of first lines, and the function that the row names."""
+    every = list(trade_rows())
+    assert len(every) >= 20
+    found: list[str] = []
+    for number, word, file, names in every:
+        first = ast.get_docstring(parsed(PACKAGE / file)) or ""
+        if word.lower() not in " ".join(first.lower().split()):
+            found.append(f"docs/inside.md:{number} {word!r} is not in the first lines of {file}")
+        missing = [name for name in names if name not in defined(PACKAGE / file)]
+        found += [f"docs/inside.md:{number} {name} is not in {file}" for name in missing]
+    assert not found, "\n".join(found)
+
+
 def test_what_is_said_to_stand_in_a_file_stands_there() -> None:
     found: list[str] = []
     for number, files, names in rows():

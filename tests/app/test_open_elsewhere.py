@@ -121,6 +121,10 @@ async def test_a_process_lives_as_long_as_it_renews_its_lease(monkeypatch: pytes
         before: Claim | None = vars(here)["_claim"]
         await until(lambda: vars(here)["_claim"].until > before.until)  # noqa: B023  # it is awaited in this round
         assert await lives_elsewhere(journal, None, call)
+    now[0] += 1_000
+    await lives_elsewhere(journal, None, call)  # it stood still for longer: whoever looked then took the lease
+    await until(lambda: vars(here)["_claim"].until > now[0])
+    assert await lives_elsewhere(journal, None, call)
     await here.close()
     assert not await lives_elsewhere(journal, None, call)
     died = Home(journal)

@@ -24,7 +24,7 @@ from keyturn.journal import open_journal
 from keyturn.screens.drawing import ours
 from keyturn.sessions.sqlite import SQLiteSession
 from keyturn.testing import ScriptedModel, function_call
-from tests.drawn import is_drawn
+from tests.screens import drawn
 from tests.waiting import until
 
 
@@ -42,7 +42,7 @@ class Chat:
         return self.app.conversation
 
     async def press(self, *keys: str) -> None:
-        await self.until(lambda: is_drawn(self.app))
+        await until(lambda: drawn(self.app.screen))
         await self.pilot.press(*keys)
         await self.pilot.pause()
 

@@ -19,7 +19,7 @@ from keyturn.inbox.desk import Inbox
 from keyturn.inbox_screen.reading import Seat
 from keyturn.inbox_screen.screen import InboxApp
 from keyturn.journal.rows import RequestRow
-from tests.drawn import is_drawn
+from tests.screens import drawn
 from tests.server.office import Clock, office, opened, peopled
 from tests.waiting import until
 
@@ -34,7 +34,7 @@ class Desk:
     clock: Clock
 
     async def press(self, *keys: str) -> None:
-        await self.until(lambda: is_drawn(self.screen))
+        await until(lambda: drawn(self.screen.screen))
         await self.pilot.press(*keys)
         await self.pilot.pause()
 

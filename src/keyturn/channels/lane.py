@@ -1,7 +1,8 @@
 """Deliver what waits for one channel: in order for each request and person, several people at once, each at most once.
 
 An attempt is written down before it is made, so that a message which ends the process each time is counted, too.
-Whoever cannot be reached is left alone for a while, longer each time, and holds up nobody else.
+Whoever cannot be reached is left alone for a while, longer each time (backoff), and holds up nobody else; what is given
+up in the end is a dead letter.
 """
 
 from __future__ import annotations

@@ -227,10 +227,10 @@ def _exact(body: msgspec.Struct) -> bytes:
 
 
 def _listed(value: Any) -> Any:
-    """Return a value with lists for tuples, as JSON has them: what was drawn of a change holds some."""
-    if isinstance(value, dict):
-        return {name: _listed(each) for name, each in cast("dict[str, Any]", value).items()}
-    return [_listed(each) for each in cast("list[Any]", value)] if isinstance(value, list | tuple) else value
+    """Return a value with lists for tuples, which structs of ours such as a preview hold."""
+    if type(value) is dict:
+        return {name: _listed(member) for name, member in cast("dict[Any, Any]", value).items()}
+    return [_listed(member) for member in value] if type(value) in (list, tuple) else value
 
 
 def after_of(query: Query) -> str | None:

@@ -1,7 +1,7 @@
 """Compare ids as people read them: without regard to case, width, what is unseen, and the script of a letter.
 
-Two ids that look alike are taken for one person wherever one person must not be two. Nobody is let in by it: who is
-named, by a role or by an id, is named exactly.
+Two ids that look alike (homoglyphs) are taken for one person wherever one person must not be two. Nobody is let in by
+it: who is named, by a role or by an id, is named exactly.
 """
 
 from __future__ import annotations

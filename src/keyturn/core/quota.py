@@ -1,4 +1,4 @@
-"""Count calls of many runs against one limit, in a log that they share.
+"""Count calls of many runs against one quota, in a log that they share.
 
 As with a grant that is lent (`lending.py`), a use is recorded at home first, here in the log of the quota, and then in
 the run whose call it is. Two calls that want the last room race for one log, and one of them loses. What a run recorded

@@ -1,4 +1,4 @@
-"""Seal lines: a keyed MAC chain over a run's log, carried by the lines themselves.
+"""Seal lines: a hash chain with a key (a MAC) over a run's log, carried by the lines themselves.
 
 A line is `body TAB seal`, a seal is `key id.MAC`. The MAC covers where the log belongs (tenant and run), the seal
 before it and the digest of the body, so that no line can be changed, moved, left out or taken to another run by whoever

@@ -54,7 +54,7 @@ class Loop:
                 if self.drive.begun and self.run.status == "cancelled":
                     await self._abandon()
                 todo = self._todo()
-                if any(effect.do in _BEGINS for effect in todo) and await self._listened():
+                if self.drive.feeds and any(effect.do in _BEGINS for effect in todo) and await self._listened():
                     todo = self._todo()
                 if not todo and not self._jobs:
                     break

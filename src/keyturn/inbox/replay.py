@@ -1,4 +1,4 @@
-"""Replay past calls of a journal against another policy, and list what a policy in shadow mode said.
+"""Dry run: replay past calls of a journal against another policy, and list what one in shadow mode said.
 
 Runs are read one by one, verified, and folded: each call is judged as it stood when it was first judged, with the past
 of its run as it was then. Nothing is written. What cannot be known is said to be so, and counted as no change. The

@@ -2,9 +2,9 @@
 
 A journal keeps lines in order and knows nothing of what they say: their seals are made and verified by whoever writes
 and reads them, with the journal's `keys` where it has such a method, else with this process's, and for its `tenant`. It
-grants at most one claim on a run at a time, each with a higher epoch than the last, and says which runs are due. It has
-its own clock, in milliseconds since 1970, and it alone says when a claim is over. A journal object is the view of one
-tenant: it neither sees nor holds another tenant's runs.
+grants at most one claim on a run at a time, each with a higher epoch than the last (a fencing token: an append under an
+older one is refused), and says which runs are due. It has its own clock, in milliseconds since 1970, and it alone says
+when a claim is over. A journal object is the view of one tenant: it neither sees nor holds another tenant's runs.
 """
 
 from __future__ import annotations

@@ -109,7 +109,8 @@ class Origin:
 
     def check_open(self) -> None:
         """Refuse any write to a store that is not in use, or whose key is missing."""
-        self.check_keys()
+        if self.missing_key is not None:
+            self.check_keys()
         if self.shut is not None:
             raise StoreMoved(f"this store {self.shut}")
 
@@ -120,7 +121,8 @@ class Origin:
 
     def check(self) -> None:
         """Refuse any start in a store that was restored and is not settled, or is not in use."""
-        self.check_open()
+        if self.missing_key is not None or self.shut is not None:
+            self.check_open()
         if self.why is not None:
             raise StoreRestored(f"this store {self.why}: {_HOW}")
 

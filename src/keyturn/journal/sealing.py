@@ -138,11 +138,11 @@ def plain(changes: Changes) -> Changes:
     return replace(
         changes,
         run=_plain(changes.run),
-        opened=[_plain(row) for row in changes.opened],
-        closed=[_plain(end) for end in changes.closed],
-        grants=[_plain(row) for row in changes.grants],
-        notices=[_plain(notice) for notice in changes.notices],
-        tallies=[_plain(tally) for tally in changes.tallies],
+        opened=list(map(_plain, changes.opened)),
+        closed=list(map(_plain, changes.closed)),
+        grants=list(map(_plain, changes.grants)),
+        notices=list(map(_plain, changes.notices)),
+        tallies=list(map(_plain, changes.tallies)),
     )
 
 

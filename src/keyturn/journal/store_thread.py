@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Protocol
 
 from ..core.errors import StorageError, UserError
@@ -131,6 +132,11 @@ class Job:
             self.future.set_result(self.result)
 
 
+_RUN = attrgetter("run")
+_FIRM = attrgetter("firm")
+_LOOP = attrgetter("loop")
+
+
 class StoreThread:
     """Runs jobs in a thread of its own; `connect` opens the connection in it, `judge` reads a database's error."""
 
@@ -245,7 +251,7 @@ class StoreThread:
                 self._after(told)
             except Exception:  # who could not be woken looks again by itself
                 told.clear()
-        loops = {job.loop for job in batch}  # waking a loop costs more than an answer
+        loops = set(map(_LOOP, batch))  # waking a loop costs more than an answer
         for loop in loops:
             jobs = batch if len(loops) == 1 else [job for job in batch if job.loop is loop]
             try:
@@ -276,7 +282,7 @@ class StoreThread:
         """Run the batch; return how it failed, if it did; what was done is taken out of the batch."""
         try:
             connection = self._open()
-            todo = [job for job in batch if not (again and self._was_done(connection, job))]
+            todo = [job for job in batch if not self._was_done(connection, job)] if again else batch
             if todo:
                 self._together(connection, todo)
         except BaseException as error:
@@ -299,8 +305,8 @@ class StoreThread:
             for job in batch:
                 self._one(connection, job)
             return
-        runs = {job.run for job in batch if job.run is not None}
-        connection.begin(any(job.firm for job in batch), sorted(runs))
+        runs: set[tuple[str, str] | None] = set(map(_RUN, batch))
+        connection.begin(any(map(_FIRM, batch)), sorted(filter(None, runs)))
         for job in batch:
             before = connection.told
             self._one(connection, job)

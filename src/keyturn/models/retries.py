@@ -1,4 +1,4 @@
-"""How a model is asked again, in the user's words: how often, after how long, and after which errors.
+"""How a model is asked again, in the user's words: how often, after how long (backoff), and after which errors.
 
 A policy is any function of a `RetryPolicyContext`. What an error is, and that a question is never repeated where the
 first one may have been taken in, is the business of `faults.py` and of the members.

@@ -1,4 +1,4 @@
-"""A policy in a file that is read again when it changes; one that is wrong is refused, and the one before holds."""
+"""Reload a policy from its file when that changes; one that is wrong is refused, and the one before holds."""
 
 from __future__ import annotations
 

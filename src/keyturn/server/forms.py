@@ -1,4 +1,7 @@
-"""Take forms: only from pages that this server made for this very session, and lead back only to paths of its own."""
+"""Guard forms against cross-site request forgery (CSRF), and redirects against leading elsewhere.
+
+A form is taken only from a page that this server made for this very session.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limit how often something is tried, by person and by address, in a memory of a fixed size.
+"""Rate limits: count how often something is tried, by person and by address, in a memory of a fixed size.
 
 Who is counted is kept as one of so many buckets, chosen with a key of this process: no list of names grows, and nobody
 can aim at the bucket of somebody else. What is counted of people has buckets apart from what is counted of addresses,

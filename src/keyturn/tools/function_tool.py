@@ -121,7 +121,7 @@ class FunctionTool(Tool):
             or told["schema"] is not schema
             or told["name"] is not self.name
             or told["description"] is not self.description
-            or any(told[name] != value for name, value in also.items())
+            or (also and any(told[name] != value for name, value in also.items()))
         ):
             told = {"kind": self.kind, "name": self.name, "description": self.description, "schema": schema, **also}
             vars(self)["_spec"] = told

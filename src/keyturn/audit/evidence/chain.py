@@ -1,4 +1,4 @@
-"""The public chain of a run: a plain hash over the digests and seals of its lines, which anybody can compute.
+"""The public hash chain of a run: a plain hash over the digests and seals of its lines, which anybody can compute.
 
 The seals of a log are keyed, so that only those who hold the keys can verify them. This chain has no key. It proves
 nothing by itself, since anybody can make one anew; what it comes to, its head, is what a checkpoint signs.

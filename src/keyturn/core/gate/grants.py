@@ -1,4 +1,4 @@
-"""Judge what a standing decision covers, and let it decide the calls that it covers."""
+"""Judge what a grant covers, and let it decide the calls that it covers: each of them consumes a use of it."""
 
 from __future__ import annotations
 

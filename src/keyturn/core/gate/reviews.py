@@ -1,4 +1,4 @@
-"""Ask others about what was let run: after the glass was broken, and of a sample of what no person decided.
+"""Ask others about what was let run: after the glass was broken, and by sampling what no person decided.
 
 A review is beside the call: it waits for nobody, and nobody's word on it changes what the call is or does. Which calls
 are of the sample follows from the run's salt and the call's digest, so that replay and the auditor draw the same.

@@ -36,7 +36,7 @@ class Home:
         """Return what a call goes on from, with where it stands open; the lease is there before anybody reads that."""
         async with self._opening:
             if self._claim is None:
-                self._claim = await self._journal.claim(self.name, self.name, _TTL_MS)
+                self._claim = await self._held()
                 self._keeping = asyncio.ensure_future(self._keep())
         return {_HOME: self.name, _STATE: state}
 
@@ -49,13 +49,19 @@ class Home:
             with contextlib.suppress(Exception):  # it runs out by itself
                 await self._journal.release(claim)
 
+    async def _held(self) -> Claim:
+        """Take the lease, or renew it; one that expired and was looked at meanwhile is taken anew."""
+        if self._claim is not None:
+            with contextlib.suppress(Conflict):
+                return await self._journal.renew(self._claim, _TTL_MS)
+        return await self._journal.claim(self.name, self.name, _TTL_MS)
+
     async def _keep(self) -> None:
         pause = _TTL_MS / 3_000
         while True:
             await asyncio.sleep(pause)
             try:
-                assert self._claim is not None
-                self._claim = await self._journal.renew(self._claim, _TTL_MS)
+                self._claim = await self._held()
                 pause = _TTL_MS / 3_000
             except Exception as error:  # there is time to try again; once it has expired, those calls are in doubt
                 logger.warning("the lease %s is not renewed, trying again: %s", self.name, error_words(error))

@@ -1,7 +1,7 @@
 """Preview what a call would change, as it is now: for a tool that looks at the world.
 
 It is recorded when the call asks, so that everybody who decides sees the same, and made again just before the call
-starts. Nothing is decided here.
+starts, against changes between the check and the use (TOCTOU). Nothing is decided here.
 """
 
 from __future__ import annotations

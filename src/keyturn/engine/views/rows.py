@@ -48,6 +48,9 @@ def run_row(run: Run, started_at: int) -> RunRow:
 
 def opened_by(run: Run, events: list[ev.AnyEvent]) -> list[Call]:
     """Return the calls that wait since these events, and those that were voted on."""
+    kinds = set(map(type, events))
+    if kinds.isdisjoint(_OPENING) and ev.VoteCast not in kinds:
+        return []
     named = dict.fromkeys(event.call for event in events if isinstance(event, _OPENING))
     named |= dict.fromkeys(event.decision.call for event in events if isinstance(event, ev.VoteCast))
     return [call for call_id in named if (call := run.groups["wait"].get(call_id)) is not None]
@@ -61,8 +64,8 @@ def changes(run: Run, open: Mapping[str, Asked], events: list[ev.AnyEvent], star
     told = notices_of(run, [] if run.status in OVER else waits, closed, events)
     if run.status in OVER:  # what was in flight is in doubt for good: it is shown, and nobody can settle it any more
         opened = [msgspec.structs.replace(row, state="void", closed_at=run.now) for row in opened]
-    asked = [event.call for event in events if isinstance(event, ev.ReviewAsked)]
-    opened += [RequestRow.of(review_of(run, run.reviews[call])) for call in dict.fromkeys(asked)]
+    asked = dict.fromkeys(event.call for event in events if isinstance(event, ev.ReviewAsked))
+    opened += [RequestRow.of(review_of(run, run.reviews[call])) for call in asked]
     revoked = [event.grant for event in events if isinstance(event, ev.GrantRevoked)]
     quiet = _QUIET.issuperset(map(type, events))
     counted = tallies(run, open, events, closed)

@@ -1,4 +1,4 @@
-"""Wait for something to be written, for as long as a request asks."""
+"""Answer a long poll: wait for something to be written, for as long as a request asks."""
 
 from __future__ import annotations
 

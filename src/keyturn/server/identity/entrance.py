@@ -1,4 +1,8 @@
-"""Begin and end sessions: what every way of logging in comes to."""
+"""Begin and end sessions: what every way of logging in comes to.
+
+A login begins a session of its own and ends the one before it, so that none that was planted is used (session
+fixation).
+"""
 
 from __future__ import annotations
 
