@@ -1,9 +1,10 @@
 """Run every trial at length, and write the counts into the manual: `make trials KILLS=10000 N=10000 SEEDS=100000`.
 
     python -m trials [--kills N] [--n N] [--seeds N] [--states N] [--count N] [--seed N] [--jobs N] [--only NAME]
+                     [--into PAGE]
 
-The tests marked `trial` and `sweep` come first. The table goes between two comments of docs/reliability.md; with
-`--only` it is printed and not written. Exit code 1 where a trial failed.
+The tests marked `trial` and `sweep` come first. The table goes between two comments of docs/reliability.md, or of
+another page; with `--only` it is printed and not written. Exit code 1 where a trial failed.
 """
 
 from __future__ import annotations
@@ -177,13 +178,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(1_000), help="default: another each time")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once (default %(default)s)")
     parser.add_argument("--only", metavar="NAME", help="only series whose name holds this; nothing is written")
+    parser.add_argument("--into", type=Path, default=PAGE, metavar="PAGE", help="the page that has the two comments")
     given = parser.parse_args(argv)
     chosen = [each for each in listed(given) if given.only is None or given.only in each.name]
     found = list(run(chosen, given.count))
     text = block(found, f"{datetime.now(UTC):%Y-%m-%d}", _commit(), os.cpu_count() or 1)
     print("\n" + text)
     if given.only is None:
-        write(PAGE, text)
+        write(given.into, text)
     return int(any(each.violations for each in found))
 
 

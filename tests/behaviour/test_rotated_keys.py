@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, App, LocalExecutor, Runner, RunState, ShellTool
+from keyturn import Agent, App, Grant, Inbox, LocalExecutor, MemoryJournal, Runner, RunState, ShellTool
+from keyturn.audit.checker import check
 from keyturn.directory.people import People
 from keyturn.journal.sqlite import SQLiteJournal
 from tests.playing import call, model
@@ -78,6 +79,30 @@ async def test_a_standing_rejection_holds_under_another_newest_key(
     done = await Runner.run(agent, await RunState.from_string(agent, text))
     assert done.final_output == "done"
     assert not (tmp_path / "two").exists(), "ann said never again"
+
+
+def _by_policy(_call: Any, _context: object) -> str:
+    return "ask"
+
+
+@each("options", [{}, {"policy": _by_policy}])
+@each("keys", [(BEFORE, LATER), (FIRST, LATER), (LATER, FIRST)])
+async def test_a_grant_for_other_runs_holds_under_another_newest_key(
+    keys: Any, options: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = MemoryJournal()
+    _keys(monkeypatch, keys[0])
+    first = await Runner.run(_desk(tmp_path, [_runs("one")]), "go", journal=journal, **options)
+    row = await Inbox(journal).get(first.interruptions[0].request.id)
+    await Inbox(journal).approve(row, by="ann", grant=Grant(scope="agent"))
+    _keys(monkeypatch, keys[1])
+    done = await Runner.run(_desk(tmp_path, [_runs("two")], "done"), "go", journal=journal, **options)
+    assert (done.final_output, (tmp_path / "two").exists()) == ("done", True)
+    (tmp_path / "two").unlink()
+    other = _desk(tmp_path, [_runs("three")], "done", stage="test")
+    asked = await Runner.run(other, "go", journal=journal, **options)
+    assert [item.name for item in asked.interruptions] == ["shell"], "it is for the environment that was shown"
+    assert (await check(journal)).ok
 
 
 async def test_the_code_of_an_address_is_accepted_by_a_process_with_another_newest_key(

@@ -164,6 +164,21 @@ async def test_a_store_that_was_copied_is_shut_until_somebody_takes_it_up_again(
 
 
 @lasting
+async def test_what_ended_is_erased_where_the_store_is_now(
+    store_url: str, store: Any, target: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = (await Runner.run(Agent("clerk", model=ScriptedModel(["done"])), "go", journal=store)).run_id
+    await copy_store(store, target)
+    with pytest.raises(StoreMoved):
+        await store.erase(run)
+    for more in ([], ["--yes"]):
+        assert await to_thread(main, ["erase", store_url, "--older-than", "1ms", *more]) == 1
+        assert "was moved to another database" in capsys.readouterr().err
+    assert [row.status for row in await store.runs(Query())] == ["finished"]
+    await target.erase(run)
+
+
+@lasting
 async def test_a_claim_of_before_a_move_lets_nothing_be_written(store_url: str, store: Any, target: Any) -> None:
     """What its holder is about to start, a worker of the copy runs."""
     holder: Any = open_journal(store_url)

@@ -12,6 +12,8 @@ import pytest
 from keyturn import Agent, App, Grant, Inbox, Runner, RunState, function_tool
 from keyturn.core import events as ev
 from keyturn.core.errors import Conflict, LogDamaged, StoreRestored
+from keyturn.directory.events import Restored
+from keyturn.directory.people import People
 from keyturn.engine import worker
 from keyturn.engine.run.log_cache import log_in
 from keyturn.inbox import restored
@@ -231,6 +233,7 @@ async def test_an_interrupted_settlement_begun_again_tells_each_run_once(
     """Wherever it was interrupted, also just before all is said to be settled; another process goes on with it."""
     payer, journal = Payer(), place.opened()
     runs = [await waits(journal, payer, approved=number % 2 == 0) for number in range(3)]
+    await People(journal).start("ada")
     await journal.taken_for_restored(WHY)
     count, tell, settled = 0, Inbox.tell, SQLJournal.settled
 
@@ -265,6 +268,8 @@ async def test_an_interrupted_settlement_begun_again_tells_each_run_once(
         assert await settle(journal) is not None
     assert await settle(journal) is None
     assert [await told(journal, run) for run in runs] == [1, 1, 1]
+    entries = [event for entry in await People(journal).entries() for event in entry.events]
+    assert sum(isinstance(event, Restored) for event in entries) == 1, "what was issued since is not revoked once more"
     assert sorted(row.kind for row in await Inbox(journal).list()) == ["approval", "in_doubt", "in_doubt"]
     await journal.close()
 

@@ -97,6 +97,50 @@ async def test_the_secrets_of_another_agents_tool_stay_secret_after_a_handoff(ru
     assert "hunter2" not in seen.text()
 
 
+def with_expert(**settings: Any) -> Agent[Any]:
+    """An agent whose expert, under settings of its own, calls a tool that asks."""
+
+    @function_tool(needs_approval=True)
+    async def dig(place: str) -> str:
+        return "found in the cellar"
+
+    expert = Agent("Expert", model=ScriptedModel([[function_call("dig", {"place": "attic"})], "secretly"]), tools=[dig])
+    tool = expert.as_tool("ask_expert", "Asks.", run_config=RunConfig(**settings))
+    return Agent("Door", model=ScriptedModel([[function_call("ask_expert", {"input": "where"})], "done"]), tools=[tool])
+
+
+async def through_a_pause(run: Run, agent: Agent[Any], config: RunConfig) -> Any:
+    """Run, approve what the expert asks, and run on."""
+    paused = await run(agent, "go", run_config=config)
+    state = paused.to_state()
+    state.approve(state.get_interruptions()[0], by="ann", note="the note")
+    return await run(agent, state, run_config=config)
+
+
+async def test_an_agent_tool_that_includes_no_data_has_none_in_its_spans(run: Run, seen: Seen) -> None:
+    agent = with_expert(trace_include_sensitive_data=False)
+    await through_a_pause(run, agent, seen.config(trace_include_sensitive_data=True))
+    assert "execute_tool dig" in {span.name for span in seen.spans}
+    assert not [word for word in ("attic", "cellar", "the note") if word in seen.text()]
+    assert "where" in seen.text(), "the call that asks it is of the agent above"
+
+
+async def test_an_agent_tool_includes_no_data_below_a_run_that_does_not(run: Run, seen: Seen) -> None:
+    agent = with_expert(trace_include_sensitive_data=True)
+    await through_a_pause(run, agent, seen.config())
+    assert not [word for word in ("attic", "cellar", "the note", "where") if word in seen.text()]
+
+
+async def test_an_agent_tool_without_tracing_has_no_spans(run: Run, seen: Seen) -> None:
+    agent = with_expert(tracing_disabled=True, trace_include_sensitive_data=True)
+    await through_a_pause(run, agent, seen.config(trace_include_sensitive_data=True))
+    names = {span.name for span in seen.spans}
+    assert not [name for name in names if "dig" in name or "Expert" in name]
+    assert "execute_tool ask_expert" in names
+    assert len(seen.named("chat scripted")) == 2, "those of the agent above"
+    assert not [word for word in ("attic", "cellar", "the note") if word in seen.text()]
+
+
 async def test_a_text_that_no_exporter_could_write_is_mended(seen: Seen) -> None:
     agent = Agent("Door", model=ScriptedModel(["done"]))
     await Runner.run(agent, "half \ud800 a character", run_config=seen.config(trace_include_sensitive_data=True))

@@ -166,6 +166,12 @@ class AuditedCall:
         self.snoozes = {}
         self.looks = {}
 
+    def drop_lapsed(self, event: ev.VoteCast | ev.CallDecided) -> None:
+        """Forget the votes that an event says to count no more."""
+        for name in event.lapsed:
+            need(name in self.votes, "I8", f"a vote of {name!r} on call {self.id} is said to have lapsed, and is none")
+            del self.votes[name]
+
     def shape(self) -> str:
         """Return what is equal for calls of one tool with the same arguments, of which people are shown the same."""
         state = {"doubt": "in_doubt", "asking": "needs"}.get(self.place, self.place)

@@ -149,6 +149,7 @@ class _Read:
             for event in step.events:
                 outside.check_deciders(event, step.at)
             read_step(self.audited, step)
+            outside.check_votes(self.audited)
             self.rows.feed(step)
             fold(self.run, [step])
         except Broken as broken:

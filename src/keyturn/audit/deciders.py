@@ -142,10 +142,17 @@ def same_person(some: Iterable[str], others: Iterable[str]) -> bool:
 
 def voices(terms: Approval | None, votes: Mapping[str, ev.Decision], made: ev.Decision, now: int) -> int:
     """Count the people who have said the same as a decision, its own decider among them."""
+    counted = agreeing(terms, votes, made, now) | {made.by or "": made}
+    return heard(vote.decider for vote in counted.values())
+
+
+def agreeing(
+    terms: Approval | None, votes: Mapping[str, ev.Decision], made: ev.Decision, now: int
+) -> dict[str, ev.Decision]:
+    """Return the votes of others that say the same as a decision and have not gone stale."""
     within = terms.execute_by_ms if terms is not None else None
     fresh = {by: vote for by, vote in votes.items() if within is None or now <= vote.at + within}
-    agreeing = {by: vote for by, vote in fresh.items() if agree(vote, made)} | {made.by or "": made}
-    return heard(vote.decider for vote in agreeing.values())
+    return {by: vote for by, vote in fresh.items() if by != (made.by or "") and agree(vote, made)}
 
 
 def lacks_reason(terms: Approval | None, made: ev.Decision) -> bool:

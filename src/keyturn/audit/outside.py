@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..core import events as ev
 from .calls import need, request_name
+from .deciders import agreeing, objection
 from .evidence.chain import head_of
+from .laws.steps import asked_now
 from .report import CheckReport, Head, Told
 from .roles import Roles, deciders_in
 from .run import AuditedRun
@@ -87,6 +89,18 @@ class Outside:
         for who, when in deciders_in(event, at):
             what = self.roles.fault(who, when)
             need(not what, "I1", what)
+
+    def check_votes(self, audited: AuditedRun) -> None:
+        """Check of calls that were decided that everybody who is counted could have decided them then."""
+        for call in audited.decided_now:
+            made = call.decision
+            place = None if made is None or made.decider is None else made.decider.place
+            if self.roles is None or made is None or place is None:
+                continue
+            for vote in agreeing(call.terms, call.votes, made, audited.now).values():
+                who = None if vote.decider is None else self.roles.later(vote.decider, place, made.at)
+                why = "" if who is None else objection(asked_now(audited, call), who, audited.requester, vote.proof)
+                need(not why, "I1", f"a vote of {vote.by!r} on call {call.id} counted, which they could not cast then")
 
     def unread(self, run: str) -> None:
         """Skip a log that could not be read to its end: what was not found may stand there."""

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from ..core import events as run_events
 from ..core.people import Decider
 from ..directory import events as ev
@@ -43,6 +45,10 @@ class _Past(Generic[_Value]):
         found = bisect_left(self._places, place)
         return self._values[found - 1] if found else self._first
 
+    def from_to(self, first: int, last: int) -> list[_Value]:
+        """Return what it was after so many entries, and all that it became before so many others."""
+        return [self.before(first), *self._values[bisect_left(self._places, first) : bisect_left(self._places, last)]]
+
 
 def _no_names() -> _Past[frozenset[str]]:
     return _Past(frozenset[str]())
@@ -68,6 +74,11 @@ class _Lent:
     until: int
     begins: int
     ends: int | None = None
+
+    def lets(self, who: Decider, place: int, at: int) -> bool:
+        """Return whether somebody could decide by it after so many entries, at a time."""
+        own = (self.giver, self.receiver) == (who.acting_for, who.id) and self.begins < place
+        return own and (self.ends is None or self.ends >= place) and at < self.until + _ON_ITS_WAY
 
 
 class Roles:
@@ -110,6 +121,24 @@ class Roles:
         if who.acting_for:
             return self._acting(who, place, at)
         return _missing(who, place, self._roles(who.id, place))
+
+    def later(self, who: Decider, place: int, at: int) -> Decider | None:
+        """Return somebody who voted by an earlier place as they could decide at a later one; None where that is open.
+
+        Who had left has no roles, and a name that nobody verified.
+        """
+        if who.place is None or place > self.count:
+            return None
+        person = self._people.get(who.id)
+        gone = person is None or not all(person.here.from_to(who.place, place))
+        roles = frozenset[str]() if gone else self._roles(who.id, place)
+        if who.acting_for and not gone:
+            lent = [each for each in self._lent.values() if each.lets(who, place, at)]
+            held = self._roles(who.acting_for, place)
+            gone = not lent
+            roles = frozenset[str]().union(*(held & each.roles if each.roles else held for each in lent))
+        strength = "claimed" if gone else who.strength
+        return msgspec.structs.replace(who, roles=tuple(sorted(roles)), strength=strength)
 
     def _acting(self, who: Decider, place: int, at: int) -> str:
         """Return why nobody lent somebody what they decide with."""

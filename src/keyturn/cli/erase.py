@@ -41,6 +41,8 @@ async def _erased(arguments: argparse.Namespace) -> int:
     must_be_there(arguments.url)
     whole: Any = open_journal(arguments.url)
     try:
+        await whole.looked_at()
+        whole.moved()
         store = whole.of(arguments.tenant)
         at = await store.now() - age
         return await erase_ended(store, at) if arguments.yes else len(await ended_before(store, at))

@@ -144,11 +144,12 @@ class Screen(RunCommand, frozen=True):
 
 
 class Deliver(RunCommand, frozen=True):
-    """Record decisions and standing decisions, all in one step; `replaced` are those that were replaced in hand."""
+    """Record decisions and standing decisions, all in one step; `replaced` and `lapsed` are as in `VoteCast`."""
 
     decisions: list[Decision]
     grants: list[GrantTerms] = []
     replaced: list[Decision] = []
+    lapsed: tuple[str, ...] = ()
 
 
 class MarkCall(RunCommand, frozen=True):

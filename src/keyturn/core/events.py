@@ -161,19 +161,18 @@ class CallScreened(Event, frozen=True):
 
 
 class VoteCast(Event, frozen=True):
-    """A decision was recorded that did not settle the call: one vote of a quorum, or one that was replaced in hand."""
+    """A vote of a quorum was recorded, or one that was replaced in hand; the votes of who `lapsed` count no more."""
 
     decision: Decision
     replaced: bool = False
+    lapsed: tuple[str, ...] = ()
 
 
 class CallDecided(Event, frozen=True):
-    """A call was decided.
-
-    Where that lets the call run, the run's policy must be asked once more before it does.
-    """
+    """A call was decided, without the votes of who `lapsed`: where it may run now, the policy is asked once more."""
 
     decision: Decision
+    lapsed: tuple[str, ...] = ()
 
 
 class CallAskedAgain(Event, frozen=True):

@@ -135,6 +135,7 @@ def _call_screened(run: Run, event: ev.CallScreened) -> None:
 def _call_decided(run: Run, event: ev.CallDecided) -> None:
     decision = event.decision
     call = run.calls[decision.call]
+    noting.without_lapsed(call, event)
     # Whatever lets the tool be touched is looked at by the newest policy first. There is no way round it.
     call.recheck = decision.verdict in RUNS or call.state == "needs"
     verb: str = decision.verdict

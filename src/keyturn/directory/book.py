@@ -133,14 +133,14 @@ class Book:
         finally:
             await self._journal.release(claim)
 
-    async def restored(self, why: str) -> None:
-        """Record that the store was brought back from a copy; a directory that nobody began needs no word of it.
+    async def restored(self, why: str, nonce: str = "") -> None:
+        """Record once that the store was brought back from a copy; a directory that nobody began needs no word of it.
 
         No lease is given while that is not settled, so whoever finds the log due lets it be.
         """
-        while (now := await self.read()).place:
+        while (now := await self.read()).place and not (nonce and now.restored == nonce):
             at = max(await self._store_time(), now.at)
-            line = self._chain.copy().seal(written(Entry(at, Decider(OURS), [Restored(why)])))
+            line = self._chain.copy().seal(written(Entry(at, Decider(OURS), [Restored(why, nonce)])))
             try:
                 await self._journal.append(NAME, len(self._entries), [line])
             except LostRace:

@@ -225,10 +225,11 @@ class Restored(DirectoryEvent, frozen=True):
     """The store was brought back from a copy: tokens, links, passwords and delegations of before count no more.
 
     They may have been revoked meanwhile, and the copy does not know it. So no address is confirmed any more, and a
-    passkey signs nobody in who has not used a link since.
+    passkey signs nobody in who has not used a link since. `nonce` is the id of the restore, which is told once.
     """
 
     why: str
+    nonce: str = ""
 
 
 AnyDirectoryEvent = (

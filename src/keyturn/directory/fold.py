@@ -198,7 +198,8 @@ def _subject_forgotten(d: Directory, e: ev.SubjectForgotten, entry: ev.Entry) ->
             _change(d.tokens, token.id, revoked_at=entry.at)
 
 
-def _restored(d: Directory, _e: ev.Restored, entry: ev.Entry) -> None:
+def _restored(d: Directory, e: ev.Restored, entry: ev.Entry) -> None:
+    d.restored = e.nonce
     for token in [token for token in d.tokens.values() if token.revoked_at is None]:
         _change(d.tokens, token.id, revoked_at=entry.at)
     for given in [given for given in d.delegations.values() if given.ended_at is None]:

@@ -173,6 +173,8 @@ class Directory:
     paces: dict[str, Pace] = field(default_factory=dict[str, Pace], repr=False)
     # What was asked lately under the names by which changes are made once, and when.
     named: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]], repr=False)
+    # The id of the last restore that it was told of.
+    restored: str = ""
 
     def copy(self) -> Directory:
         """Return a directory that can be changed, and shares what it holds with this one."""
@@ -193,6 +195,7 @@ class Directory:
             self.relink,
             self.paces.copy(),
             self.named,
+            self.restored,
         )
 
     def made_before(self, once: ev.Once) -> bool:

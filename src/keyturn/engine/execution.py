@@ -116,7 +116,7 @@ class Execution:
         if told or self.live.journal is None:
             self.drive.leave()
             return (await self.finish()).run_id
-        with contained, tracing(self.live, self.scope.config) as self.drive.traces:
+        with contained, tracing(self.live, self.drive.known_scope) as self.drive.traces:
             self._check_terms(inbox=True)
             self.live.clock = await journal_clock(self.live.journal)
             await self._start()
@@ -139,7 +139,7 @@ class Execution:
                 await return_all(self.drive)
                 if self.run.status == "finished":
                     return self.result()
-                with tracing(self.live, self.scope.config) as self.drive.traces:
+                with tracing(self.live, self.drive.known_scope) as self.drive.traces:
                     return await self._under_lease()
             finally:
                 self.drive.drop_begun(*self.drive.begun)

@@ -18,7 +18,7 @@ from ..core.people import Decider, Strength
 from ..core.policy import Approval
 from ..core.preview import Preview
 from ..core.request import Request, request_of, review_of
-from ..core.run import Call, Run, request_id
+from ..core.run import Call, Run, request_id, terms_now
 from ..core.states import WAITING
 from ..directory.login import DECIDE, Login
 from ..directory.people import People
@@ -131,7 +131,9 @@ class RequestStore:
     async def deliver(self, log: Log, shown: NamedRequest, said: decisions.MadeDecision) -> RequestRow:
         """Record a decision; a run that failed is taken up again by it."""
         await self._check_proof(log.run, said)
-        written = await self.commit(log, cm.Deliver([said.decision], [] if said.grant is None else [said.grant]))
+        grants = [] if said.grant is None else [said.grant]
+        lapsed = await self._lapsed(log.run, said.decision.call)
+        written = await self.commit(log, cm.Deliver([said.decision], grants, lapsed=lapsed))
         before = log.run.decided.get(said.decision.call)
         if not written.events and before is not None and before.by != said.decision.by:
             raise decided_before(before)  # they are of one mind, but it is not on their word that it runs
@@ -139,6 +141,19 @@ class RequestStore:
         ends = [] if written.changes is None else written.changes.closed
         end = next((end for end in ends if end.id == shown.id), None)
         return row if end is None or row.state != "open" else row.ended(end)
+
+    async def _lapsed(self, run: Run, name: str) -> tuple[str, ...]:
+        """Return whose votes on a call do not count any more, since they could not cast them now."""
+        call = run.calls.get(name)
+        votes = {} if call is None else call.votes
+        terms = None if call is None else terms_now(run, call)
+        due = [] if terms is None else [msgspec.structs.replace(terms, signed=False, step_up=False)]
+        left: list[str] = []
+        for by, vote in votes.items():
+            who = vote.decider
+            if who is not None and who.place is not None and await self.people.lapsed(who, due, run.requester):
+                left.append(by)
+        return tuple(left)
 
     async def _check_proof(self, run: Run, said: decisions.MadeDecision) -> None:
         """Verify a signature before anything is recorded; a worker does so once more before it starts a call."""

@@ -80,7 +80,7 @@ async def settle(store: Any) -> Settled | None:
                 return done
             await _settle_run(view, run, told, done)
         if await restored() is not None:
-            await _settle_directory(view, told.why, done)
+            await _settle_directory(view, told, done)
     if not done.left:
         await store.settled()
     log.warning("the store %s: %s", why, done)
@@ -108,9 +108,9 @@ async def _settle_run(store: Store, run: str, told: cm.Restored, done: Settled) 
         done.left.append(run)
 
 
-async def _settle_directory(store: Store, why: str, done: Settled) -> None:
+async def _settle_directory(store: Store, told: cm.Restored, done: Settled) -> None:
     try:
-        await Book(store).restored(why)
+        await Book(store).restored(told.why, told.nonce)
     except KeyturnError as error:
         log.error("the directory cannot be told that its store was restored: %s", ascii(str(error)))
         done.left.append(DIRECTORY)

@@ -268,7 +268,8 @@ class SQLJournal:
         if fits_a_store(run):
 
             def erase(db: StoreConnection) -> CommitEffects:
-                self._origin.check_keys()
+                self._look(db)
+                self.moved()
                 self._mine.erase(db, run)
                 return CommitEffects([(self.tenant, DUE)])
 

@@ -71,6 +71,8 @@ class CallHistory:
         call = self._calls.get(made.call)
         if call is None:
             return
+        for name in event.lapsed:
+            call.votes.pop(name, None)
         if isinstance(event, ev.CallDecided):
             call.decided = True
         elif not event.replaced:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from ..support.marking import under_older_keys
@@ -18,4 +18,9 @@ def known_as(tool: Tool, call: Mapping[str, Any], now: str, known: Container[str
     """Return the digest under which a tool is known, else the one that it has now."""
     if now in known:
         return now
-    return next((each for each in under_older_keys(lambda: tool_digest(tool, call)) if each in known), now)
+    return next((each for each in older_digests(tool, call) if each in known), now)
+
+
+def older_digests(tool: Tool, call: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the digests of a tool as it is now, with what is secret in it marked by each key but the newest."""
+    return under_older_keys(lambda: tool_digest(tool, call))

@@ -95,6 +95,8 @@ class CallBook:
         call = self.calls.get(made.call)
         if call is None:
             return
+        if not isinstance(event, ev.DrillEnded):
+            call.votes = {by: vote for by, vote in call.votes.items() if by not in event.lapsed}
         if isinstance(event, ev.VoteCast):
             if not event.replaced:
                 call.votes[made.by or ""] = made

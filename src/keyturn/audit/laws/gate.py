@@ -119,6 +119,7 @@ def voted(audited: AuditedRun, event: ev.VoteCast) -> None:
     need(own, "I1", f"a vote on call {call.id} is on another run's, or on another asking of it")
     check(audited, call, made)
     _check_edit(audited, call, made)
+    call.drop_lapsed(event)
     if made.confirms:
         first = two_steps(call.terms) and made.verdict == "approve" and not steps.confirmed(audited, call)
         need(first, "I1", f"call {call.id} was confirmed, and its terms ask for no confirmation now")
@@ -137,6 +138,7 @@ def decided(audited: AuditedRun, event: ev.CallDecided) -> None:
     may = _MAY[call.place]
     need(made.verdict in may, "I7", f"call {call.id} got a decision that does not fit: it was {call.place}")
     check(audited, call, made)
+    call.drop_lapsed(event)
     wanted = quorum(steps.asked_now(audited, call), made.verdict)
     heard = voices(call.terms, call.votes, made, audited.now)
     alone = call.place == "asking" or made.via != "person" or made.broke_glass

@@ -47,15 +47,15 @@ def _delivered(run: Run, c: cm.Deliver) -> Events:
             yield ev.VoteCast(replace(decision, at=min(decision.at or run.now, run.now)), replaced=True)
     for decision in fresh:
         if not repeated(run, decision):  # else it says what another of this delivery has settled
-            yield from _decided(run, run.calls[decision.call], decision)
+            yield from _decided(run, run.calls[decision.call], decision, c.lapsed)
     for grant in granted:
         if grant.id not in run.grant_uses:
             yield ev.GrantGiven(grant)
             yield from cover_waiting(run, grant)
 
 
-def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
-    """Record a decision; it settles the call once enough people say the same.
+def _decided(run: Run, call: Call, decision: ev.Decision, left: tuple[str, ...]) -> Events:
+    """Record a decision; it settles the call once enough people say the same, without those who have `left`.
 
     It may have been said before it was delivered, and goes stale the earlier.
     """
@@ -69,16 +69,17 @@ def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
         return
     by = decision.by or ""
     alone = decision.via in NO_PERSON or call.state == "needs" or decision.broke_glass
-    votes = agreeing(run, call, decision)
+    lapsed = tuple(each for each in left if each in call.votes)
+    votes = {each: vote for each, vote in agreeing(run, call, decision).items() if each not in lapsed}
     words = {vote.by or "": vote.decider for vote in votes.values()} | {by: decision.decider}
     if not alone and voices(words.values()) < needed(terms, decision.verdict):
         before = votes.get(by)  # one that went stale is cast anew
         if before is None or not say_alike(before, decision) or before.basis != decision.basis:
-            yield ev.VoteCast(decision)
+            yield ev.VoteCast(decision, lapsed=lapsed)
         return
     if call.state != "asked" and call.decision is not None and call.decision.args is not None:
         edit = call.decision
         bound = edit_digest(run, call, call.text, edit.basis)
         decision = replace(decision, args=edit.args, basis=edit.basis, runs=bound)
-    yield ev.CallDecided(decision)
+    yield ev.CallDecided(decision, lapsed)
     yield from glass_broken(call, decision)

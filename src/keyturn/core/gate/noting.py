@@ -67,6 +67,12 @@ def unmarked(call: Call) -> None:
     call.looks = {}
 
 
+def without_lapsed(call: Call, event: ev.VoteCast | ev.CallDecided) -> None:
+    """Drop the votes of those who could not have cast them by now."""
+    if event.lapsed:
+        call.votes = {by: vote for by, vote in call.votes.items() if by not in event.lapsed}
+
+
 def vote_cast(run: Run, event: ev.VoteCast) -> None:
     """Count a vote, or note the confirmation that comes before the votes of others; what was replaced counts not."""
     if event.replaced:
@@ -74,6 +80,7 @@ def vote_cast(run: Run, event: ev.VoteCast) -> None:
     call = run.calls[event.decision.call]
     if not _of_this_asking(run, call, event.decision.digest):
         return
+    without_lapsed(call, event)
     if event.decision.confirms:
         call.confirmed = event.decision
     else:

@@ -76,6 +76,10 @@ class Drive(Writer):
         """Return the settings under which a frame runs."""
         return self._scopes[frame_id]
 
+    def known_scope(self, frame_id: str) -> FrameSettings | None:
+        """Return the settings under which a frame runs, where they were worked out."""
+        return self._scopes.get(frame_id)
+
     async def enter(self, frame_id: str) -> FrameSettings:
         """Return the settings of a frame, worked out from the agent tool that opened it where nobody did yet."""
         scope = self._scopes.get(frame_id)

@@ -143,6 +143,7 @@ async def _record(
 ) -> None:
     frame = reading.frame
     judged = drive.agent(frame.agent).tool_use_behavior != "run_llm_again"
+    grants = await borrow_for_reply(drive, reading)
     proposals = await unknown_worded(scope, reading.proposals)
     record = cm.RecordReply(
         frame.id,
@@ -159,7 +160,6 @@ async def _record(
         agent,
     )
     end = [] if reading.proposals or not frame.barrier else end_of(drive, frame, scope, reading.output)
-    grants = await borrow_for_reply(drive, frame, reading.output, proposals)
     results = [] if calls is None else calls.results()
     try:
         await drive.commit(*results, *grants, record, *end)

@@ -6,7 +6,8 @@ recorded in the log of the run that gave the grant before the call goes on, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import contextlib
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from typing import Any
 
 from msgspec import MsgspecError
@@ -18,10 +19,9 @@ from ...core.call_ids import call_id
 from ...core.errors import Conflict, LogDamaged, NotPending
 from ...core.gate.grants import covers, grant_for
 from ...core.gate.lending import borrowed
-from ...core.items import Item
 from ...core.policy import Approval
-from ...core.records import GrantTerms, Proposal
-from ...core.run import Call, Frame
+from ...core.records import GrantTerms
+from ...core.run import Call
 from ...journal.rows import GrantRow, Query
 from ..driving.drive import Drive
 from ..driving.writer import write_to
@@ -29,17 +29,23 @@ from ..facts.reaches import reaches_of
 from ..logger import error_words, logger
 from ..run.log_cache import kept_in, log_in
 from .before_start import giver_left
+from .proposals import ReplyReading
 
 _PAGE = 200
 
 
-async def borrow_for_reply(
-    drive: Drive, frame: Frame, output: Sequence[Item], proposals: Sequence[Proposal]
-) -> list[cm.BorrowGrant]:
-    """Return what the calls of a reply borrow that are known to ask."""
+async def borrow_for_reply(drive: Drive, reading: ReplyReading) -> list[cm.BorrowGrant]:
+    """Return what the calls of a reply borrow that are known to ask; each tool is named as the grants name it."""
+    frame = reading.frame
+    if others := reading.other_names():
+        rows = [row async for page in _open_grants(drive, frame.agent) for row in page if not row.damaged]
+        granted = {given.tool for given in map(_terms_of, rows) if given is not None}
+        for place, names in others.items():
+            if known := names & granted:
+                reading.rename(place, min(known))
     asking = [
-        Call(call_id(frame.id, frame.turn + 1, place), frame.id, frame.agent, output[made.item], made)
-        for place, made in enumerate(proposals)
+        Call(call_id(frame.id, frame.turn + 1, place), frame.id, frame.agent, reading.output[made.item], made)
+        for place, made in enumerate(reading.proposals)
         if made.gate == "ask" and made.refused is None
     ]
     return await _borrow(drive, frame.agent, [(call, call.proposal.terms) for call in asking]) if asking else []
@@ -51,24 +57,42 @@ async def borrow_for_call(drive: Drive, call: Call, terms: Approval | None) -> l
 
 
 async def _borrow(drive: Drive, agent: str, asking: Iterable[tuple[Call, Approval | None]]) -> list[cm.BorrowGrant]:
-    journal: Any = drive.journal
-    if not hasattr(journal, "grants"):  # none, or one that keeps no rows
-        return []
+    journal = drive.journal
     reaches = list(reaches_of(drive.run, journal).values())
     needing = {call.id: (call, terms) for call, terms in asking if grant_for(drive.run, call, terms) is None}
     made = list[cm.BorrowGrant]()
-    query = Query(agent=agent, state="open", reaches=tuple(reaches), limit=_PAGE)
-    while needing:
-        page: list[GrantRow] = await journal.grants(query)
-        for row, call, terms in _promising(drive, page, needing):
-            lent = await _lent(drive, row, reaches, call, terms)
-            if lent is not None:
-                made.append(lent)
-                del needing[call.id]
-        if len(page) < _PAGE:
-            break
-        query = replace(query, after=(0, f"{page[-1].run}/{page[-1].id}"))
+    async with contextlib.aclosing(_open_grants(drive, agent)) as pages:
+        while needing and (page := await anext(pages, None)) is not None:
+            made += await _borrow_of(drive, page, reaches, needing)
     return made
+
+
+async def _borrow_of(
+    drive: Drive, page: Iterable[GrantRow], reaches: list[str], needing: dict[str, tuple[Call, Approval | None]]
+) -> list[cm.BorrowGrant]:
+    """Return what calls borrow of these grants; those that do need none any more."""
+    made: list[cm.BorrowGrant] = []
+    for row, call, terms in _promising(drive, page, needing):
+        lent = await _lent(drive, row, reaches, call, terms)
+        if lent is not None:
+            made.append(lent)
+            del needing[call.id]
+    return made
+
+
+async def _open_grants(drive: Drive, agent: str) -> AsyncGenerator[list[GrantRow]]:
+    """Yield the rows of what was granted to an agent in other runs and may hold in this one, page by page."""
+    journal: Any = drive.journal
+    if not hasattr(journal, "grants"):  # none, or one that keeps no rows
+        return
+    reaches = tuple(reaches_of(drive.run, journal).values())
+    query = Query(agent=agent, state="open", reaches=reaches, limit=_PAGE)
+    while True:
+        page: list[GrantRow] = await journal.grants(query)
+        yield page
+        if len(page) < _PAGE:
+            return
+        query = replace(query, after=(0, f"{page[-1].run}/{page[-1].id}"))
 
 
 def _promising(

@@ -18,7 +18,7 @@ from ...core.items import Item, own_copy, wrong_in
 from ...core.run import Call, Frame
 from ...models.base import ModelResponse
 from ...tools.base import Tool, tool_spec
-from ...tools.known_digests import known_as
+from ...tools.known_digests import known_as, older_digests
 from ..driving.drive import Drive
 from ..facts.proposals import call_label, called_name, propose, refused_as
 from ..run.frame_settings import FrameSettings, Toolset
@@ -64,6 +64,25 @@ class ReplyReading:
         if self.frame.barrier and any(made.last and made.refused is None for made in self.proposals):
             self.proposals = [self._not_sent(made) if made.by_provider else made for made in self.proposals]
         return self
+
+    def other_names(self) -> dict[int, set[str]]:
+        """Return the digests with older keys of tools that the run does not know yet, by the place of the proposal."""
+        found: dict[int, set[str]] = {}
+        for place, made in enumerate(self.proposals):
+            raw = self.output[made.item]
+            tool = self._toolset.find(raw)
+            if tool is not None and made.gate != "allow" and made.tool in self.tools:
+                others = {each for each in older_digests(tool, raw) if each != made.tool}
+                found |= {place: others} if others else {}
+        return found
+
+    def rename(self, place: int, known: str) -> None:
+        """Let a call be of the tool under the digest by which others know it."""
+        made = self.proposals[place]
+        self.tools[known] = self.tools[made.tool]
+        self.proposals[place] = msgspec.structs.replace(made, tool=known)
+        if all(other.tool != made.tool for other in self.proposals):
+            del self.tools[made.tool]
 
     def _not_sent(self, made: Proposal) -> Proposal:
         """Refuse a call that the provider would run by the next question, since another agent asks that."""

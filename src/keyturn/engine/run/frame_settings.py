@@ -69,6 +69,16 @@ class FrameSettings:
             yield held.enter_context(await place_of(blocks))
 
     @property
+    def traced(self) -> bool:
+        """Return whether this frame is traced: neither its own configuration nor one above switches that off."""
+        return not self.config.tracing_disabled and (self.outer is None or self.outer.traced)
+
+    @property
+    def traces_data(self) -> bool:
+        """Return whether spans hold what is said in this frame: its own configuration and each above include it."""
+        return self.config.trace_include_sensitive_data and (self.outer is None or self.outer.traces_data)
+
+    @property
     def nested(self) -> NestedAgent:
         """Return what the agent of a nested frame runs under, as its tool has it now."""
         return nested_agent(self.tool)

@@ -19,13 +19,15 @@ from ..run.open_run import OpenRun
 class RequestSpans:
     """Holds the places of one run's requests, and of the run itself under the name of its root frame."""
 
-    def __init__(self, live: OpenRun, tracer: Tracer, told: bool) -> None:
+    def __init__(
+        self, live: OpenRun, tracer: Tracer, traced: Callable[[str], bool], told: Callable[[str], bool]
+    ) -> None:
         self.places: dict[str, str] = {}
         for step in live.log.steps:
             self.places.update(step.spans)
         self._live = live
         self._tracer = tracer
-        self._told = told
+        self._traced, self._told = traced, told
         self._asking: dict[str, str] = {}
 
     def step(self, made: ev.Step, here: str, agent: Callable[[str], Span | None]) -> ev.Step:
@@ -38,7 +40,7 @@ class RequestSpans:
                 self._asking.pop(event.call, None)
             elif isinstance(event, ev.CallScreened | ev.CallNeeds | ev.CallLost):
                 call = self._live.run.calls.get(event.call)
-                if call is not None and call.state in WAITING:
+                if call is not None and call.state in WAITING and self._traced(call.frame):
                     spans[call.id] = self._request(call, agent(call.frame))
         return ev.Step(made.at, made.events, spans) if spans else made
 
@@ -64,12 +66,12 @@ class RequestSpans:
 
     def _decided(self, decision: ev.Decision) -> None:
         call = self._live.run.calls.get(decision.call)
-        if call is None:
+        if call is None or not self._traced(call.frame):
             return
         told = {**named(call), "keyturn.decision": decision.verdict}
         if call.asked_at:
             told["keyturn.waited_ms"] = decision.at - call.asked_at
-        if self._told:
+        if self._told(call.frame):
             told |= {"keyturn.decision.by": decision.by, "keyturn.decision.note": decision.note}
         self._tracer.start(f"decide {call.proposal.name}", told, links=self.links(call.id)).end()
 

@@ -1,17 +1,19 @@
 """Trace a run as spans: agents, model calls, tools and guardrails of one drive.
 
 An agent at work is a span, and so is each question to its model, each run of a tool, each look of a guardrail; a
-drive that is a trace of its own is one around them. `request_spans.py` has the waits between drives.
+drive that is a trace of its own is one around them. `request_spans.py` has the waits between drives. What is traced of
+a frame, and whether with data, its own settings say and those above.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextvars import ContextVar
 from typing import Any, Self, TypeVar
 
-from ...agents.settings import RunConfig
 from ...core import events as ev
+from ...core.call_ids import frame_of
 from ...core.effects import Effect
 from ...core.request import shown_params
 from ...core.run import Call
@@ -21,32 +23,44 @@ from ...tools.base import Tool
 from ...tracing import Trace, of_model, of_reply, of_request, of_usage
 from ...tracing.base import Span, Tracer
 from ..logger import failure_words
+from ..run.frame_settings import FrameSettings
 from ..run.open_run import OpenRun
 from .request_spans import RequestSpans, named
 from .trace_parent import Silent, group_of, own_trace, tracer_of
 
 _T = TypeVar("_T")
+#: Returns the settings under which a frame runs, None where they were not worked out yet.
+SettingsOf = Callable[[str], FrameSettings | None]
 _UNTRACED: AbstractContextManager[None] = nullcontext()
 
 
-def tracing(live: OpenRun, config: RunConfig) -> AbstractContextManager[RunSpans | None]:
+# The frame in which the effect at work is.
+_frame: ContextVar[str] = ContextVar("keyturn traced frame", default=ev.ROOT)
+
+
+def tracing(live: OpenRun, settings: SettingsOf) -> AbstractContextManager[RunSpans | None]:
     """Give the tracer of one drive of a run, for as long as it lasts; None where there is no tracer provider."""
+    root = settings(ev.ROOT)
+    assert root is not None
+    config = root.config
     if config.tracing_disabled:
         return Silent()
     tracer = tracer_of(config)
-    return _UNTRACED if tracer is None else RunSpans(live, config, tracer)
+    return _UNTRACED if tracer is None else RunSpans(live, settings, tracer)
 
 
 class RunSpans:
     """Holds one drive's spans."""
 
-    def __init__(self, live: OpenRun, config: RunConfig, tracer: Tracer) -> None:
+    def __init__(self, live: OpenRun, settings: SettingsOf, tracer: Tracer) -> None:
+        root = settings(ev.ROOT)
+        assert root is not None
         self._live = live
-        self._config = config
+        self._settings = settings
+        self._config = root.config
         self._tracer = tracer
-        self._told = config.trace_include_sensitive_data
-        self._group = group_of(live, config)
-        self._asked = RequestSpans(live, tracer, self._told)
+        self._group = group_of(live, root.config)
+        self._asked = RequestSpans(live, tracer, self._traced, self._told)
         self._agents: dict[str, tuple[str, Span]] = {}
         self._calls: dict[str, Span] = {}
         self._started: set[str] = set()
@@ -56,12 +70,22 @@ class RunSpans:
         self._stack = ExitStack()
         self._own: Trace | None = None
         self._here = ""
-        if self._told:  # a history holds calls of agents that are not asked in this drive
+        if self._told(ev.ROOT):  # a history holds calls of agents that are not asked in this drive
             for agent in live.graph.agent_at.values():
                 self._know(agent.tools)
             for event in (event for step in live.log.steps for event in step.events):
                 if isinstance(event, ev.ReplyRecorded):
                     self.replied(event)
+
+    def _traced(self, frame: str) -> bool:
+        """Return whether a frame is traced; one of which nothing is known yet is not."""
+        scope = self._settings(frame)
+        return scope is not None and scope.traced
+
+    def _told(self, frame: str) -> bool:
+        """Return whether spans hold what is said in a frame."""
+        scope = self._settings(frame)
+        return scope is not None and scope.traces_data
 
     # ------------------------------------------------------------------------------------------------ the drive
 
@@ -83,24 +107,35 @@ class RunSpans:
             if span is not None:
                 span.tell(told)
                 if error is not None:
-                    self._failed(span, error)
+                    self._failed(span, error, ev.ROOT)
         nested = [span for frame_id, (_path, span) in self._agents.items() if frame_id != ev.ROOT]
         for span in (*reversed(nested), *self._calls.values(), *([root] if root else [])):
             span.end()
         self._stack.close()
 
-    def _failed(self, span: Span, error: BaseException) -> None:
-        span.failed(class_name(error), failure_words(error) if self._told else "")
+    def _failed(self, span: Span, error: BaseException, frame: str) -> None:
+        span.failed(class_name(error), failure_words(error) if self._told(frame) else "")
 
     # ---------------------------------------------------------------------------------------------- the effects
 
     async def around(self, effect: Effect, work: Callable[[], Awaitable[None]]) -> None:
         """Do one effect of the loop inside its span, so that what it starts is below it."""
         call = self._live.run.calls.get(effect.on) if effect.do in ("run", "screen", "settle") else None
-        if call is None or effect.do == "settle":
-            with self._agent(effect.on if call is None else call.frame).current():
-                await work()
-            return
+        frame = effect.on if call is None else call.frame
+        token = _frame.set(frame)
+        try:
+            if not self._traced(frame):
+                with Silent():
+                    await work()
+            elif call is None or effect.do == "settle":
+                with self._agent(frame).current():
+                    await work()
+            else:
+                await self._around_call(effect, call, work)
+        finally:
+            _frame.reset(token)
+
+    async def _around_call(self, effect: Effect, call: Call, work: Callable[[], Awaitable[None]]) -> None:
         name = call.proposal.name
         span = await self._call_span(effect.do, call)
         try:
@@ -113,7 +148,7 @@ class RunSpans:
             try:
                 return await work
             except BaseException as error:
-                self._failed(span, error)
+                self._failed(span, error, _frame.get())
                 raise
 
     async def _call_span(self, do: str, call: Call) -> Span:
@@ -125,7 +160,7 @@ class RunSpans:
         told |= {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.type": "function"}
         if call.decision is not None:
             told["keyturn.decision"] = call.decision.verdict
-        if self._told:
+        if self._told(call.frame):
             told["gen_ai.tool.call.arguments"] = shown_params(call)
         span = self._tracer.start(f"execute_tool {name}", told, parent=agent, links=self._asked.links(call.id))
         self._calls[call.id] = span
@@ -146,14 +181,19 @@ class RunSpans:
     @property
     def model_tracing(self) -> ModelTracing:
         """What a model is told of tracing."""
-        return ModelTracing.ENABLED if self._told else ModelTracing.ENABLED_WITHOUT_DATA
+        if not self._traced(_frame.get()):
+            return ModelTracing.DISABLED
+        return ModelTracing.ENABLED if self._told(_frame.get()) else ModelTracing.ENABLED_WITHOUT_DATA
 
     async def chat(self, model: Model, request: ModelRequest, asking: Awaitable[ModelResponse]) -> ModelResponse:
         """Await a model's reply inside its span."""
+        if not self._traced(_frame.get()):
+            return await asking
+        data = self._told(_frame.get())
         told = of_model(model, request)
         if told["gen_ai.conversation.id"] is None:
             told["gen_ai.conversation.id"] = self._group
-        if self._told:
+        if data:
             self._know([*request.tools, *request.handoffs])
             told |= of_request(request, self._secrets)
         name = told["gen_ai.request.model"]
@@ -162,7 +202,7 @@ class RunSpans:
             response = await self._within(span, asking)
             of = {"gen_ai.response.id": response.response_id, "gen_ai.response.model": response.model or None}
             span.tell({**of, **of_usage(response.usage)})
-            if self._told:
+            if data:
                 span.tell(of_reply(response.to_input_items(), self._secrets))
             return response
         finally:
@@ -170,6 +210,8 @@ class RunSpans:
 
     async def guardrail(self, name: str, stage: str, look: Awaitable[_T]) -> _T:
         """Run a guardrail inside its span."""
+        if not self._traced(_frame.get()):
+            return await look
         told = {"keyturn.guardrail.name": name, "keyturn.guardrail.stage": stage}
         span = self._tracer.start(f"guardrail {name}", told)
         try:
@@ -183,7 +225,7 @@ class RunSpans:
         """Record a tool's exception on its span."""
         if call_id in self._calls:
             self._raised.add(call_id)
-            self._failed(self._calls[call_id], error)
+            self._failed(self._calls[call_id], error, frame_of(call_id))
 
     # ------------------------------------------------------------------------------------------------ the steps
 
@@ -222,7 +264,7 @@ class RunSpans:
     def call_lost(self, event: ev.CallLost) -> None:
         """Trace that a call's outcome is unknown."""
         if event.call in self._calls:
-            self._calls[event.call].failed("in_doubt", event.why if self._told else "")
+            self._calls[event.call].failed("in_doubt", event.why if self._told(frame_of(event.call)) else "")
 
     def call_finished(self, event: ev.CallFinished) -> None:
         """Trace a call's result."""
@@ -231,7 +273,7 @@ class RunSpans:
             return
         if event.failed and event.call in self._started and event.call not in self._raised:
             span.failed("tool_error")
-        if self._told:
+        if self._told(frame_of(event.call)):
             span.tell({"gen_ai.tool.call.result": event.item.get("output")})
         if event.call in self._delegated:
             self._calls.pop(event.call).end()
