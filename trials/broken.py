@@ -446,7 +446,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "an edit passes by the tool's terms",
         "I1 where the policy says nothing the tool does",
-        Edit(before_start.asked_otherwise, "call.terms == own:", "True:"),
+        Edit(before_start.asked_otherwise, "own is not None and", "False and"),
     ),
     mutant(
         "what was started is denied",
