@@ -111,7 +111,7 @@ format: $(VENV)/.ready ## Format, and mend what the linter can mend
 	@$(BIN)/ruff format --quiet
 
 kinds: $(VENV)/.ready ## Every kind of tool against every promise; ARGS=--kinds-into=docs/kinds.md writes the manual
-	@$(BIN)/python -m pytest -p keyturn.testing.suites.tool_table -n $(JOBS) -q tests/tools tests/mcp $(ARGS)
+	@$(BIN)/python -m pytest -m "" -p keyturn.testing.suites.tool_table -n $(JOBS) -q tests/tools tests/mcp $(ARGS)
 
 previews: $(VENV)/.ready ## Capture what people are shown of each kind of call: docs/previews.md
 	@$(BIN)/python docs/previews.py

@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from functools import cache
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -22,6 +21,7 @@ from keyturn.engine.run.used_states import THIS_PROCESS
 from keyturn.journal import open_journal
 from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
 from tests import sources
+from tests.databases import Databases
 from tests.effort import SWEEP, some
 from tests.forking import pytest_addoption, pytest_runtestloop  # noqa: F401 - hooks of this conftest
 from tests.needs import counted, missing
@@ -222,26 +222,26 @@ def postgres_door(postgres_server: str | None) -> Generator[psycopg.Connection[A
         yield db
 
 
+@pytest.fixture(scope="session")
+def databases(postgres_server: str | None, postgres_door: psycopg.Connection[Any] | None) -> Databases | None:
+    """The databases of that PostgreSQL."""
+    return Databases(postgres_server, postgres_door) if postgres_server and postgres_door else None
+
+
 @pytest.fixture
-def new_database(
-    postgres_server: str | None, postgres_door: psycopg.Connection[Any] | None
-) -> Generator[Callable[[], str]]:
+def new_database(databases: Databases | None) -> Generator[Callable[[], str]]:
     """Make an empty PostgreSQL database, and say its URL; without a server to start, the test is skipped."""
-    if postgres_server is None or postgres_door is None:
+    if databases is None:
         pytest.skip(missing("PostgreSQL"))
-    # Without fsync, to copy the files of a database is quicker than to write all of it to the log.
-    how = "STRATEGY FILE_COPY" if postgres_door.info.server_version >= 150_000 else ""
     made: list[str] = []
 
     def new() -> str:
-        made.append(f"s{uuid4().hex[:12]}")
-        postgres_door.execute(f"CREATE DATABASE {made[-1]} {how}".encode())
-        return postgres_server.rpartition("/")[0] + "/" + made[-1]
+        made.append(databases.new())
+        return made[-1]
 
     yield new
-    # Hundreds of them are gigabytes, and a server that stops for more than a minute. Some tests leave one open.
-    for name in made:
-        postgres_door.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+    for url in made:
+        databases.give_back(url)
 
 
 @pytest.fixture

@@ -152,12 +152,17 @@ class _Parent:
     def more(self, child: _Child, _said: None) -> None:
         self.give(child)
 
-    def start(self, _child: _Child, said: tuple[str, Any]) -> None:
-        self.config.hook.pytest_runtest_logstart(nodeid=said[0], location=said[1])
-
-    def report(self, _child: _Child, said: dict[str, Any]) -> None:
-        report = self.config.hook.pytest_report_from_serializable(config=self.config, data=said)
-        self.config.hook.pytest_runtest_logreport(report=report)
+    def ran(self, child: _Child, said: tuple[int, list[dict[str, Any]]]) -> None:
+        """A test was run: what pytest said there of its steps it says here, in one message for all of them."""
+        place, reports = said
+        child.left.remove(place)
+        name, location = _named(self.session.items[place])
+        hook = self.config.hook
+        hook.pytest_runtest_logstart(nodeid=name, location=location)
+        for each in reports:
+            report = hook.pytest_report_from_serializable(config=self.config, data=each)
+            hook.pytest_runtest_logreport(report=report)
+        hook.pytest_runtest_logfinish(nodeid=name, location=location)
 
     def warning(self, _child: _Child, said: tuple[str, str, int, str, str]) -> None:
         text, path, line, when, test = said
@@ -165,10 +170,6 @@ class _Parent:
         self.config.hook.pytest_warning_recorded.call_historic(
             kwargs={"warning_message": message, "when": when, "nodeid": test, "location": None}
         )
-
-    def finish(self, child: _Child, said: tuple[int, str, Any]) -> None:
-        child.left.remove(said[0])
-        self.config.hook.pytest_runtest_logfinish(nodeid=said[1], location=said[2])
 
 
 def _heard(pipe: Connection) -> tuple[str, Any]:
@@ -187,10 +188,15 @@ class _Teller:
 
     def __init__(self, config: pytest.Config, pipe: Connection) -> None:
         self.config, self.pipe = config, pipe
+        self.reports: list[Any] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        said = self.config.hook.pytest_report_to_serializable(config=self.config, report=report)
-        self.pipe.send(("report", said))
+        self.reports.append(self.config.hook.pytest_report_to_serializable(config=self.config, report=report))
+
+    def ran(self, place: int) -> None:
+        """Send what was reported of a test, which is over now."""
+        self.pipe.send(("ran", (place, self.reports)))
+        self.reports = []
 
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage, when: str, nodeid: str) -> None:
         if when != "runtest":  # it was recorded before the fork
@@ -216,8 +222,9 @@ def _live(session: pytest.Session, pipe: Connection) -> None:
         capture: Any = manager.getplugin("capturemanager")
         capture.stop_global_capturing()  # the parent's file has one offset for all
         capture.start_global_capturing()
-        manager.register(_Teller(session.config, pipe), "teller")
-        _go_through(session, pipe)
+        teller = _Teller(session.config, pipe)
+        manager.register(teller, "teller")
+        _go_through(session, teller)
         code = 0
     except (EOFError, BrokenPipeError, KeyboardInterrupt):  # the parent is gone, or about to go
         code = 2
@@ -227,15 +234,14 @@ def _live(session: pytest.Session, pipe: Connection) -> None:
         os._exit(code)
 
 
-def _go_through(session: pytest.Session, pipe: Connection) -> None:
-    given: Generator[int] = _given(pipe)
+def _go_through(session: pytest.Session, teller: _Teller) -> None:
+    given: Generator[int] = _given(teller.pipe)
     place = next(given, None)
     while place is not None:
         after = next(given, None)
         item = session.items[place]
-        pipe.send(("start", _named(item)))
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=None if after is None else session.items[after])
-        pipe.send(("finish", (place, *_named(item))))
+        teller.ran(place)
         place = after
 
 

@@ -34,7 +34,7 @@ def at_a_terminal(
     """
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "100"}
     terminal, follower = pty.openpty()
-    program = forked.Program(arguments, env={**environment, **(environ or {})}, terminal=follower)
+    program = forked.Program(arguments, env={**environment, **(environ or {})}, terminal=follower, children=True)
     os.close(follower)
     shown, seen, left, last = b"", 0, list(typed), b""
     while _ready(terminal, last):
