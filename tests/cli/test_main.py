@@ -67,7 +67,7 @@ def test_what_cannot_be_done_is_said_on_stderr(capsys: pytest.CaptureFixture[str
     assert main(["runs", "--journal", "sqlite:////nowhere/keyturn.db"]) == 1
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err == "keyturn demo: there is no run in /nowhere: give the file that the demo named\n"
+    assert said.err == "keyturn runs: there is no journal in '/nowhere/keyturn.db'\n"
 
 
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
