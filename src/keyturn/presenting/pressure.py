@@ -120,7 +120,7 @@ _INVISIBLE = ("Cf", "Mn", "Me", "Cc", "Co", "Cn", "Cs")
 
 
 class _Shown(dict[int, int | None]):
-    """Says what is seen of a character: nothing of an invisible one. Each is looked up once, and not all are kept."""
+    """Says what is seen of a character: nothing of an invisible one; not all are kept."""
 
     def __missing__(self, code: int) -> int | None:
         if len(self) > 4_096:
