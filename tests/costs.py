@@ -75,11 +75,11 @@ def _resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
 
 
-def note(what: str) -> None:
-    """Write down what this process and its descendants used, where costs are recorded."""
+def note(what: str, cost: Spent) -> None:
+    """Write down what something beside the tests used, where costs are recorded."""
     folder = os.environ.get(FOLDER)
     if folder and Path(folder).is_dir():
-        _Recorder(folder).write(what, spent())
+        _Recorder(folder).write(what, cost)
 
 
 class _Recorder:
@@ -191,7 +191,7 @@ def report(folder: str, top: int, tests: int) -> str:
     return "\n".join(
         [
             f"processes of pytest at their end, in MiB: {sizes}\n",
-            table("Around the tests", added(around), 9),
+            table("Around the tests", added(around), 30),
             table("Rooms", added((_room(name), own, others) for name, own, others in each), 99),
             table("Files", added((_file(name), own, others) for name, own, others in each), top),
             table("Tests", added(each), tests),

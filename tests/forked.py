@@ -48,6 +48,8 @@ PRELOADED = (
     "websockets.asyncio.client", "websockets.asyncio.server",
 )  # fmt: skip
 _LONGEST = 200_000
+_NAMED = 60
+_LAUNCHER = Path(__file__).with_name("forked_launcher.py")
 
 # -------------------------------------------------------------------------------------------------- the side of tests
 
@@ -56,6 +58,7 @@ _LONGEST = 200_000
 def template() -> Path:
     """Start the template process; return the path of its socket."""
     folder = Path(tempfile.mkdtemp(prefix="keyturn-forked-"))
+    _make_python(folder)
     ours = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.bind(str(folder / "socket"))
     ours.listen(64)
@@ -77,16 +80,27 @@ def template() -> Path:
 _KEPT: list[int] = []
 
 
+def _make_python(folder: Path) -> None:
+    """Make what programs with `children` have as `sys.executable`: it starts what it can here, the rest as it is."""
+    script = folder / "python"
+    begins = f"#!{sys.executable} -IS\nimport sys\nsys.argv[1:1] = [{str(folder / 'socket')!r}]\n"
+    script.write_text(begins + _LAUNCHER.read_text(encoding="utf-8"), encoding="utf-8")
+    script.chmod(0o700)
+    (folder / "keyturn").symlink_to(Path(sys.executable).with_name("keyturn"))
+
+
 def launcher(*words: str) -> list[str]:
     """Return a command for what starts a Python program itself: it starts one of ours, and is as long as that is."""
-    return [sys.executable, "-I", "-S", str(Path(__file__).with_name("forked_launcher.py")), str(template()), *words]
+    return [sys.executable, "-I", "-S", str(_LAUNCHER), str(template()), *words]
 
 
 class Program:
     """A Python program at work, as `subprocess.Popen` shows one.
 
     `terminal` is the descriptor of a pseudo-terminal that becomes the program's own, in place of its three streams.
-    `preload` names modules that the template imports first, once for all programs.
+    `preload` names modules that the template imports first, once for all programs. With `children`, what the program
+    starts by `sys.executable` is forked as well: it is in a session of its own, and has another number than its parent
+    sees, but streams, signals and the exit code are passed on.
     """
 
     def __init__(
@@ -102,6 +116,7 @@ class Program:
         start_new_session: bool = False,
         terminal: int | None = None,
         preload: Sequence[str] = (),
+        children: bool = False,
     ) -> None:
         self.args, self.returncode = list(words), None
         self._heard = b""
@@ -124,6 +139,7 @@ class Program:
             "session": start_new_session or terminal is not None,
             "terminal": terminal is not None,
             "preload": list(preload),
+            "executable": str(template().with_name("python")) if children else None,
         }
         socket.send_fds(self._told, [json.dumps(job).encode()], streams)
         for fd in theirs:
@@ -252,6 +268,7 @@ class _Template:
     def __init__(self, listening: socket.socket, alive: int) -> None:
         self.listening, self.alive = listening, alive
         self.running: dict[int, socket.socket] = {}
+        self.names: dict[int, str] = {}
         self.base = list(sys.path)
 
     def serve(self) -> dict[str, Any] | None:
@@ -287,11 +304,12 @@ class _Template:
     def reap(self) -> None:
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status, used = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if not pid:
                 return
+            _note(f"@ program: {self.names.pop(pid, '')}", used.ru_utime + used.ru_stime)
             line = self.running.pop(pid, None)
             if line is not None:
                 with line, contextlib.suppress(OSError):
@@ -314,6 +332,7 @@ class _Template:
             for fd in set(fds):
                 os.close(fd)
             self.running[pid] = line
+            self.names[pid] = " ".join(job["words"]).replace("\n", "; ")[:_NAMED]
             with contextlib.suppress(OSError):
                 line.send(f"{pid}\n".encode())
             return None
@@ -324,6 +343,12 @@ class _Template:
         for fd in (*own, self.alive):
             os.close(fd)
         return {**job, "fds": fds, "path": self.base}
+
+
+def _note(what: str, seconds: float) -> None:
+    if "KEYTURN_COSTS" in os.environ:
+        costs: Any = importlib.import_module("tests.costs")
+        costs.note(what, costs.Spent(0.0, seconds))
 
 
 def _become(job: dict[str, Any]) -> None:
@@ -345,6 +370,7 @@ def _become(job: dict[str, Any]) -> None:
     os.environ.update(job["env"])
     time.tzset()
     random.seed()
+    sys.executable = job["executable"] or sys.executable
     loose = "PYTHONUNBUFFERED" in job["env"]
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), encoding="utf-8")
     sys.stdout = sys.__stdout__ = _writer(1, "strict", lines=loose or os.isatty(1))
@@ -388,8 +414,7 @@ def main() -> None:
     job = _Template(listening, alive).serve()
     if job is None:
         shutil.rmtree(folder, ignore_errors=True)
-        if "KEYTURN_COSTS" in os.environ:
-            importlib.import_module("tests.costs").note("@ programs that were forked")
+        _note("@ the template of programs", time.process_time())
     else:
         _become(job)
         _end(_code(job))

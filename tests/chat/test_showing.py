@@ -12,8 +12,10 @@ from textual.widgets import Input
 from keyturn import Usage
 from keyturn.chat.drawing import entry_rows, lane_rows, todo_rows, usage_rows
 from keyturn.chat.transcript import CallEntry, Lane, Note, Words
+from keyturn.chat.widgets.request_view import RequestView
 from keyturn.core.preview import Command, Diff, Preview
 from keyturn.core.usage import Counts, Price
+from keyturn.screens import rows
 from keyturn.screens.drawing import labelled, prose
 from keyturn.screens.rows import STYLES, content_of
 from keyturn.testing import ScriptedModel, function_call
@@ -203,3 +205,24 @@ async def test_a_call_of_a_tool_that_is_not_there_is_told_to_the_model(root: Pat
         await screen.say("Go on.")
         assert "I have no such tool." in screen.text()
         assert "it stopped" not in screen.text()
+
+
+async def test_of_a_long_call_only_the_rows_on_the_screen_are_drawn(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of 500 KB were, several times, and no key was looked at for seven seconds."""
+    counts = list[int]()
+
+    def counted(drawn: Any) -> Any:
+        listed = list(drawn)
+        counts.append(len(listed))
+        return content_of(listed)
+
+    monkeypatch.setattr(rows, "content_of", counted)
+    async with chat(root, [writes("/a", "".join(f"line {n}\n" for n in range(3_000)))], "Done.") as screen:
+        await screen.say("Write it.")
+        screen.app.query_one("#request", RequestView).take_focus()
+        await screen.press("end")
+        assert "line 2999" in screen.text()
+        assert max(counts) <= 500
+        assert sum(counts) < 3_000

@@ -33,7 +33,11 @@ def played(*arguments: str, path: str = "", **environ: str) -> subprocess.Comple
     if path:  # what is there is looked at as an interpreter starts
         return subprocess.run([sys.executable, *COMMAND, *arguments], env=environment, check=False, **options)
     return forked.run(
-        [*COMMAND, *arguments], env=environment, preload=["openai", "anthropic", "google.genai"], **options
+        [*COMMAND, *arguments],
+        env=environment,
+        preload=["openai", "anthropic", "google.genai"],
+        children=True,
+        **options,
     )
 
 
@@ -56,7 +60,7 @@ def at_a_terminal(
     """
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "100"}
     terminal, follower = pty.openpty()
-    program = forked.Program(arguments, env={**environment, **(environ or {})}, terminal=follower)
+    program = forked.Program(arguments, env={**environment, **(environ or {})}, terminal=follower, children=True)
     os.close(follower)
     shown, seen, left, last = b"", 0, list(typed), b""
     while _ready(terminal, last):

@@ -8,6 +8,7 @@ import signal
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,6 +35,7 @@ def test_with_nobody_there_it_decides_kills_its_worker_and_ends(tmp_path: Path) 
         env=environ(tmp_path),
         check=False,
         timeout=140,
+        children=True,
     )
     shown = done.stdout
     assert (done.returncode, done.stderr) == (0, "")
@@ -50,7 +52,8 @@ def test_with_nobody_there_it_decides_kills_its_worker_and_ends(tmp_path: Path) 
 @pytest.mark.timeout(150)
 def test_it_stays_up_lets_people_in_by_links_and_ends_when_told(tmp_path: Path) -> None:
     leader, follower = os.openpty()
-    process = forked.Program(COMMAND, stdin=follower, stdout=forked.PIPE, text=True, env=environ(tmp_path))
+    options: Any = {"stdin": follower, "stdout": forked.PIPE, "text": True, "env": environ(tmp_path)}
+    process = forked.Program(COMMAND, children=True, **options)
     assert process.stdout is not None
     try:
         shown = ""

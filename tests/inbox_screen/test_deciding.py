@@ -12,7 +12,9 @@ from textual.widgets import Input, TextArea
 
 from keyturn import App, MemoryJournal
 from keyturn.inbox.desk import Inbox
+from keyturn.inbox_screen.request_view import RequestView
 from keyturn.journal.rows import Query
+from keyturn.screens.letters_app import LettersApp
 from keyturn.screens.quiet import Quiet
 from tests.inbox_screen.playing_inbox import desk, sitting
 from tests.server.office import Clock, office, opened, peopled
@@ -104,6 +106,36 @@ async def test_a_key_that_was_meant_for_another_request_decides_none_of_many(mon
         dialog._quiet.drawn(0.0)
         await at.press("a")
         await at.says("Recorded: 2 of 2")
+
+
+async def test_a_letter_of_a_request_that_was_left_decides_by_no_other_ones_terms() -> None:
+    """What is of high risk takes the key twice, also where one of no risk is on the screen by the time it is read."""
+    async with desk("ops", "notices") as at:
+        await at.at("delete_backups")
+        await at.seen()
+        letter = RequestView.Chosen("a", at.screen.view.request or pytest.fail("it is shown"), monotonic())
+        await at.at("send_notice")
+        at.screen.on_call_view_chosen(letter)
+        LettersApp.on_call_view_chosen(at.screen, letter)
+        await at.says("Nothing was recorded", "delete_backups")
+        assert {(await at.row(tool)).state for tool in ("delete_backups", "send_notice")} == {"open"}
+
+
+async def test_what_came_of_a_request_is_not_said_of_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with desk("notices", "ops") as at:
+        await at.at("send_notice")
+        await at.seen()
+        answered, decide = asyncio.Event(), at.screen.seat.decide
+
+        async def late(*given: Any, **details: Any) -> Any:
+            await answered.wait()
+            return await decide(*given, **details)
+
+        monkeypatch.setattr(at.screen.seat, "decide", late)
+        await at.press("a")
+        await at.at("delete_backups")
+        answered.set()
+        await at.says("Recorded: send_notice, request")
 
 
 async def test_r_rejects_with_a_reason_that_the_terms_want() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -232,3 +233,14 @@ async def test_a_worker_sends_no_approval_of_a_call_that_a_connection_asked_abou
 async def until_steps(journal: Any, run: str, count: int) -> None:
     while len(await steps(journal, run)) < count:
         await turns_of_the_loop(1)
+
+
+async def test_without_async_tool_calls_an_approval_returns_once_it_was_sent() -> None:
+    """A model of one's own may never tell how the call ended, and what it says is heard meanwhile."""
+    config: Any = {"async_tool_calls": False, "close_timeout": 0.05}
+    model = OwnModel()
+    async with talking_to(model, reader(), config=config) as (session, told):
+        await model.tell(me.RealtimeModelApprovalRequestEvent(dict(ASKED)))
+        await told.until("tool_approval_required")
+        await asyncio.wait_for(session.approve_tool_call("mcpr_1"), 5)
+        await until(lambda: "'approve': True" in str(model.sent))

@@ -122,6 +122,25 @@ async def test_a_guardrail_trips_in_each_turn_whatever_the_model_calls_it(respon
             assert (await told.until("guardrail_tripped", number)).message == text
 
 
+def recorded(session: Any) -> list[str]:
+    """What the log has of the model's words."""
+    items = session.opened().run.frames["r"].items
+    return [item["content"][0]["text"] for item in items if item.get("role") == "assistant"]
+
+
+async def test_what_is_said_under_an_id_that_was_used_before_is_looked_at_and_recorded() -> None:
+    """A model of one's own that calls each message alike was looked at in its first one alone."""
+    journal, model = MemoryJournal(), OwnModel()
+    async with talking_to(model, guarded([]), journal=journal) as (session, told):
+        await model.says("All is well.", "m1", "r1")
+        await model.says("SECRET", "m1", "r2")
+        assert (await told.until("guardrail_tripped")).message == "SECRET"
+        await model.tell(started("r3"), said("SECRET as ever"), ended("r3"))
+        await told.until("guardrail_tripped", 2)
+        await until(lambda: len(recorded(session)) == 2)
+        assert recorded(session) == ["All is well.", "SECRET"]
+
+
 async def test_a_model_that_tells_of_no_turns_is_stopped_at_each_message() -> None:
     model = OwnModel()
     async with talking_to(model, guarded([]), config={"guardrails_settings": {"debounce_text_length": 1}}) as (

@@ -44,6 +44,22 @@ def test_a_signal_ends_it_and_is_its_code() -> None:
         forked.run(["-c", "import time; time.sleep(600)"], timeout=0.1)
 
 
+STARTS = """
+import subprocess, sys
+done = subprocess.run([sys.executable, *sys.argv[1:]], input=sys.stdin.read(), text=True, capture_output=True)
+print(done.stdout, done.stderr, done.returncode)
+"""
+
+
+def test_what_it_starts_is_forked_where_that_was_asked_for_and_started_as_it_is_where_it_cannot_be() -> None:
+    is_forked = "import sys; print('tests.forked' in sys.orig_argv, sys.stdin.read())"
+    options: Any = {"input": "given", "capture_output": True, "text": True, "children": True}
+    assert forked.run(["-c", STARTS, "-P", "-c", is_forked], **options).stdout == "True given\n  0\n"
+    assert forked.run(["-c", STARTS, "-I", "-c", is_forked], **options).stdout == "False given\n  0\n"
+    killed = "import os; os.kill(os.getpid(), 9)"
+    assert forked.run(["-c", STARTS, "-c", killed], **options).stdout.strip().endswith("-9")
+
+
 def test_what_a_launcher_started_ends_with_it(tmp_path: Path) -> None:
     code = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(600)"
     command = forked.launcher("-c", code, str(tmp_path / "pid"))

@@ -31,7 +31,7 @@ def test_a_clone_leads_to_a_decision_in_a_browser(tmp_path: Path, monkeypatch: p
 def test_a_readers_commands_are_those_that_the_trial_says() -> None:
     told = (ROOT / "README.md").read_text(encoding="utf-8").partition("## From a clone")[2]
     assert "make demo " in told
-    assert "two links; come in, and decide" in told
+    assert "two sign-in links; open them, and decide" in told
 
 
 def test_a_stopwatch_adds_its_parts_up() -> None:

@@ -270,7 +270,8 @@ class Conversation:
         )
         try:
             async for event in self._stream.stream_events():
-                self._follow(self._stream.run_id)
+                if self._following is None:
+                    self._follow(self._stream.run_id)
                 data: Any = getattr(event, "data", None)
                 if getattr(data, "type", "") == "response.output_text.delta":
                     self.listener.said(self._stream.current_turn + 1, str(data.delta))

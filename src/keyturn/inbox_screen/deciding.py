@@ -56,9 +56,12 @@ class DecidingApp(LettersApp[None]):
         """Return why nothing can be read now, "" where it can."""
         raise NotImplementedError
 
-    def act(self, letter: str, request: ShownRequest) -> Awaitable[None]:
-        """Do what a letter says of the request."""
-        return LETTERS[letter](self, request)
+    async def act(self, letter: str, request: ShownRequest) -> None:
+        """Do what a letter says of the request, whose terms are those of the view."""
+        if self._shows(request):
+            await LETTERS[letter](self, request)
+        else:
+            self.say_of(request, "Nothing was recorded: you went on before it could be", style="waits")
 
     def on_call_view_chosen(self, message: CallView.Chosen) -> None:
         """Do what a letter says of the request, where that can be recorded."""
@@ -66,25 +69,35 @@ class DecidingApp(LettersApp[None]):
             self.view.say("Nothing was recorded: nobody is reached now. Press it again once that is over.")
             message.prevent_default()
 
-    def _is_still_up(self, request: ShownRequest) -> bool:
-        """Return whether a request is on the screen as it was, after something was waited for, and no dialog is."""
-        return self.can_ask and self.view.request is request
+    def _shows(self, request: ShownRequest) -> bool:
+        """Return whether a request is on the screen, asked as it was when its person had it before them."""
+        shown = self.view.request
+        return shown is not None and _asking(shown) == _asking(request)
 
-    async def record(self, word: Callable[[], Awaitable[RequestRow]], done: LiteralString = "Recorded") -> None:
-        """Record a word, or show what the gate has against it."""
+    def say_of(self, request: ShownRequest, lead: LiteralString, text: str = "", style: LiteralString = "bad") -> None:
+        """Say what came of a letter: beside its request, or with its name where another one is on the screen."""
+        item, detail = request.item, self.view.detail
+        if detail is None or detail.row.id != item.request_id:
+            text = f"{item.qualified_name}, request {item.request_id[:8]}{': ' if text else ''}{text}"
+        self.view.say(lead, text, style)
+
+    async def record(
+        self, request: ShownRequest, word: Callable[[], Awaitable[RequestRow]], done: LiteralString = "Recorded"
+    ) -> None:
+        """Record a word on a request, or show what the gate has against it."""
+        name = request.item.request_id
+        self._own.add(name)  # that it changed is said here, with what came of this decision
         try:
             row = await word()
         except (KeyturnError, BadJson) as error:
-            shown = "" if self.view.detail is None else self.view.detail.row.id
-            self._own.add(shown)  # that it changed is said here, with what came of this decision
             await self.look()
-            self.view.say(*unrecorded(error, self.now()))
-            if self.view.detail is not None and self.view.detail.row.state == "open":
-                self._own.discard(shown)
+            self.say_of(request, *unrecorded(error, self.now()))
+            detail = self.view.detail
+            if detail is not None and detail.row.id == name and detail.row.state == "open":
+                self._own.discard(name)
             return
-        self._own.add(row.id)
         await self.look()
-        self.view.say(done, _told(row), "good")
+        self.say_of(request, done, _told(row), "good")
 
     async def deliver(self, request: ShownRequest, verdict: Verdict, **details: Unpack[Details]) -> None:
         """Record a verdict on exactly what was shown, signed where the terms want that."""
@@ -93,13 +106,13 @@ class DecidingApp(LettersApp[None]):
             if proof is None:
                 return
             details["proof"] = proof
-        await self.record(lambda: self.seat.decide(request, verdict, **details))
+        await self.record(request, lambda: self.seat.decide(request, verdict, **details))
 
     async def mark_request(
         self, request: ShownRequest, mark: Marking, done: LiteralString, lasts: str | None = None
     ) -> None:
         """Mark exactly what was shown."""
-        await self.record(lambda: self.seat.marks(request, mark, lasts), done)
+        await self.record(request, lambda: self.seat.marks(request, mark, lasts), done)
 
     async def approve_call(self, request: ShownRequest) -> None:
         """Approve exactly what was shown; what is of high risk takes the key twice."""
@@ -163,7 +176,7 @@ class DecidingApp(LettersApp[None]):
             try:
                 output = request.answer(typed) if question else typed
             except BadJson as error:
-                self.view.say("Not recorded", str(error))
+                self.say_of(request, "Not recorded", str(error))
                 return
             await self.deliver(request, "answer", output=output)
 
@@ -198,9 +211,9 @@ class DecidingApp(LettersApp[None]):
         try:
             rows = await self.seat.alike(request)
         except KeyturnError as error:
-            self.view.say(*unrecorded(error, self.now()))
+            self.say_of(request, *unrecorded(error, self.now()))
             return
-        if not self._is_still_up(request):
+        if not (self.can_ask and self._shows(request)):  # its person has gone on
             return
         rows = [row for row in rows if row.request.preview == request.item.request.preview]  # what was seen of one
         if len(rows) == 1:
@@ -218,18 +231,19 @@ class DecidingApp(LettersApp[None]):
         try:
             outcomes = await self.seat.decide_all(word, rows, note or None)
         except KeyturnError as error:
-            self.view.say(*unrecorded(error, self.now()))
+            self.say_of(request, *unrecorded(error, self.now()))
             return
         await self.look()
-        self._tell_all(outcomes)
+        self._tell_all(request, outcomes)
 
-    def _tell_all(self, outcomes: Sequence[Outcome]) -> None:
+    def _tell_all(self, request: ShownRequest, outcomes: Sequence[Outcome]) -> None:
         refused = [outcome.error for outcome in outcomes if outcome.error is not None]
         said = f"{len(outcomes) - len(refused)} of {len(outcomes)}"
         if refused:
-            self.view.say("Recorded", f"{said}; the first of the others: {unrecorded(refused[0], self.now()).why}")
+            why = unrecorded(refused[0], self.now()).why
+            self.say_of(request, "Recorded", f"{said}; the first of the others: {why}")
         else:
-            self.view.say("Recorded", said, "good")
+            self.say_of(request, "Recorded", said, "good")
 
     async def claim(self, request: ShownRequest) -> None:
         """Say that you are on it, or not any more."""
@@ -265,13 +279,14 @@ class DecidingApp(LettersApp[None]):
         try:
             key = await self.seat.key()
             challenge = await self.seat.challenge(request, verdict, details)
-            if not self._is_still_up(request):
+            if not (self.can_ask and self._shows(request)):
+                self.say_of(request, "Nothing was signed: you went on before it could be", style="waits")
                 return None
             if not await self.push_screen_wait(SignDialog(request, signed_of(verdict, details)[0], key)):
                 return None
             return sign_off_screen(self, challenge, key)
         except (KeyturnError, BadJson) as error:
-            self.view.say("Not recorded, it takes your signature", f"{error}. {self._elsewhere()}")
+            self.say_of(request, "Not recorded, it takes your signature", f"{error}. {self._elsewhere()}")
             return None
 
     def _elsewhere(self) -> str:
@@ -308,6 +323,10 @@ class DecidingApp(LettersApp[None]):
     def __init__(self) -> None:
         super().__init__()
         self._own = set[str]()  # requests that were decided here: nobody is told of those
+
+
+def _asking(request: ShownRequest) -> tuple[str, str, int]:
+    return request.item.request_id, request.item.digest, request.item.request.revision
 
 
 def _signed_as(verdict: Verdict, details: Details) -> Verdict:

@@ -48,7 +48,8 @@ def context_of(steps: Iterable[ev.Step], call: str) -> Context:
         elif isinstance(event, ev.FrameOpened) and not event.barrier:
             talking.add(event.frame)
         elif isinstance(event, ev.InputAdded) and event.frame in talking and not proposed:
-            task, words = _task(event.items) or task, []
+            task = _task(event.items) or task
+            words = [] if event.frame == frame else words
         elif isinstance(event, ev.ReplyRecorded) and event.frame == frame and not proposed:
             said = [text for item in event.output for text in texts_of(item) if text.strip()]
             words = said or (words if frame in talking else [])

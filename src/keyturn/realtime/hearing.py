@@ -63,8 +63,8 @@ class Hearing(RealtimeModelListener):
         self._take_call = called
         self._usage = Usage()
         self._turns = Turns()
-        # Messages of the model that are recorded.
-        self._recorded: set[str] = set()
+        # What is recorded of messages, by their ids.
+        self._recorded: dict[str, str] = {}
         self._echoes: deque[str] = deque(maxlen=_ECHOES)
 
     def _own(self, name: str) -> None:
@@ -134,18 +134,23 @@ class Hearing(RealtimeModelListener):
         said: list[Any] = []
         for item_id, turn in self._turns.take_whole():
             for item in self.conversation.items_of([item_id]):
-                text = text_of(item)
-                if isinstance(item, AssistantMessageItem) and text and item_id not in self._recorded:
-                    self._recorded.add(item_id)
-                    self._own(item_id)
-                    said.append(assistant_item(item))
-                    self._guards.whole(turn, self._judges(turn), text)
+                said += self._new_words(item, turn)
         self._guards.ended()
         usage, self._usage = self._usage, Usage()
         await self._recorder.turn(said, usage)
         self._recorder.heard = None
         if event is not None:
             self._events.put(RealtimeAgentEndEvent(self._agent(ended.agent)[0], self._info))
+
+    def _new_words(self, item: Any, turn: Turn) -> list[Any]:
+        """Have guardrails look at what a message of the model says anew, and return it to be recorded."""
+        text, known = text_of(item), self._recorded.get(item.item_id, "")
+        if not isinstance(item, AssistantMessageItem) or known.startswith(text):
+            return []
+        self._recorded[item.item_id] = text
+        self._own(item.item_id)
+        self._guards.whole(turn, self._judges(turn), text)
+        return [] if known and text.startswith(known) else [assistant_item(item)]  # else it is more of what is recorded
 
     # What is said -------------------------------------------------------------------------------------------------
 
@@ -178,7 +183,7 @@ class Hearing(RealtimeModelListener):
     async def _heard(self, event: me.RealtimeModelInputAudioTranscriptionCompletedEvent) -> None:
         self.conversation.heard(event.item_id, event.transcript)
         if event.transcript and event.item_id not in self._recorded:
-            self._recorded.add(event.item_id)
+            self._recorded[event.item_id] = event.transcript
             self._own(event.item_id)
             await self._recorder.user(user_item(event.transcript, event.item_id))
         self._tell_history(None)

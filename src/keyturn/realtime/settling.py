@@ -1,4 +1,4 @@
-"""Wait, in a session, until calls have ended or wait for a person.
+"""Wait, in a session, until calls have ended, wait for a person, or are at work at their provider.
 
 It hears of each step of the run and asks nothing of the store.
 """
@@ -24,13 +24,14 @@ class Settling:
         self._stepped.set()
 
     async def settled(self, calls: Iterable[str]) -> None:
-        """Wait until these calls have ended or wait for a person."""
+        """Wait until these calls have ended or are left to others."""
         for call in calls:
-            while self._driven() and call in (run := self._run()).calls and not _waits(run, call):
+            while self._driven() and call in (run := self._run()).calls and not _left(run, call):
                 self._stepped.clear()
                 await self._stepped.wait()
 
 
-def _waits(run: Run, call: str) -> bool:
-    """Return whether a call, or one that was made inside of it, waits for a person."""
-    return any(name == call or is_below(name, call) for name in run.groups["wait"])
+def _left(run: Run, call: str) -> bool:
+    """Return whether a call is left to others: to a person, itself or a call inside of it, or to its provider."""
+    asked = any(name == call or is_below(name, call) for name in run.groups["wait"])
+    return asked or (call in run.groups["started"] and run.calls[call].proposal.by_provider)

@@ -7,6 +7,8 @@ from typing import Any
 
 from textual.content import Content
 from textual.geometry import Size
+from textual.strip import Strip
+from textual.visual import Visual
 from textual.widget import Widget
 
 from .drawing import Row
@@ -33,6 +35,8 @@ STYLES: dict[str, str] = {
     "runs": "bold $accent",
     "key": "bold $accent",
 }
+
+_AT_ONCE = 500  # rows that are drawn whole: of more, those that are on the screen
 
 
 def content_of(rows: Iterable[Row]) -> Content:
@@ -73,3 +77,13 @@ class Rows(Widget):
     def render(self) -> Content:
         """Return the rows for the width that there is."""
         return content_of(self.rows_at(self.content_size.width))
+
+    def render_line(self, y: int) -> Strip:
+        """Return one row as it is drawn; of many, no other one is."""
+        rows = self.rows_at(self.content_size.width)
+        if len(rows) <= _AT_ONCE:
+            return super().render_line(y)
+        [strip] = Visual.to_strips(
+            self, content_of(rows[y : y + 1]), self.size.width, 1, self.visual_style, apply_selection=False
+        )
+        return strip.apply_offsets(0, y)  # by which a text that is selected is found
