@@ -4,6 +4,7 @@ Fixtures for agents, models and journals are in `keyturn.testing`, where users f
 """
 
 import gc
+import importlib
 import os
 import ssl
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -26,6 +27,8 @@ from tests.effort import SWEEP, some
 from tests.forking import pytest_addoption, pytest_runtestloop  # noqa: F401 - hooks of this conftest
 from tests.needs import counted, missing
 from tests.playing import KEY, Carry, Effects, Run, World, in_hand, plain, streamed, through_text
+
+A_BROWSER = "a browser"
 
 settings.register_profile("dev", deadline=None, max_examples=some(100))
 settings.register_profile("ci", deadline=None, max_examples=some(100), derandomize=True, database=None, print_blob=True)
@@ -60,6 +63,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     A tool is swept for each kind of decision in one way to run, and for both ways by some of the decisions.
     """
     for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.together(A_BROWSER))
         given = getattr(getattr(item, "callspec", None), "params", {})
         ways = [given.get("streamed", given.get("run")), given.get("saved", given.get("carry"))]
         crossed = None not in ways and (ways[0] in (True, streamed)) is not (ways[1] in (True, "saved"))
@@ -70,11 +75,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.trial)
 
 
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Let go of the trees of the source after the last of the tests that look at them."""
-    mark = item.get_closest_marker("together")
-    if mark and mark.args == (sources.TOGETHER,) and (nextitem is None or not nextitem.get_closest_marker("together")):
-        sources.forget()
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+    """Let go of what tests share that follow one another after the last of them: trees of the source, and a browser.
+
+    A browser keeps a loop at work in this thread, in which no other can be.
+    """
+    try:
+        return (yield)
+    finally:
+        if _shares(item, sources.TOGETHER) and not _shares(nextitem, sources.TOGETHER):
+            sources.forget()
+        if _shares(item, A_BROWSER) and not _shares(nextitem, A_BROWSER):
+            importlib.import_module("tests.server.browsing").ONE.close()
+
+
+def _shares(item: pytest.Item | None, what: str) -> bool:
+    mark = None if item is None else item.get_closest_marker("together")
+    return mark is not None and mark.args == (what,)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

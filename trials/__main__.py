@@ -108,7 +108,7 @@ def listed(given: argparse.Namespace) -> list[Series]:
 
 def run(series: Sequence[Series], count: int) -> Iterator[Counted]:
     """Run one series after another; each prints its own table."""
-    environment = {**os.environ, "KEYTURN_SWEEP": str(count)}
+    environment = {**os.environ, "KEYTURN_SWEEP": str(count), "PYTHONUNBUFFERED": "1"}
     for each in series:
         print(f"\n{each.name}: {each.command}\n", flush=True)
         begun = time.monotonic()

@@ -30,13 +30,19 @@ class Edit:
     new: str
     names: dict[str, Any] = field(default_factory=dict[str, Any])
 
+    def altered(self, sources: dict[Any, str]) -> str:
+        """Return the other source, and keep it; raise `Stale` where the piece is not there exactly once."""
+        function = cast("FunctionType", self.function)
+        source = sources.get(function) or textwrap.dedent(inspect.getsource(function))
+        if source.count(self.old) != 1:
+            raise Stale(f"{function.__qualname__} has {self.old!r} {source.count(self.old)} times, not once")
+        sources[function] = source.replace(self.old, self.new)
+        return sources[function]
+
     def apply(self) -> None:
         """Give the function its other body, here and now."""
         function = cast("FunctionType", self.function)
-        source = _SOURCES.get(function) or textwrap.dedent(inspect.getsource(function))
-        if source.count(self.old) != 1:
-            raise Stale(f"{function.__qualname__} has {self.old!r} {source.count(self.old)} times, not once")
-        source = _SOURCES[function] = source.replace(self.old, self.new)
+        source = self.altered(_SOURCES)
         made: dict[str, Any] = {}
         function.__globals__.update(self.names)
         text = "from __future__ import annotations\n" + source

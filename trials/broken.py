@@ -299,7 +299,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "users are ignored",
         "I1 who may decide: people by their ids",
-        Edit(people._named, "who.principal in terms.users", "bool(terms.users)"),
+        Edit(people._named, "who.is_named(terms.users)", "bool(terms.users)"),
     ),
     mutant(
         "the requester decides",
@@ -321,8 +321,8 @@ BROKEN: list[Mutant] = [
         "I1 nobody decides in the name of what is no person",
         Edit(
             deciding._check_decider,
-            "if decision.via in _NO_PERSON:",
-            "if decision.via in _NO_PERSON:\n        return\n    if False:",
+            "if decision.via in NO_PERSON:",
+            "if decision.via in NO_PERSON:\n        return\n    if False:",
         ),
         Edit(deciding._check_decider, "decision.grant is not None or", "False and"),
     ),
@@ -446,7 +446,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "an edit passes by the tool's terms",
         "I1 where the policy says nothing the tool does",
-        Edit(before_start.asked_otherwise, "call.terms == own:", "True:"),
+        Edit(before_start.asked_otherwise, "own is not None and", "False and"),
     ),
     mutant(
         "what was started is denied",

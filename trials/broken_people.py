@@ -21,7 +21,7 @@ from keyturn.inbox.request_store import RequestStore
 from trials.alteration import Edit, Moves, Mutant, mutant
 
 _SHOWN = "shown.digest not in (None, waiting.digest) or shown.revision not in (None, waiting.revision)"
-_LET_IN = "if not good or directory.person(person) is None:"
+_LET_IN = "if found is None or not good or not set(scopes) <= set(found.scopes):"
 
 OF_PEOPLE: list[Mutant] = [
     mutant(
@@ -90,12 +90,13 @@ OF_PEOPLE: list[Mutant] = [
     mutant(
         "a limit is not held to",
         "I1 a limit that runs share",
-        Edit(quota.take, "run.spent + Fraction(c.beside) + amount > Fraction(c.most)", "False"),
+        Edit(quota.take, "others + Fraction(c.beside) + amount > Fraction(c.most)", "False"),
     ),
     mutant(
         "a call is counted twice",
         "I1 a limit that runs share",
-        Edit(quota.take, "_place(c.run, c.call, c.of) in run.taken", "False"),
+        Edit(quota.take, "known is not None and known.epoch >= c.epoch", "False"),
+        Edit(quota.taken, "made.amount - (0 if before is None else before.amount)", "made.amount"),
     ),
     mutant(
         "a closed count goes on",
@@ -106,7 +107,7 @@ OF_PEOPLE: list[Mutant] = [
         "what others spent is not read",
         "I1 a limit that runs share",
         Edit(vars(Quotas)["spent"].fget, "wanted.spent for", "wanted.spent * 0 for"),
-        Edit(quota.take, "run.spent + Fraction(c.beside) + amount > Fraction(c.most)", "False"),
+        Edit(quota.take, "others + Fraction(c.beside) + amount > Fraction(c.most)", "False"),
     ),
     mutant(
         "a role is never taken away",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 
 from keyturn import Agent, App, MemoryJournal, RunContextWrapper, Runner, ToolContext, UserError, function_tool
@@ -345,3 +346,25 @@ def test_keyturn_worker_owns_it_and_the_servers(twice: bool, tmp_path: Path, own
         assert running.wait(40) == 0
     assert (tmp_path / "said").read_text().splitlines() == ["opened", "looked at the pool", "closed"]
     assert (tmp_path / "log").read_text() == "pay ada 3\n"
+
+
+async def test_an_app_that_a_request_opened_stays_open_while_others_enter_and_leave_it() -> None:
+    pool = Pool()
+    app = App([asker()], MemoryJournal(), lifespan=pool.lifespan)
+    server = httpx2.ASGITransport(app=app.asgi())
+    async with httpx2.AsyncClient(transport=server, base_url="http://localhost") as http:
+        await http.get("/healthz")
+        async with app:
+            pass
+        assert (pool.said, app._workers.embedded) == (["opened"], True)
+    await app.stop()
+    assert (pool.said, app._workers.embedded) == (["opened", "closed"], False)
+
+
+async def test_an_app_that_was_open_as_a_request_came_is_closed_by_its_own_block() -> None:
+    pool = Pool()
+    app = App([asker()], MemoryJournal(), lifespan=pool.lifespan)
+    server = httpx2.ASGITransport(app=app.asgi())
+    async with httpx2.AsyncClient(transport=server, base_url="http://localhost") as http, app:
+        await http.get("/healthz")
+    assert pool.said == ["opened", "closed"]

@@ -577,6 +577,11 @@ async def test_agents_of_an_app_that_are_changed_in_place_are_linted_at_the_next
         made.agents["desk"] = Agent("desk", model=ScriptedModel(["done"]))
         with pytest.raises(UserError, match="no tool is named 'pay'"):
             await made.start("desk", "go")
+        made.agents["desk"].tools.append(pay_tool())
+        await made.start("desk", "go")
+        made.agents["desk"].tools.clear()
+        with pytest.raises(UserError, match="no tool is named 'pay'"):
+            await made.start("desk", "go")
 
 
 def pay_tool() -> FunctionTool:

@@ -1,4 +1,4 @@
-"""The demo as others see it: run by nobody, or at a pseudo-terminal with somebody typing at it.
+"""Commands as others see them: at a pseudo-terminal, with somebody typing at it.
 
 What is typed depends on what was shown. No test is here.
 """
@@ -9,41 +9,15 @@ import os
 import pty
 import re
 import select
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from tests import forked
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
-COMMAND = ["-P", "-m", "keyturn", "demo", "--terminal"]
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
 SECRET = "the-secret-of-these-tests"
 PATIENCE = 30  # seconds without a word from the other side
-
-
-def played(*arguments: str, path: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
-    """The demo with nobody there and no key but those given; `path` is where Python looks first."""
-    inherited = {name: value for name, value in os.environ.items() if name not in KEYS}
-    found = os.pathsep.join(filter(None, [path, str(SOURCE)]))
-    environment = {**inherited, "PYTHONPATH": found, "KEYTURN_SECRET": SECRET, **environ}
-    options: dict[str, Any] = {"stdin": forked.DEVNULL, "capture_output": True, "text": True, "timeout": 50}
-    if path:  # what is there is looked at as an interpreter starts
-        return subprocess.run([sys.executable, *COMMAND, *arguments], env=environment, check=False, **options)
-    return forked.run(
-        [*COMMAND, *arguments],
-        env=environment,
-        preload=["openai", "anthropic", "google.genai"],
-        children=True,
-        **options,
-    )
-
-
-def processes(shown: str) -> list[str]:
-    """The processes that a demo was, by their ids."""
-    return re.findall(r"^  process (\d+)", shown, re.MULTILINE)
 
 
 def unfolded(shown: str) -> str:

@@ -14,7 +14,7 @@ import pytest
 
 from keyturn.cli.main import main
 from tests import forked
-from tests.cli.terminal import KEYS, SECRET, SOURCE, unfolded
+from tests.cli.terminal import KEYS, SECRET, SOURCE, at_a_terminal, unfolded
 
 COMMAND = ["-P", "-m", "keyturn.cli.main", "demo", "--scripted"]
 
@@ -82,3 +82,19 @@ def test_it_takes_no_directory_with_something_in_it(tmp_path: Path, capsys: pyte
     (tmp_path / "thesis.txt").write_text("mine")
     assert main(["demo", "--once", "--scripted", "--dir", str(tmp_path)]) == 1
     assert "not empty" in capsys.readouterr().err
+
+
+@pytest.mark.timeout(150)
+def test_in_the_terminal_the_same_calls_wait_in_its_inbox(tmp_path: Path) -> None:
+    shown, code = at_a_terminal(
+        [*COMMAND, "--terminal"], (b"delete_backups", b"q"), environ=environ(tmp_path, **dict.fromkeys(KEYS, ""))
+    )
+    assert code == 0
+    assert "inbox --journal sqlite:///" in shown
+    assert "/ in process" not in shown
+    assert not list(tmp_path.glob("keyturn-demo-*"))
+
+
+def test_what_a_providers_model_asks_for_is_decided_by_people(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--once", "--model", "openai:m"]) == 1
+    assert "is decided by people, in a terminal" in capsys.readouterr().err

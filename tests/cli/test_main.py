@@ -64,15 +64,15 @@ def test_the_front_door_is_quick() -> None:
 
 
 def test_what_cannot_be_done_is_said_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--resume", "/nowhere"]) == 1
+    assert main(["runs", "--journal", "sqlite:////nowhere/keyturn.db"]) == 1
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err == "keyturn demo: there is no run in /nowhere: give the file that the demo named\n"
+    assert said.err == "keyturn runs: there is no journal in '/nowhere/keyturn.db'\n"
 
 
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "KEYTURN_SECRET": "the-secret-of-these-tests"}
-    command = ["-m", "keyturn.cli.main", "demo", "--play", "--dir", str(tmp_path / "d")]
+    command = ["-m", "keyturn.cli.main", "demo", "--scripted", "--once", "--dir", str(tmp_path / "d")]
     with forked.Program(command, stdout=forked.PIPE, stderr=forked.PIPE, text=True, env=environment) as running:
         assert running.stdout is not None
         assert running.stderr is not None

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from examples.realtime.support import scripted
 from keyturn.testing.loopback.realtime import Call, Say
 from tests.examples.calling import TOKEN, Office, office
 from tests.needs import missing
-from tests.server.browsing import ARGUMENTS, chromium
+from tests.server.browsing import ONE, chromium
 
 FAKE = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
 TAGS = ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]
@@ -29,14 +29,11 @@ PICTURES = os.environ.get("KEYTURN_PICTURES")  # a folder to put pictures into
 
 
 @pytest.fixture(scope="module")
-def browser() -> Generator[Browser]:
+def browser() -> Browser:
     path = chromium()
     if path is None:
         pytest.skip(missing("chromium"))
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=[*ARGUMENTS, *FAKE], timeout=60_000)
-        yield started
-        started.close()
+    return ONE.get(path, *FAKE)
 
 
 @contextmanager

@@ -29,11 +29,40 @@ def chromium(*, whole: bool = False) -> str | None:
     return next(filter(None, map(shutil.which, names)), None)
 
 
+class OneBrowser:
+    """Keeps a browser for the tests that use one, of whatever file; another kind of browser takes its place.
+
+    `tests/conftest.py` lets those tests follow one another, and closes it before any other: in this thread it keeps a
+    loop at work, in which no other can be.
+    """
+
+    def __init__(self) -> None:
+        self._kind: tuple[str, ...] = ()
+        self._open = contextlib.ExitStack()
+        self._browser: Browser | None = None
+
+    def get(self, path: str, *more: str) -> Browser:
+        """Return it, started with these arguments as well."""
+        if self._browser is None or self._kind != (path, *more) or not self._browser.is_connected():
+            self.close()
+            self._kind = (path, *more)
+            self._browser = self._open.enter_context(launched(path, *more))
+        return self._browser
+
+    def close(self) -> None:
+        """Stop it, if it runs."""
+        self._browser = None
+        self._open.close()
+
+
+ONE = OneBrowser()
+
+
 @contextlib.contextmanager
-def launched(path: str) -> Generator[Browser]:
+def launched(path: str, *more: str) -> Generator[Browser]:
     """Start a browser without a window, and stop it at the end."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS, timeout=60_000)
+        browser = playwright.chromium.launch(executable_path=path, args=[*ARGUMENTS, *more], timeout=60_000)
         try:
             yield browser
         finally:

@@ -10,17 +10,16 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.needs import missing
-from tests.server.browsing import chromium, launched
+from tests.server.browsing import ONE, chromium
 
 
 @pytest.fixture(scope="module")
-def browser() -> Generator[Browser]:
-    """A chromium for all tests of a file; without one they are skipped."""
+def browser() -> Browser:
+    """The chromium of all tests; without one they are skipped."""
     path = chromium()
     if path is None:
         pytest.skip(missing("chromium"))
-    with launched(path) as started:
-        yield started
+    return ONE.get(path)
 
 
 @pytest.fixture

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests import forked
 from trials.alteration import Edit, Stale
+from trials.explore.broken import SHOWN
 from trials.mutants import MUTANTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,6 +36,20 @@ def test_each_law_of_the_gate_has_a_mutant() -> None:
     laws = {mutant.law.split()[0] for mutant in MUTANTS}
     assert laws == {f"I{number}" for number in range(1, 9)}
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+
+
+def test_each_mutant_fits_the_source_as_it_is() -> None:
+    """One that does not is caught by nothing, and only the trials at length would tell."""
+    stale: list[str] = []
+    for mutant in (*MUTANTS, *(each.mutant for each in SHOWN)):
+        sources: dict[Any, str] = {}
+        try:
+            for edit in mutant.alterations:
+                if isinstance(edit, Edit):
+                    edit.altered(sources)
+        except Stale as error:
+            stale.append(f"{mutant.name}: {error}")
+    assert not stale, "\n".join(stale)
 
 
 def double(number: int) -> int:

@@ -20,10 +20,11 @@ import pytest
 from keyturn import App
 from keyturn.channels import lane
 from keyturn.core import commands as cm
-from keyturn.core import crossing, decide, drills, gate
+from keyturn.core import crossing, decide, drills
 from keyturn.core import events as ev
+from keyturn.core.errors import Expired
+from keyturn.core.gate import delivery, reviews
 from keyturn.core.gate import marks as beside
-from keyturn.core.gate import reviews
 from keyturn.directory.book import Book
 from keyturn.engine import starting
 from keyturn.engine.driving import lease
@@ -32,14 +33,15 @@ from keyturn.engine.driving.writer import Written
 from keyturn.engine.effects import before_start, quotas, run_tool
 from keyturn.engine.run.open_run import journal_clock
 from keyturn.engine.session import sync
-from keyturn.inbox.desk import Inbox
 from keyturn.inbox.drills import DrillService
+from keyturn.inbox.request_store import RequestStore
 from keyturn.journal.memory import MemoryJournal
 from keyturn.journal.rows import Dispatch
 from keyturn.policies.breaker import Breaker
 from keyturn.realtime.delivery import Delivery
 from keyturn.support import user_code
 from keyturn.tools.base import Prepared
+from tests.table import each
 from trials.simulate import knobs_of, play, shrunk, table, words
 from trials.simulation import stage
 from trials.simulation.knobs import Knobs
@@ -162,15 +164,15 @@ def _effect_first(patch: pytest.MonkeyPatch) -> None:
 
 def _deaf_to_time(patch: pytest.MonkeyPatch) -> None:
     """A request that ran out can still be decided."""
-    check = gate.check_decision
+    check = delivery.check_decision
 
     def lenient(run: Any, decision: Any) -> None:
         try:
             check(run, decision)
-        except gate.Expired:
+        except Expired:
             return
 
-    patch.setattr(gate, "check_decision", lenient)
+    patch.setattr(delivery, "check_decision", lenient)
 
 
 def _asleep(patch: pytest.MonkeyPatch) -> None:
@@ -180,13 +182,13 @@ def _asleep(patch: pytest.MonkeyPatch) -> None:
 
 def _forgetful(patch: pytest.MonkeyPatch) -> None:
     """Now and then a decision is acknowledged and not kept."""
-    commit, count = Inbox._commit, [0]
+    commit, count = RequestStore.commit, [0]
 
     async def forgets(self: Any, log: Any, *commands: Any) -> Any:
         count[0] += 1
         return Written([]) if count[0] % 7 == 0 else await commit(self, log, *commands)
 
-    patch.setattr(Inbox, "_commit", forgets)
+    patch.setattr(RequestStore, "commit", forgets)
 
 
 def _no_races(patch: pytest.MonkeyPatch) -> None:
@@ -268,7 +270,7 @@ def _crossing(patch: pytest.MonkeyPatch) -> None:
 
 def _unreviewed(patch: pytest.MonkeyPatch) -> None:
     """Nobody is asked to review what was let run in an emergency."""
-    patch.setattr(gate, "glass_broken", lambda *_decided: iter(()))
+    patch.setattr(delivery, "glass_broken", lambda *_decided: iter(()))
 
 
 def _closed(patch: pytest.MonkeyPatch) -> None:
@@ -375,6 +377,13 @@ BROKEN: list[Callable[[pytest.MonkeyPatch], None]] = [
 # Those that the first worlds show; the others take hundreds.
 SOON = (_silent_retry, _effect_first, _crossing, _leaking)
 FROM = {_leaking: 1_331}
+
+
+@each("broken", BROKEN)
+def test_each_broken_build_can_be_made(broken: Any) -> None:
+    """What it breaks is where it says; whether it is caught, the trials tell."""
+    with pytest.MonkeyPatch.context() as patch:
+        broken(patch)
 
 
 @pytest.mark.usefixtures("world")

@@ -412,6 +412,13 @@ def _marked(book: Book, event: ev.CallMarked, done: Done) -> Book:
     return book
 
 
+def _taken_back(book: Book, event: ev.ApprovalWithdrawn, done: Done) -> Book:
+    told, who = book.calls[event.call], event.decider.id
+    own = who == told.giver or who in {word.who for word in (*told.words, *told.cleared)}
+    need(own or may(told.terms, who), "I1", f"{who} took back an approval that they may not give")
+    return book
+
+
 def _began(book: Book, event: ev.FrameOpened, done: Done) -> Book:
     need(book.queued and not book.over, "I2", "a run began that was over, or had begun")
     return replace(book, queued=False)
@@ -440,7 +447,8 @@ def _same(book: Book, event: Any, done: Done) -> Book:
 
 
 _HEARS: dict[type[Any], Callable[[Book, Any, Done], Book]] = {
-    **dict.fromkeys((ev.RunStarted, ev.ExpiryNear, ev.ApprovalWithdrawn), _same),
+    **dict.fromkeys((ev.RunStarted, ev.ExpiryNear), _same),
+    ev.ApprovalWithdrawn: _taken_back,
     **dict.fromkeys((ev.ToolsJudged, ev.InputAdded, ev.GuardrailReported), _same),
     ev.RunFailed: _failed, ev.RunResumed: _resumed,
     **dict.fromkeys((ev.RunCancelled, ev.DrillEnded), _ended),

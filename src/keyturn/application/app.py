@@ -111,7 +111,7 @@ class App(AppSettings):
         self._drilling = DrillService(self.journal, self.agents, drills, self._options)
         self._workers = AppWorkers(self._hire)
         self._sessions = 0  # realtime sessions that are open here
-        self._users = 0  # `async with` blocks and calls of `work` that need the resources
+        self._users, self._served = 0, False  # blocks, calls of `work`, and until `stop` a server that opened the app
 
     async def __aenter__(self) -> Self:
         await self._resources.open()
@@ -330,6 +330,7 @@ class App(AppSettings):
 
         Then what the app owns is closed: the MCP servers of its agents, and its lifespan.
         """
+        self._users, self._served = self._users - self._served, False
         try:
             await self._workers.stop()
         finally:
@@ -356,10 +357,12 @@ class App(AppSettings):
         """Return why the journal, which is asked, or this process's worker cannot work; None while they can."""
         return await why_down(self.journal, seconds) or self.trouble
 
-    async def at_work(self) -> None:
-        """Have a worker in this process, unless the app leaves runs to others, with what its agents need."""
+    async def at_work(self, *, serves: bool = False) -> None:
+        """Have a worker here, unless the app leaves runs to others; a server that opens it so uses it until `stop`."""
         if self.embedded:
             await self._resources.open()
+            if serves and not self._users:
+                self._users, self._served = 1, True
             self._employ()
 
     def _employ(self) -> None:

@@ -22,7 +22,7 @@ from ..engine.run.open_run import wrapped
 from ..engine.states.context_data import Maker, check_returns
 from ..engine.states.loading import ContextOptions
 from ..inbox.drills import DrillService
-from ..inbox.rule_lint import checked_policy
+from ..inbox.rule_lint import checked_policy, parts_of
 from ..policies.base import PolicyLike
 from ..support.user_code import run_callback
 from .lifespan import AppResources
@@ -49,7 +49,7 @@ def _agents(app: object, name: str, given: Mapping[str, _Declared] | Iterable[_D
     if known is not named:
         known.clear()
         known.update(named)
-    own_of(app)["_linted"] = made
+    own_of(app)["_linted"] = parts_of(known)
     return known
 
 
@@ -159,7 +159,7 @@ class AppSettings(Constructed):
     _telling: ChannelService
     _resources: AppResources
     _drilling: DrillService
-    _linted: list[Agent[Any]]
+    _linted: list[object]
     _rules = APP_RULES
     _remedies: ClassVar[Mapping[str, str]] = {"worker": "embedded says whether this process moves runs"}
 
@@ -231,9 +231,9 @@ class AppSettings(Constructed):
         return agent
 
     def _lint_agents(self) -> None:
-        """Refuse a policy that can match nothing of the agents, where their dict was changed in place."""
-        now = list(self.agents.values())
-        if now != self._linted:
+        """Refuse a policy that can match nothing of the agents, where their dict or tools were changed in place."""
+        now = parts_of(self.agents)
+        if len(now) != len(self._linted) or any(one is not other for one, other in zip(now, self._linted, strict=True)):
             checked_policy(self.agents, self.policy)
             self._linted = now
 

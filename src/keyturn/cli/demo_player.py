@@ -1,7 +1,7 @@
 """Choose the model that plays the demo: the one asked for, else a real one whose key is set, else the scripted one.
 
 What was chosen is said, and what does not work is an error that says what to do: nothing takes another's place in
-silence. The scripted model's words are in `demo_agent`.
+silence. What the scripted one says in the demo stands with each agent (`office/agents.py`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 from ..core.errors import UserError
 from ..models import default_provider
+from ..models.base import ModelRequest
 from ..models.faults import is_passing, status_of
 from ..models.openai.defaults import OPENAI
 from ..models.routing import split_name
-from ..models.scripted.model import ScriptedModel
+from ..models.scripted.model import ScriptedModel, assistant_message
 from ..models.scripted.script import Responder
 from ..render.escape import escape
-from .demo_agent import reply
 from .printing import command
 
 SCRIPTED = "scripted"
@@ -49,6 +49,10 @@ PROVIDERS: dict[str, DemoProvider] = {
 }
 
 
+def _ready(_request: ModelRequest) -> list[Any]:
+    return [assistant_message("Ready.")]
+
+
 @dataclass(frozen=True)
 class Player:
     """Names a model, or the scripted one, and why it was chosen; `program` is the command that it plays in."""
@@ -56,7 +60,7 @@ class Player:
     name: str
     why: str = ""
     program: str = "demo"
-    script: Responder = reply
+    script: Responder = _ready
 
     @classmethod
     def chosen(cls, model: str | None = None, *, scripted: bool = False, **options: Unpack[Playing]) -> Player:

@@ -24,7 +24,7 @@ COMMANDS: dict[str, str] = {
     "check": "read a journal and say whether it kept the promises",
     "completion": "print a script that completes these words in a shell: keyturn completion bash",
     "copy": "copy a journal: keyturn copy sqlite:///keyturn.db postgresql://...",
-    "demo": "watch an agent wait for you, die, and go on in a new process",
+    "demo": "serve an office whose agents wait for you, or decide its calls in the terminal",
     "doctor": "look for what is wrong with a journal and this machine, with the remedy of each",
     "edit": "let a call run with other arguments: keyturn edit REQUEST --set name=value --app module:app",
     "erase": "forget what old runs said: keyturn erase sqlite:///keyturn.db --older-than 90d",

@@ -72,6 +72,15 @@ def _all_agents(agents: Agents) -> list[Agent[Any]]:
     return list(found.values())
 
 
+def parts_of(agents: Agents) -> list[object]:
+    """Return the agents and tools that an app has, in order: a rule is held against these very objects.
+
+    >>> parts_of({})
+    []
+    """
+    return [part for agent in _all_agents(agents) for part in (agent, *agent.tools)]
+
+
 def known_of(agents: Agents) -> Known:
     """Return the tools and agents that an app has, as far as no server must be asked.
 

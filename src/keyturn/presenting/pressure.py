@@ -119,6 +119,20 @@ _REST = re.compile(r"[^\w.]+|_+|(?<!\s)\.(?!\s)")
 _INVISIBLE = ("Cf", "Mn", "Me", "Cc", "Co", "Cn", "Cs")
 
 
+class _Shown(dict[int, int | None]):
+    """Says what is seen of a character: nothing of an invisible one; not all are kept."""
+
+    def __missing__(self, code: int) -> int | None:
+        if len(self) > 4_096:
+            self.clear()
+        char = chr(code)
+        self[code] = code if char in "\n\t" or unicodedata.category(char) not in _INVISIBLE else None
+        return self[code]
+
+
+_SHOWN = _Shown()
+
+
 def plain_words(text: str) -> str:
     """Return a text as small words with a space between them and a full stop where a sentence ends.
 
@@ -126,8 +140,7 @@ def plain_words(text: str) -> str:
     'urgent . dont read it .'
     """
     seen = unicodedata.normalize("NFKD", text[:MOST])
-    shown = (char if char in "\n\t" or unicodedata.category(char) not in _INVISIBLE else "" for char in seen)
-    folded = "".join(shown)[: MOST * 2].casefold().translate(_ALIKE)
+    folded = seen.translate(_SHOWN)[: MOST * 2].casefold().translate(_ALIKE)
     folded = _APOSTROPHES.sub("", folded)
     folded = _MIXED.sub(_letters, folded)
     folded = _APART.sub(lambda found: re.sub(r"[^a-z]", "", found[0]), folded)

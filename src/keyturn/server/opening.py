@@ -12,7 +12,8 @@ from ..application.app import App
 class Opening:
     """Wraps the routes of an app; the first request has its worker begin, unless a lifespan did.
 
-    Where the app is entered elsewhere (`async with app:`), nothing is done twice.
+    Where the app is entered elsewhere (`async with app:`), nothing is done twice. Where it was not, it stays open until
+    `app.stop()`, whoever enters and leaves it meanwhile.
     """
 
     def __init__(self, routes: ASGIApp, app: App) -> None:
@@ -26,6 +27,6 @@ class Opening:
             self._opened = True
         if not self._opened:
             async with self._lock:
-                await self._app.at_work()
+                await self._app.at_work(serves=True)
                 self._opened = True
         await self._routes(scope, receive, send)

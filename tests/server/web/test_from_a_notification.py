@@ -9,7 +9,6 @@ that it would raise is raised in the worker, and the address that the worker the
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -19,20 +18,19 @@ from playwright.sync_api import Browser, Worker, expect
 from keyturn.channels.base import Message, Recipient
 from keyturn.channels.webpush import Subscription, WebPushChannel, _payload
 from tests.needs import missing
-from tests.server.browsing import chromium, launched
+from tests.server.browsing import ONE, chromium
 from tests.server.web.test_flows import Desk, desk
 
 PHONE = (360, 740)
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser() -> Browser:
     """A whole chromium."""
     path = chromium(whole=True)
     if path is None:
         pytest.skip(missing("notifications"))
-    with launched(path) as started:
-        yield started
+    return ONE.get(path)
 
 
 _CLICKED = """async () => {

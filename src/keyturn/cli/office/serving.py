@@ -1,7 +1,4 @@
-"""Serve the demo: a journal in a folder of its own, a worker process, two people, and agents that keep asking.
-
-It stays until it is told to stop. With nobody there it decides by itself, shows what came of it, and ends (`once`).
-"""
+"""Serve the demo's pages: two people come in by links and decide, until the server is told to end."""
 
 from __future__ import annotations
 
@@ -9,18 +6,13 @@ import asyncio
 import contextlib
 import os
 import shlex
-import shutil
 import socket
 import sys
-import tempfile
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from pathlib import Path
 
 from ...application.app import App
-from ...console.screen import Terminal
-from ...core.errors import KeyturnError, UserError
-from ...journal.rows import Query
 from ...server.asgi import serve
 from ...server.identity.first_run import drawn
 from ...server.running import ListeningAddress, Running
@@ -28,60 +20,39 @@ from ...server.settings import ServerSettings
 from ..demo_player import Player
 from ..demo_voice import DemoVoice
 from ..printing import command
-from . import agents, tools
-from .app import MODEL, journal_url, made
-from .once import decide_once
-from .people import Seated, seat_people
-from .processes import WorkerProcess
+from .app import journal_url
+from .people import Seated
+from .playing import Stay, play_at
 
 _PORT = 8321
-_ENOUGH = 7  # that wait: more come up only when there are fewer
-_EVERY = 20.0  # seconds
-_PATIENCE = 60.0
 
 
 def play(directory: Path | None, player: Player, *, once: bool) -> int:
-    """Play the demo in a folder of its own; return the exit code."""
-    player.model()  # what is missing is said before anything is made
-    home = Path(tempfile.mkdtemp(prefix="keyturn-demo-")) if directory is None else directory
-    home.mkdir(parents=True, exist_ok=True)
-    if any(home.iterdir()):
-        raise UserError(f"{shlex.quote(str(home))} is not empty: name a new directory for the demo's files")
-    os.environ |= {tools.HOME: str(home.resolve()), MODEL: player.name}
-    (home / tools.CONFIG).write_text(tools.AT_FIRST, encoding="utf-8")
-    try:
-        return asyncio.run(_play(home.resolve(), player, once=once))
-    finally:
-        if directory is None:
-            shutil.rmtree(home, ignore_errors=True)
+    """Play the demo with a server; return the exit code."""
+    return play_at(_served, directory, player, once=once)
 
 
-async def _play(home: Path, player: Player, *, once: bool) -> int:
-    voice = DemoVoice(Terminal.here())
-    app, worker = made(worker=False), WorkerProcess(home)
-    seated = await seat_people(app, home)
+@contextlib.asynccontextmanager
+async def _served(app: App, voice: DemoVoice) -> AsyncGenerator[Stay]:
     with _listening() as listening:
         address = ListeningAddress(port=listening.getsockname()[1])
-        _introduce(voice, player, address)
+        voice.tell("server", f"{address.url}/ in process {os.getpid()}")
         server = Running(serve(app, ServerSettings(hosts=address.known_hosts)), address, grace=2.0, told=_ending)
         serving = asyncio.ensure_future(server.serve([listening]))
-        try:
-            await worker.start()
-            voice.note("worker", "process {}", worker.number)
-            await _begin(app, worker, voice)
-            if once:
-                await decide_once(app, worker, voice, [each.id for each in seated])
-                return 0
+
+        async def stay(seated: Sequence[Seated]) -> None:
             _invite(voice, address, seated)
-            return await _stay(app, serving)
+            await asyncio.wait({serving})
+
+        try:
+            yield stay
         finally:
             server.stop()
-            await worker.stop()
             await serving
 
 
 @contextlib.contextmanager
-def _listening():
+def _listening() -> Generator[socket.socket]:
     made = socket.socket()
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -94,36 +65,6 @@ def _listening():
 
 def _ending() -> None:
     """Say nothing: the demo says itself that it ends."""
-
-
-def _introduce(voice: DemoVoice, player: Player, address: ListeningAddress) -> None:
-    voice.screen.say()
-    voice.screen.stress("Keyturn: the model turns one key, a person turns the other.")
-    voice.say()
-    voice.tell("model", player.sentence())
-    voice.tell("journal", journal_url())
-    voice.tell("server", f"{address.url}/ in process {os.getpid()}")
-
-
-async def _begin(app: App, worker: WorkerProcess, voice: DemoVoice) -> None:
-    """Start what is to wait; of one call nobody will know whether it happened."""
-    await _ask(app, agents.CUT_SHORT)
-    marked = tools.home() / tools.CHARGING
-    async with asyncio.timeout(_PATIENCE):
-        while not marked.exists():
-            await asyncio.sleep(0.05)
-    await worker.cut_short()
-    await worker.start()
-    voice.note("worker", "was stopped while it charged a card; process {} goes on", worker.number)
-    runs = [await _ask(app, story) for story in agents.STORIES]
-    for run in runs:
-        await app.wait(run, _PATIENCE)
-    waiting = await app.inbox.list()
-    voice.note("waiting", "{} calls, of {} agents", len(waiting), len({row.run for row in waiting}))
-
-
-async def _ask(app: App, story: agents.OfficeStory) -> str:
-    return (await app.start(story.agent, story.task, requester=story.requester)).id
 
 
 def _invite(voice: DemoVoice, address: ListeningAddress, seated: Sequence[Seated]) -> None:
@@ -151,14 +92,3 @@ def _invite(voice: DemoVoice, address: ListeningAddress, seated: Sequence[Seated
 
 def _has_browser() -> bool:
     return sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
-
-
-async def _stay(app: App, serving: asyncio.Task[None]) -> int:
-    """Have more come up as long as somebody is there, until the server is told to end."""
-    stories = agents.later_stories()
-    while not serving.done():
-        await asyncio.wait({serving}, timeout=_EVERY)
-        with contextlib.suppress(KeyturnError):
-            if not serving.done() and len(await app.inbox.list(Query(state="open", limit=_ENOUGH))) < _ENOUGH:
-                await _ask(app, next(stories))
-    return 0
