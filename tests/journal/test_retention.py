@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from keyturn import Agent, App, Breaker, Decider, Inbox, Policy, Rule, Runner, f
 from keyturn.audit.checker import check
 from keyturn.cli.main import main
 from keyturn.engine.run.log_cache import log_in, verify_run
-from keyturn.journal import open_journal
+from keyturn.journal import open_journal, retention
 from keyturn.journal.retention import ended_before, erase_ended
 from keyturn.policies.rules import allow
 from keyturn.testing import ScriptedModel, function_call
@@ -89,8 +90,9 @@ async def test_a_run_that_somebody_holds_is_left_for_the_next_time(store: Any) -
     assert await erase_ended(store, await store.now() + 1) == 1
 
 
-async def test_more_than_a_page_is_erased(store: Any) -> None:
-    runs = [await ended(store) for _ in range(120)]
+async def test_more_than_a_page_is_erased(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "Query", partial(retention.Query, limit=3))
+    runs = [await ended(store) for _ in range(8)]
     assert await erase_ended(store, await store.now() + 1) == len(runs)
 
 
