@@ -179,18 +179,18 @@ class InboxApp(DecidingApp):
     async def _read(self) -> None:
         """Show the request under the cursor as it is now."""
         view, name = self.view, self.list.at
-        before = view.detail
         if not name:
             view.show(None)
             return
         try:
-            detail = await self.seat.reads(name, before)
+            detail = await self.seat.reads(name, view.detail)
         except KeyturnError as error:
             if self.is_running:
                 view.say("It cannot be shown", str(error))
             return
         if not self.is_running or name != self.list.at:
             return
+        before = view.detail  # by now: of two reads at once the first is shown, and may have been edited since
         if before is None or before.asking != detail.asking:
             self.run_worker(self._watched(detail), group="looked")
         if before is None or before.row.id != name:
