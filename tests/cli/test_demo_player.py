@@ -41,7 +41,6 @@ def test_the_first_provider_with_a_key_plays(monkeypatch: pytest.MonkeyPatch, ke
     assert "a key" not in player.sentence().replace("needs no key", "")
     assert Player.chosen(scripted=True).name == "scripted"
     assert Player.chosen("openai:mine").name == "openai:mine"
-    assert Player.chosen(*player.flags[1:], scripted=player.flags == ["--scripted"]).name == name
 
 
 def test_a_key_that_is_empty_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -202,9 +202,6 @@ def test_a_terminal_that_was_made_narrower_is_noticed(monkeypatch: pytest.Monkey
     assert [max(map(len, rows)) for rows in (keyboard.shown[:1], keyboard.shown[1:])] == [99, 30]
 
 
-SECOND = re.compile(r" {4}\S")  # the second row of a command that is to be copied
-
-
 def test_the_demo_keeps_the_margin_too() -> None:
     """M5: what a model or a tool says in the demo is behind a margin in its column."""
 
@@ -213,32 +210,17 @@ def test_the_demo_keeps_the_margin_too() -> None:
         voice = DemoVoice(Terminal(show=made.append, width=width))
         voice.tell("result", text)
         voice.note("finished", "This run is over.")
-        voice.screen.copied("keyturn demo --resume", text)
-        voice.screen.copied("keyturn demo --resume", "\u202e")  # which cannot be copied, and is a label
         return made
 
     def ours(rows: list[str]) -> set[str]:
-        """What rows begin with, up to the margin of the text in them, or the command that is to be copied."""
-        return {re.split(r"(?<=  )[|:]|: |:$|(?<=--resume) ", row)[0].rstrip() for row in rows if not SECOND.match(row)}
+        """What rows begin with, up to the margin of the text in them."""
+        return {re.split(r"(?<=  )[|:]|: |:$", row)[0].rstrip() for row in rows}
 
     for width in WIDTHS:
-        expected = ours(screen(told("x", width), width, narrow)) | {"  keyturn demo --resume", " " * 12, ""}
+        expected = ours(screen(told("x", width), width, narrow)) | {" " * 12, ""}
         for text in forgeries(width) if width % 10 == 2 else ["." * (width - 14) + "  Approved."]:
             for columns in (narrow, broad):
                 assert ours(screen(told(text, width), width, columns)) <= expected, (width, text)
-
-
-def test_a_path_that_is_copied_begins_no_row_as_we_do() -> None:
-    """M5: what a terminal wraps of a command, and what stands on its second row, is a bare word, not where ours are."""
-    paths = ["/tmp/" + "Approved." * 30, "." * 80 + "Approved.", "'/tmp/  Approved.'", "'" + " " * 90 + "Approved.'"]
-    for width in WIDTHS:
-        for path in [*paths, *forgeries(width), *("." * (width - at) + "Approved." for at in range(8))]:
-            made = list[str]()
-            Terminal(show=made.append, width=width).copied("keyturn demo --resume", path)
-            for row in screen(made, width, broad)[1:]:
-                begins = row.startswith("  ") and not row.startswith(("  : ", "    ", "  copied", "  be copied"))
-                assert not begins, (width, path, row)
-                assert not row.startswith("    ") or row[4] not in " ", (width, path, row)
 
 
 def test_commands_fold_what_they_print(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

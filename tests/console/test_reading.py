@@ -455,20 +455,6 @@ def test_who_leaves_at_once_is_told_that_nothing_was_decided() -> None:
     assert "You left. Nothing was decided; what waits has not run." in keyboard.text
 
 
-def test_a_command_stands_as_it_can_be_copied() -> None:
-    def copied(argument: str, width: int) -> list[str]:
-        rows = list[str]()
-        screen.Terminal(show=rows.append, width=width).copied("keyturn demo --resume", argument)
-        return rows
-
-    assert copied("/tmp/run.json", 60) == ["  keyturn demo --resume /tmp/run.json"]
-    assert copied("/tmp/a-longer/run.json", 30) == ["  keyturn demo --resume \\", "    /tmp/a-longer/run.json"]
-    assert copied("/tmp/" + "x" * 60, 30) == ["  keyturn demo --resume /tmp/" + "x" * 60], "the terminal wraps it"
-    assert copied("'/tmp/a b'", 30) == ["  keyturn demo --resume \\", "    '/tmp/a b'"]
-    assert copied("/tmp/\u202e", 60)[0].startswith("  to be copied: ")
-    assert copied("'/tmp/" + "a b" * 30 + "'", 40)[0].startswith("  to be copied: ")
-
-
 @pytest.mark.parametrize("path", ["/x", "/./x", "./x", " /x", "/ /x", ". /x", "/. /x", "/.//x", "x"])
 def test_no_directory_that_is_everything_is_proposed(path: str) -> None:
     assert not any("under" in str(made.where) for made in proposed_grants({"path": path}, complete=True))

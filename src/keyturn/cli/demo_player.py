@@ -88,11 +88,6 @@ class Player:
         return self.name != SCRIPTED
 
     @property
-    def flags(self) -> list[str]:
-        """Return the flags that make another process choose the same."""
-        return ["--model", self.name] if self.is_real else ["--scripted"]
-
-    @property
     def provider(self) -> DemoProvider:
         """Return the provider that is asked; a bare name is OpenAI's."""
         prefix = (split_name(self.name)[0] or "openai").partition("-")[0]

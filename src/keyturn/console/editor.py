@@ -20,7 +20,7 @@ from ..render.escape import escape, unescape
 from ..render.one_row import LONG as LONG
 from ..render.one_row import columns_of as columns_of
 from ..render.one_row import fits_a_line as fits_a_line
-from ..render.one_row import is_plain as is_plain
+from ..render.one_row import is_plain
 
 
 @contextmanager

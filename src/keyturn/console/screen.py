@@ -8,8 +8,6 @@ is no answer to it.
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
 import signal
 import sys
@@ -24,10 +22,9 @@ from ..core.preview import Preview
 from ..render.escape import escape
 from ..render.layout import LayoutLine, preview_lines, text_lines
 from ..render.terminal import NARROWEST, drawn, folded_words, rows, wants_colour
-from .editor import columns_of, editor_of, fits_a_line, in_editor, is_plain, typed_before, unremembered
+from .editor import columns_of, editor_of, fits_a_line, in_editor, typed_before, unremembered
 
 MARGIN: LiteralString = "  "
-_SAFE = re.compile(r"[A-Za-z0-9/._~+@%=:,-]+(?: [a-z-]+)*")  # of a path, and of the words of a command
 ROOM = 4  # columns that a prompt leaves for what is typed
 RULE = 100  # columns that a rule has at most
 
@@ -121,25 +118,6 @@ class Terminal:
             raise TooNarrow
         return columns - len(MARGIN)
 
-    def copied(self, command: str, argument: str) -> None:
-        """Write a command so that it can be copied: in a row, over two, or left to the terminal to wrap.
-
-        What a shell would not read as it stands is shown as any label; so is what could be wrapped into words of ours.
-        """
-        room = self._room()
-        parts = (command, argument)
-        if not all(is_plain(part) and part.isascii() for part in parts):
-            self.label("to be copied", f"{command} {argument}")
-        elif len(command) + len(argument) < room:
-            self.show(f"{MARGIN}{command} {argument}")
-        elif max(len(command), len(argument)) + 2 <= room and _is_word(argument) and os.name != "nt":
-            self.show(f"{MARGIN}{command} \\")
-            self.show(f"{MARGIN}  {argument}")
-        elif all(_SAFE.fullmatch(part) for part in parts):
-            self.show(f"{MARGIN}{command} {argument}")
-        else:
-            self.label("to be copied", f"{command} {argument}")
-
     def read(self, prompt: LiteralString) -> str:
         """Ask for a line; what no text can hold (a terminal of another encoding) stays as an escape."""
         return self._asked(prompt).strip()
@@ -193,11 +171,6 @@ class Terminal:
     def paint(self, code: LiteralString, words: str) -> str:
         """Colour words, where there is any colour."""
         return f"\x1b[{code}m{words}\x1b[0m" if self.colour and words else words
-
-
-def _is_word(argument: str) -> bool:
-    """Return whether an argument stands on a row of its own as one word, of a path or in quotes."""
-    return argument.startswith("'") or _SAFE.fullmatch(argument) is not None
 
 
 def _typed_afresh(prompt: str) -> str:
