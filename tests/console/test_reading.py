@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import json
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -170,7 +171,7 @@ def test_colour_marks_where_to_decide_and_nothing_is_lost_without_it() -> None:
     _, coloured = typed(desk(("send", MAIL)), "r", "", colour=True)
     assert "\x1b" not in plain.text
     assert "\x1b[36m-- Here you decide" in coloured.text
-    assert screen.re.sub(r"\x1b\[\d+m", "", coloured.text) == plain.text
+    assert re.sub(r"\x1b\[\d+m", "", coloured.text) == plain.text
 
 
 # ------------------------------------------------------------------------------------------------ several at once
