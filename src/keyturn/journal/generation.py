@@ -102,15 +102,10 @@ class Origin:
         """Return whether the store is taken for a restored one, and that does not stand in it yet."""
         return self.why is not None and not self.noted
 
-    def check_keys(self) -> None:
-        """Refuse any write to a store that is sealed with another key than those of this process."""
-        if self.missing_key is not None:
-            raise StorageError(_SEALED_ELSEWHERE.format(self.missing_key))
-
     def check_open(self) -> None:
         """Refuse any write to a store that is not in use, or whose key is missing."""
         if self.missing_key is not None:
-            self.check_keys()
+            raise StorageError(_SEALED_ELSEWHERE.format(self.missing_key))
         if self.shut is not None:
             raise StoreMoved(f"this store {self.shut}")
 
@@ -121,8 +116,7 @@ class Origin:
 
     def check(self) -> None:
         """Refuse any start in a store that was restored and is not settled, or is not in use."""
-        if self.missing_key is not None or self.shut is not None:
-            self.check_open()
+        self.check_open()
         if self.why is not None:
             raise StoreRestored(f"this store {self.why}: {_HOW}")
 

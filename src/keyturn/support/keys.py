@@ -68,7 +68,7 @@ def ring() -> Ring:
     named: tuple[object, ...] = tuple(map(_ENVIRONMENT.get, _NAMES))
     place, until, known = _looked
     if known is None or place != named or monotonic() >= until:
-        known = _look_again(named)
+        known = _look_again()
     return known
 
 
@@ -114,14 +114,10 @@ _encoded: Callable[[str], Any] = getattr(os.environ, "encodekey", str) if _ENVIR
 _NAMES = tuple(map(_encoded, _VARIABLES))
 
 
-def _named() -> tuple[object, ...]:
-    """Return what the environment says of keys now, to be compared and not to be read."""
-    return tuple(map(_ENVIRONMENT.get, _NAMES))
-
-
-def _look_again(named: tuple[object, ...]) -> Ring:
+def _look_again() -> Ring:
     """Read the keys from the environment or their file now."""
     global _looked
+    named: tuple[object, ...] = tuple(map(_ENVIRONMENT.get, _NAMES))
     given, old = os.environ.get(VARIABLE), os.environ.get(OLD_VARIABLE, "")
     found = _in_file(_key_file(named), old) if given is None else _given(given, old)
     _looked = (named, monotonic() + _BELIEVED, found)
@@ -289,7 +285,7 @@ def add_key() -> str:
     with _changing() as path:
         entries = _entries(path)
         replace_private(path, _text([_new_secret(), *entries.secrets], entries.retired))
-        return _look_again(_named()).ids[0]
+        return _look_again().ids[0]
 
 
 def retire_key(name: str) -> None:
@@ -308,7 +304,7 @@ def retire_key(name: str) -> None:
             raise UserError("this key signs and seals: `keyturn keys rotate` adds a new one that takes its place first")
         kept = [secret for secret, known in zip(entries.secrets, ids, strict=True) if known != name]
         replace_private(path, _text(kept, [*entries.retired, name]))
-        _look_again(_named())
+        _look_again()
 
 
 @contextmanager
