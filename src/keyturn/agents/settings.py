@@ -28,6 +28,7 @@ from ..core.settable import (
     own_of,
     then,
 )
+from ..core.values import is_whole
 from ..models.base import Model, ModelProvider, ModelSettings
 from ..policies.base import PolicyLike
 from ..sessions.base import SessionSettings
@@ -43,7 +44,7 @@ _T = TypeVar("_T")
 
 
 def _is_most(value: object) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1)
+    return value is None or (is_whole(value) and value >= 1)
 
 
 @settings()

@@ -17,6 +17,7 @@ from ..channels.plan import ChannelPlan
 from ..channels.service import ChannelService
 from ..core.errors import AgentMissing, UserError
 from ..core.settable import CALLBACK, ELSEWHERE, FLAG, WHOLE, Constructed, Rule, fixed, must, own_of
+from ..core.values import is_number
 from ..engine.run.about import STORE
 from ..engine.run.open_run import wrapped
 from ..engine.states.context_data import Maker, check_returns
@@ -107,7 +108,7 @@ def _slots(app: object, name: str, given: object) -> Any:
 
 
 def _is_time(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    return is_number(value) and value >= 0
 
 
 def _is_name(value: object) -> bool:

@@ -20,6 +20,7 @@ from ..core.immutable import immutable
 from ..core.people import plain_text
 from ..core.request import Request
 from ..core.settable import WHOLE, Rules, must
+from ..core.values import is_positive
 
 TOPICS = (
     "request.created",
@@ -33,10 +34,6 @@ TOPICS = (
 
 _LONGEST_S = 366 * 86_400
 _LAST_MS = 253_402_300_799_999
-
-
-def _is_seconds(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
 class ChannelRefused(KeyturnError):
@@ -186,7 +183,7 @@ Recipients = Callable[[Request | None], Sequence[Recipient] | Awaitable[Sequence
 
 
 #: The rules of a channel's attributes, for those that can be set at any time.
-CHANNEL_RULES: Rules = {"timeout": must(_is_seconds, "a number of seconds greater than 0"), "at_once": WHOLE}
+CHANNEL_RULES: Rules = {"timeout": must(is_positive, "a number of seconds greater than 0"), "at_once": WHOLE}
 
 
 class Channel(abc.ABC):

@@ -14,6 +14,7 @@ from types import CodeType
 from typing import Any, ClassVar, Self
 
 from .errors import UserError
+from .values import is_callback, is_entries, is_flag, is_positive, is_whole
 
 #: What a rule returns that has put the value where it belongs, so that nothing is stored under its name.
 ELSEWHERE: Any = object()
@@ -176,25 +177,13 @@ def then(rule: Rule, after: Callable[[Any, Any], None]) -> Rule:
     return both
 
 
-def _is_switch(value: object) -> bool:
-    return isinstance(value, bool) or callable(value)
-
-
-def _is_seconds(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-SWITCH = must(_is_switch, "True, False or a callable")
-CALLBACK = must(lambda value: value is None or callable(value), "a callable or None")
-FLAG = must(lambda value: isinstance(value, bool), "True or False")
+SWITCH = must(lambda value: is_flag(value) or callable(value), "True, False or a callable")
+CALLBACK = must(is_callback, "a callable or None")
+FLAG = must(is_flag, "True or False")
 TEXT = must(lambda value: isinstance(value, str), "a string")
-SECONDS = must(_is_seconds, "a number of seconds greater than 0, or None")
-WHOLE = must(_is_whole, "a whole number, 1 or more")
-ENTRIES = must(lambda value: value is None or isinstance(value, list | tuple), "a list or None")
+SECONDS = must(lambda value: value is None or is_positive(value), "a number of seconds greater than 0, or None")
+WHOLE = must(lambda value: is_whole(value) and value >= 1, "a whole number, 1 or more")
+ENTRIES = must(is_entries, "a list or None")
 
 
 def anything(_owner: object, _name: str, value: object) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypedDict
 
 from ..core.errors import UserError
 from ..core.settable import ELSEWHERE, Rule, described, did_you_mean, own_of
+from ..core.values import is_callback, is_entries, is_flag, is_positive, is_whole
 from .approval import Approvals, RequireApproval
 from .base import ServerSeam
 from .bounds import CONNECT_SECONDS, LIST_PAGES
@@ -77,15 +78,17 @@ class Settings:
     def __post_init__(self) -> None:
         check_filter(self.tool_filter)
         for name in ("message_handler", "tool_meta_resolver", "elicitation_callback"):
-            _check(name, getattr(self, name), _callback, "a callable or None")
-        _check("seconds", self.seconds, _seconds, "a number of seconds greater than 0, or None")
-        _check("connect_timeout_seconds", self.connect_timeout_seconds, _seconds, "a number of seconds greater than 0")
-        _check("max_retry_attempts", self.max_retry_attempts, _count, "a number that is not negative")
+            _check(name, getattr(self, name), is_callback, "a callable or None")
+        _check("seconds", self.seconds, _is_timeout, "a number of seconds greater than 0, or None")
+        _check(
+            "connect_timeout_seconds", self.connect_timeout_seconds, is_positive, "a number of seconds greater than 0"
+        )
+        _check("max_retry_attempts", self.max_retry_attempts, _is_count, "a number that is not negative")
         _check("mode", self.mode, ("auto", "legacy").__contains__, "'auto' or 'legacy'")
         for name in ("cache_tools_list", "use_structured_content", "trust_annotations", "asks_within_calls"):
-            _check(name, getattr(self, name), _flag, "True or False")
+            _check(name, getattr(self, name), is_flag, "True or False")
         for name in ("tool_input_guardrails", "tool_output_guardrails"):
-            _check(name, getattr(self, name), _entries, "a list or None")
+            _check(name, getattr(self, name), is_entries, "a list or None")
 
     def pause(self, attempt: int) -> float:
         """Return how long to wait before another attempt."""
@@ -197,21 +200,9 @@ def _check(name: str, value: object, fits: Callable[[Any], bool], may_be: str) -
         raise UserError(f"{name} of an MCP server must be {may_be}, not {value!r}")
 
 
-def _flag(value: object) -> bool:
-    return isinstance(value, bool)
+def _is_timeout(value: object) -> bool:
+    return value is None or is_positive(value)
 
 
-def _entries(value: object) -> bool:
-    return value is None or isinstance(value, list | tuple)
-
-
-def _callback(value: object) -> bool:
-    return value is None or callable(value)
-
-
-def _count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _seconds(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0)
+def _is_count(value: object) -> bool:
+    return is_whole(value) and value >= 0

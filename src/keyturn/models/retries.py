@@ -13,12 +13,13 @@ from typing import Any, ClassVar, cast
 
 from ..core.errors import UserError
 from ..core.settable import Rules, Settable, made_by, must
+from ..core.values import is_number
 from ..support.constructors import settings
 from ..support.user_code import answer_of
 
 
 def _is_amount(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value >= 0)
+    return value is None or (is_number(value) and value >= 0)
 
 
 _AMOUNT = must(_is_amount, "a number of 0 or more")

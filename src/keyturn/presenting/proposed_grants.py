@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, cast
 from ..core.errors import UserError
 from ..core.predicates.paths import is_elsewhere, names_of
 from ..core.predicates.predicate import holds
+from ..core.values import is_number
 from ..policies.grants import Grant
 from ..render.arguments import is_text, shown_name
 
@@ -125,7 +126,7 @@ def _covers(made: ProposedGrant, params: Mapping[str, Any]) -> bool:
 
 
 def _is_amount(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and value > 0
+    return is_number(value) and isfinite(value) and value > 0
 
 
 def _words(where: Mapping[str, Mapping[str, Any]], named: Mapping[str, Any]) -> str:

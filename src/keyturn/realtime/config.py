@@ -14,6 +14,7 @@ from ..agents.limits import UsageLimits
 from ..agents.prompt import Prompt
 from ..agents.settings import ToolErrorFormatter
 from ..core.errors import UserError
+from ..core.values import is_callback, is_flag, is_number, is_whole
 from ..models.tool_choice import ToolChoice
 
 RealtimeModelName = (
@@ -174,8 +175,8 @@ class RealtimeRunConfig(TypedDict, total=False):
     usage_limits: UsageLimits | None
 
 
-def _counts(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+def _is_count(value: object) -> bool:
+    return is_whole(value) and value >= 0
 
 
 def _has(kind: type[Any]) -> Callable[[Any], bool]:
@@ -187,16 +188,8 @@ def _guardrails(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(each, OutputGuardrail) for each in cast("list[Any]", value))
 
 
-def _seconds(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-
-
-def _flag(value: object) -> bool:
-    return isinstance(value, bool)
-
-
-def _callback(value: object) -> bool:
-    return value is None or callable(value)
+def _is_seconds(value: object) -> bool:
+    return is_number(value) and value >= 0
 
 
 # What each setting may be; a provider checks `model_settings` further, and a run its limits.
@@ -204,13 +197,13 @@ _MAY_BE: dict[str, tuple[Callable[[Any], bool], str]] = {
     "model_settings": (lambda value: isinstance(value, Mapping), "a dict"),
     "output_guardrails": (_guardrails, "a list of OutputGuardrail"),
     "guardrails_settings": (_has(RealtimeGuardrailsSettings), "a dict of debounce_text_length"),
-    "tracing_disabled": (_flag, "True or False"),
-    "async_tool_calls": (_flag, "True or False"),
+    "tracing_disabled": (is_flag, "True or False"),
+    "async_tool_calls": (is_flag, "True or False"),
     "tool_execution": (_has(RealtimeToolExecutionConfig), "a dict of pre_approval_tool_input_guardrails"),
-    "tool_error_formatter": (_callback, "a callable or None"),
-    "waiting_message": (_callback, "a callable or None"),
-    "reconnect_attempts": (_counts, "a whole number, 0 or more"),
-    "close_timeout": (_seconds, "a number of seconds, 0 or more"),
+    "tool_error_formatter": (is_callback, "a callable or None"),
+    "waiting_message": (is_callback, "a callable or None"),
+    "reconnect_attempts": (_is_count, "a whole number, 0 or more"),
+    "close_timeout": (_is_seconds, "a number of seconds, 0 or more"),
     "usage_limits": (lambda _value: True, ""),
 }
 
@@ -227,7 +220,7 @@ def check_config(config: Mapping[str, Any]) -> None:
         if not fits(value):
             raise UserError(f"{name} of a realtime config must be {may_be}, not {value!r}")
     every = config.get("guardrails_settings", {}).get("debounce_text_length", 0)
-    if not _counts(every):
+    if not _is_count(every):
         raise UserError(f"debounce_text_length of a realtime config must be a whole number, 0 or more, not {every!r}")
 
 

@@ -9,13 +9,10 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from ..core.items import Item
+from ..core.values import is_whole
 from .base import InvalidArguments
 
 _BUTTONS = ("left", "right", "wheel", "back", "forward")
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _text(value: object) -> bool:
@@ -32,10 +29,10 @@ def _path(value: object) -> bool:
 
 def _is_point(value: object) -> bool:
     point = cast("Item", value) if isinstance(value, dict) else {}
-    return point.keys() == {"x", "y"} and _number(point["x"]) and _number(point["y"])
+    return point.keys() == {"x", "y"} and is_whole(point["x"]) and is_whole(point["y"])
 
 
-_PLACE: dict[str, Callable[[Any], bool]] = {"x": _number, "y": _number}
+_PLACE: dict[str, Callable[[Any], bool]] = {"x": is_whole, "y": is_whole}
 _NEEDS: dict[str, dict[str, Callable[[Any], bool]]] = {
     "click": {**_PLACE, "button": _BUTTONS.__contains__},
     "double_click": _PLACE,
@@ -43,7 +40,7 @@ _NEEDS: dict[str, dict[str, Callable[[Any], bool]]] = {
     "keypress": {"keys": _texts},
     "move": _PLACE,
     "screenshot": {},
-    "scroll": {**_PLACE, "scroll_x": _number, "scroll_y": _number},
+    "scroll": {**_PLACE, "scroll_x": is_whole, "scroll_y": is_whole},
     "type": {"text": _text},
     "wait": {},
 }

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from ...core.digest import canonical
 from ...core.errors import UserError
 from ...core.settable import Rules, Sealed, must
+from ...core.values import is_positive
 from ...support.marking import mark
 from ..base import ToolProblem
 from ..functions.path_arguments import plain_path
@@ -24,10 +25,6 @@ from .supervised import Ended, Keeper, Launch
 
 PASSED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 PLAIN_PATH = "/usr/local/bin:/usr/bin:/bin"
-
-
-def _is_seconds(value: Any) -> bool:
-    return not isinstance(value, bool) and value > 0
 
 
 class LocalExecutor(Sealed):
@@ -43,7 +40,7 @@ class LocalExecutor(Sealed):
 
     # Values that every executor of this kind sets, of which nothing is to be told.
     _always: ClassVar[Mapping[str, str]] = {}
-    _rules: ClassVar[Rules] = {"timeout": must(_is_seconds, "a positive number of seconds")}
+    _rules: ClassVar[Rules] = {"timeout": must(is_positive, "a positive number of seconds")}
 
     def __init__(
         self,
