@@ -107,7 +107,7 @@ class Sealed(Constructed):
     >>> Lamp(40).volts = 230
     Traceback (most recent call last):
     ...
-    AttributeError: a Lamp has no attribute 'volts'; did you mean 'watts'?
+    AttributeError: a Lamp has no attribute 'volts'
     """
 
 

@@ -59,7 +59,8 @@ def shown_digest(request: Request, tool: Mapping[str, Any]) -> str | None:
     digests than anybody is shown.
 
     >>> from datetime import UTC, datetime
-    >>> asked = Request("5e1f", "run", "r/1.0", "approval", "pay", "desk", "d1", datetime(2026, 11, 2, tzinfo=UTC))
+    >>> made = datetime(2026, 11, 2, tzinfo=UTC)
+    >>> asked = Request("5e1f", "run", "r/1.0", "approval", "pay", "desk", "d1", made, params={})
     >>> shown_digest(asked, {"name": "pay"}) == "d1"
     False
     """

@@ -323,7 +323,7 @@ def filters_of(typed: str, *, mine: bool = False) -> Filters:
     """Return what a line of search names.
 
     >>> filters_of("refund risk:high")
-    Filters(tool='', agent='', risk='high', text='refund', mine=False)
+    Filters(tool='', agent='', risk='high', text='refund', mine=False, after=None)
     """
     named = dict.fromkeys(_NAMES, "")
     words = list[str]()

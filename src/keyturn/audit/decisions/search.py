@@ -39,7 +39,7 @@ class EntryPlace(NamedTuple):
     """Names the place of an entry: when its run started, the run, the line, and which of its events.
 
     >>> EntryPlace.of("5.run.0.1")
-    Place(started_at=5, run='run', line=0, part=1)
+    EntryPlace(started_at=5, run='run', line=0, part=1)
     """
 
     started_at: int
@@ -165,7 +165,7 @@ async def search_page(
     >>> import asyncio
     >>> from keyturn import MemoryJournal
     >>> asyncio.run(search_page(MemoryJournal(), SearchTerms(person="ada"), newest=True, seconds=5))
-    Found(entries=[], next=None, late=False)
+    FoundEntries(entries=[], next=None, late=False)
     """
     wanted.checked()
     if not isinstance(limit, int) or not 1 <= limit <= _MOST:

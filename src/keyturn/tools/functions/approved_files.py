@@ -19,6 +19,7 @@ from ...core.preview import Preview, Text
 from ...core.settable import Rules, then
 from ...support.user_code import run_callback
 from ..base import Prepared, redacts
+from ..context import ToolContext
 from ..filesystem.problems import FileChanged, FileProblem, FileTooLarge, shown
 from ..filesystem.staging import ABSENT
 from ..function_tool import FunctionTool
@@ -107,7 +108,7 @@ class FileBoundTool(FunctionTool):
             yield from (path for path in several if path is not None)
 
 
-def read_approved(context: Any, path: str | os.PathLike[str]) -> bytes:
+def read_approved(context: ToolContext[Any], path: str | os.PathLike[str]) -> bytes:
     """Read all bytes of a file, for a function with `files=`; raise `FileChanged` where they are not as approved.
 
     The file is opened once, so that nothing can come between the look and the use. Where nobody was asked it is
