@@ -7,9 +7,11 @@ import gc
 import importlib
 import os
 import ssl
+import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -17,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from keyturn import Agent, MemoryJournal, RunState
+from keyturn.engine.run import open_run
 from keyturn.engine.run.log_cache import forget
 from keyturn.engine.run.used_states import THIS_PROCESS
 from keyturn.journal import open_journal
@@ -26,7 +29,7 @@ from tests.databases import Databases
 from tests.effort import SWEEP, some
 from tests.forking import pytest_addoption, pytest_runtestloop  # noqa: F401 - hooks of this conftest
 from tests.needs import counted, missing
-from tests.playing import KEY, Carry, Effects, Run, World, in_hand, plain, streamed, through_text
+from tests.playing import KEY, Carry, Clock, Effects, Run, World, in_hand, plain, streamed, through_text
 
 A_BROWSER = "a browser"
 
@@ -102,6 +105,15 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         return
     for line in counted(str(report.longrepr[2]) for report in reporter.stats.get("skipped", ())):
         reporter.write_line(line)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A time that passes when a test says so, of this process too: for a journal of its own."""
+    made = Clock()
+    counted = {"clock_gettime": lambda _clock: made.now / 1_000, "monotonic": lambda: made.now / 1_000}
+    monkeypatch.setattr(open_run, "time", SimpleNamespace(time_ns=time.time_ns, **counted))
+    return made
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -22,6 +22,7 @@ from keyturn.directory.credentials import FRESH_MS, check_grant
 from keyturn.directory.people import Login, People
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, function_call
+from tests.attack.leaving import left, left_and_came_back, lost_the_role
 
 pytestmark = pytest.mark.usefixtures("own_key")
 PAID: list[int] = []
@@ -70,19 +71,6 @@ async def granted(app: App, by: str = "ben", scope: Any = "agent", words: str = 
 async def later(app: App) -> str:
     run = await app.start("desk", "once")
     return (await app.wait(run.id, 20)).status
-
-
-async def left(people: People) -> None:
-    await people.remove("ben", by="ada")
-
-
-async def left_and_came_back(people: People) -> None:
-    await people.remove("ben", by="ada")
-    await people.add("ben", roles=["finance", "ops"], by="ada")
-
-
-async def lost_the_role(people: People) -> None:
-    await people.take_role("finance", of="ben", by="ada")
 
 
 @pytest.mark.parametrize("became", [left, left_and_came_back, lost_the_role])

@@ -12,6 +12,7 @@ from keyturn.audit.checker import check
 from keyturn.directory.people import Login, People
 from keyturn.inbox.request_store import RequestStore
 from keyturn.models.scripted.model import ScriptedModel, function_call
+from tests.attack.leaving import left, left_and_came_back, lost_the_role
 from tests.table import each
 
 pytestmark = pytest.mark.usefixtures("own_key")
@@ -43,19 +44,6 @@ async def _apps() -> AsyncGenerator[App]:
 async def app() -> AsyncGenerator[App]:
     async for made in _apps():
         yield made
-
-
-async def left(people: People) -> None:
-    await people.remove("ben", by="ada")
-
-
-async def left_and_came_back(people: People) -> None:
-    await people.remove("ben", by="ada")
-    await people.add("ben", roles=["finance", "ops"], by="ada")
-
-
-async def lost_the_role(people: People) -> None:
-    await people.take_role("finance", of="ben", by="ada")
 
 
 async def lost_another_role(people: People) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import time
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +13,6 @@ from keyturn.core import commands as cm
 from keyturn.core.codec import decode
 from keyturn.engine.driving.taking import claimed
 from keyturn.engine.execution import Execution
-from keyturn.engine.run import open_run
 from keyturn.engine.run.log_cache import forget
 from keyturn.engine.run.open_run import journal_clock
 from keyturn.engine.run.used_states import UsedStates
@@ -26,15 +23,6 @@ from tests.playing import Clock, play
 from tests.waiting import never, until, until_status
 
 MINUTES = 120_000
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The journal's time, by which this process counts, too."""
-    made = Clock()
-    counted = {"clock_gettime": lambda _clock: made.now / 1_000, "monotonic": lambda: made.now / 1_000}
-    monkeypatch.setattr(open_run, "time", SimpleNamespace(time_ns=time.time_ns, **counted))
-    return made
 
 
 async def test_who_lost_a_run_leaves_its_session_alone(streamed: bool) -> None:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from keyturn import Conflict, HostedMCPTool, MemoryJournal
-from keyturn.engine.run import open_run
 from keyturn.realtime import RealtimeRunner
 from keyturn.realtime import model_events as me
 from tests.playing import Clock
@@ -19,15 +14,6 @@ from tests.waiting import until
 
 DOCS: dict[str, Any] = {"type": "mcp", "server_label": "docs", "server_url": "https://docs.example/mcp"}
 REQUEST: dict[str, Any] = {"id": "mcpr_1", "server_label": "docs", "name": "wipe", "arguments": "{}"}
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The journal's time, by which this process counts, too."""
-    made = Clock()
-    counted = {"clock_gettime": lambda _clock: made.now / 1_000, "monotonic": lambda: made.now / 1_000}
-    monkeypatch.setattr(open_run, "time", SimpleNamespace(time_ns=time.time_ns, **counted))
-    return made
 
 
 async def test_a_session_whose_run_was_taken_over_delivers_nothing_and_hangs_up(clock: Clock) -> None:
