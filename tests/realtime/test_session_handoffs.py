@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, cast
 
 import pytest
@@ -118,6 +119,34 @@ async def test_a_call_that_waits_over_a_handoff_runs_as_its_first_agents() -> No
         assert [tool["name"] for tool in updates[-1]["tools"]] == ["weather"]
     assert ran == ["weather", "A1"]
     assert (await check(journal)).ok
+
+
+async def test_a_handoff_while_a_connection_is_opened_is_told_before_its_model_answers() -> None:
+    """The connection was opened under the first agent's settings: a call under them would be refused."""
+    agent, billing = two()
+    gate = asyncio.Event()
+
+    class SlowModel(OwnModel):
+        async def connect(self, options: Any) -> None:
+            await super().connect(options)
+            if self.connects == 2:
+                gate.set()
+                await until(lambda: session.current_agent is billing)
+
+    async def slowly(_context: Any) -> None:
+        await gate.wait()
+
+    agent.handoffs = [realtime_handoff(billing, on_handoff=slowly)]
+    model = SlowModel()
+    async with talking_to(model, agent) as (session, _told):
+        await session.send_message("Billing please")
+        await model.calls("transfer_to_billing", call_id="h1")
+        model.sent.clear()
+        await session.reconnect()
+        kinds = [
+            getattr(event, "message", {}).get("type") or event.session_settings["instructions"] for event in model.sent
+        ]
+        assert kinds[-2:] == ["Bill.", "response.create"]
 
 
 async def test_the_new_agent_cannot_call_the_first_ones_tool() -> None:

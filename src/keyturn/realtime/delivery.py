@@ -149,6 +149,7 @@ class Delivery:
             elif _rejects(item) and frame is not None and place >= frame.heard:  # no connection may have heard it
                 await self._session.send(self._rejected(item))
             self._sent += 1
+        await self._under_agent()  # another one may have taken over while the connection was made
         waiting = await self._tell_of_waiting()
         if owed and not waiting:
             await self._raw("response.create")
