@@ -2,7 +2,8 @@
 
 The loop's default pool is small, and looking up a host's name needs it: forty tools that sleep would keep a model from
 being asked. A place among the threads can be taken before the work is there, so that what waits for a thread has not
-begun. Nothing here knows what a tool is.
+begun. What has its word meanwhile, while the place is held, needs none: with all places held by those who wait for one
+more, none would ever be free. Nothing here knows what a tool is.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ MOST = 64
 class Place:
     """Holds a place among the threads of a loop: the next work that is run where it is given has it.
 
-    It is left once that work has ended; as a context manager, at the end of a block in which there was no work.
+    It is left once that work has ended; at the end of a block in which it was given, or that it is a context manager
+    of, where there was no work.
     """
 
     def __init__(self, free: asyncio.Semaphore | None) -> None:
@@ -42,9 +44,19 @@ class Place:
         """Let the next work of this block have the place."""
         token = _GIVEN.set(self)
         try:
-            yield
+            with self:
+                yield
         finally:
             _GIVEN.reset(token)
+
+    @contextlib.contextmanager
+    def kept(self) -> Generator[None]:
+        """Keep the place for what comes after this block; work of the block, and of what it calls, needs none."""
+        token = _KEPT.set(self._free or _KEPT.get())
+        try:
+            yield
+        finally:
+            _KEPT.reset(token)
 
     def use(self, free: asyncio.Semaphore) -> bool:
         """Return whether this is an unused place of that pool, which is used from now on."""
@@ -62,27 +74,38 @@ class Place:
 #: The place of work that needs none.
 NOWHERE = Place(None)
 _GIVEN: ContextVar[Place] = ContextVar("keyturn_thread", default=NOWHERE)
+# The places of which one is kept for whoever waits for what runs here.
+_KEPT: ContextVar[asyncio.Semaphore | None] = ContextVar("keyturn_thread_kept", default=None)
 
 
 class Pool:
     """Runs work in the threads of one loop.
 
-    A thread is made when none is idle, up to `MOST`; then work waits its turn.
+    A thread is made when none is idle, up to `MOST`; then work waits its turn. As many more are for work without a
+    place, where one is kept.
     """
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(MOST, thread_name_prefix="keyturn-tool")
+        self._beside = ThreadPoolExecutor(MOST, thread_name_prefix="keyturn-beside")
         self._free = asyncio.Semaphore(MOST)
         self._working: set[Future[Any]] = set()
         self._life: AsyncGenerator[None, None] | None = None
 
     @property
     def busy(self) -> bool:
-        """Return whether no place is free."""
-        return self._free.locked()
+        """Return whether no place is free, where one is needed."""
+        return self._free.locked() and not self._is_kept
+
+    @property
+    def _is_kept(self) -> bool:
+        """Return whether whoever waits for this has a place already."""
+        return _KEPT.get() is self._free
 
     async def place(self) -> Place:
         """Take a place, at once where one is free."""
+        if self._is_kept:
+            return NOWHERE
         await self._free.acquire()
         return Place(self._free)
 
@@ -93,7 +116,8 @@ class Pool:
             await anext(self._life)
         given = _GIVEN.get()
         place = given if given.use(self._free) else await self.place()
-        job = self._threads.submit(copy_context().run, work)
+        threads = self._beside if place is NOWHERE else self._threads
+        job = threads.submit(copy_context().run, work)
         self._working.add(job)
         job.add_done_callback(self._working.discard)
         try:
@@ -114,6 +138,7 @@ class Pool:
         finally:
             _POOLS.pop(loop, None)
             self._threads.shutdown(wait=False)
+            self._beside.shutdown(wait=False)
             left = [asyncio.wrap_future(job) for job in tuple(self._working)]
             await asyncio.gather(*left, return_exceptions=True)
 

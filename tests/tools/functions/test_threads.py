@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, Runner, function_tool
+from keyturn import Agent, RunHooks, Runner, function_tool
 from keyturn.core.events import CallStarted
 from keyturn.support import threads
 from keyturn.support.threads import in_thread
@@ -184,4 +184,29 @@ async def test_a_cancelled_wait_leaves_its_place_once_the_thread_is_done(busy: B
 async def test_a_block_without_work_leaves_its_place(busy: Busy) -> None:
     with await threads.place_of(True):
         assert threads.all_busy()
+    assert not threads.all_busy()
+    with (await threads.place_of(True)).given():
+        assert threads.all_busy()
+    assert not threads.all_busy()
+
+
+class Inner(RunHooks[Any]):
+    """Has an agent with a tool of its own look at each payment before it starts."""
+
+    async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
+        look = function_tool(lambda: "looked", name_override="look")
+        if tool.name == "pay":
+            inner = Agent("b", model=ScriptedModel([[function_call("look", {})], "ok"]), tools=[look])
+            await Runner.run(inner, "go", hooks=self)
+
+
+async def test_what_is_asked_just_before_a_start_needs_no_thread_that_its_call_holds(busy: Busy) -> None:
+    """Each of as many calls as there are threads held one, and waited for another: none of them ever ended."""
+    busy.free.set()
+    agent = busy.agent("pay", "ann")
+    state = (await play(agent, "go")).to_state()
+    state.approve(state.get_interruptions()[0])
+    async with asyncio.timeout(PATIENCE):
+        result = await Runner.run(agent, state, hooks=Inner())
+    assert (result.final_output, busy.done) == ("ok", ["ann"])
     assert not threads.all_busy()

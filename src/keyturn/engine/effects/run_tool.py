@@ -98,7 +98,9 @@ async def run_tool(drive: Drive, call_id: str, objection: Objection) -> None:
             await _invoke(drive, scope, call, tool, context, place)
         return
     async with scope.slot(tool.blocking) as place:
-        if await _last_looks(drive, scope, call, tool, context, objection, stands):
+        with place.kept():
+            ready = await _last_looks(drive, scope, call, tool, context, objection, stands)
+        if ready:
             context.__dict__.update(let_run_as(call))  # hooks may have edited theirs
             await drive.commit(stands, drive.start_of(call, call.proposal.tool, reports))
             await _invoke(drive, scope, call, tool, context, place)
