@@ -77,7 +77,7 @@ PATHS: dict[str, tuple[str, str, dict[str, str]]] = {
             "RunState ToolErrorFormatter ToolErrorFormatterArgs ToolExecutionConfig ToolNameCollisionPolicy "
             "ToolNotFoundBehavior"
         ),
-        {"agents.settings": "CallModelInputFilter", "engine.runner": "DEFAULT_MAX_TURNS"},
+        {"agents.settings": "CallModelInputFilter", "agents.limits": "DEFAULT_MAX_TURNS"},
     ),
     "run_config": (
         "settings for a whole run",
@@ -86,7 +86,7 @@ PATHS: dict[str, tuple[str, str, dict[str, str]]] = {
             "OutputGuardrailBlockedMessageFormatter ReasoningItemIdPolicy RunConfig ToolErrorFormatter "
             "ToolErrorFormatterArgs ToolExecutionConfig ToolNameCollisionPolicy ToolNotFoundBehavior"
         ),
-        {"agents.settings": "CallModelInputFilter", "engine.runner": "DEFAULT_MAX_TURNS"},
+        {"agents.settings": "CallModelInputFilter", "agents.limits": "DEFAULT_MAX_TURNS"},
     ),
     "run_context": ("the context of a run", "AgentHookContext RunContextWrapper TContext", {}),
     "run_error_handlers": (

@@ -13,8 +13,8 @@ from . import ToolErrorFormatterArgs as ToolErrorFormatterArgs
 from . import ToolExecutionConfig as ToolExecutionConfig
 from . import ToolNameCollisionPolicy as ToolNameCollisionPolicy
 from . import ToolNotFoundBehavior as ToolNotFoundBehavior
+from .agents.limits import DEFAULT_MAX_TURNS as DEFAULT_MAX_TURNS
 from .agents.settings import CallModelInputFilter as CallModelInputFilter
-from .engine.runner import DEFAULT_MAX_TURNS as DEFAULT_MAX_TURNS
 from .support.missing import speaks
 
 speaks(__name__)

@@ -15,6 +15,13 @@ from ..core.usage import Amount, Price, amount
 
 
 @immutable
+class DefaultLimit(int):
+    """A turn limit that the caller did not give: at a resume the run keeps its own."""
+
+
+DEFAULT_MAX_TURNS = DefaultLimit(10)
+
+
 @dataclass(frozen=True)
 class UsageLimits:
     """Sets where a run stops asking its models; None is no limit.

@@ -14,16 +14,17 @@ from typing import Any, Self, Unpack
 
 from ..agents.agent import Agent, AgentDeclaration
 from ..agents.hooks import RunHooks
+from ..agents.limits import DEFAULT_MAX_TURNS
 from ..agents.settings import RunConfig
 from ..audit.service import Audit
 from ..channels.service import Channels, ChannelService
 from ..core.errors import NotPending, RunMissing, RunStopped
 from ..directory.people import People
 from ..engine.attended import Hosting
+from ..engine.entry import play_of
 from ..engine.execution import Execution
 from ..engine.result import RunResult
 from ..engine.run.log_cache import log_in
-from ..engine.runner import DEFAULT_MAX_TURNS, play_of
 from ..engine.session.owner import own_session
 from ..engine.states.fork import write_fork
 from ..engine.states.loading import found, waiting_tools

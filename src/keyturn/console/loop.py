@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..agents.agent import Agent
+from ..agents.limits import DEFAULT_MAX_TURNS
 from ..core.items import Item
 from ..engine.result import RunResult
-from ..engine.runner import DEFAULT_MAX_TURNS, Runner
+from ..engine.runner import Runner
 from ..engine.states.state import RunState
 from ..engine.stream import RunResultStreaming
 from ..engine.views.event_stream import AgentUpdatedStreamEvent, RawResponsesStreamEvent, RunItemStreamEvent

@@ -20,6 +20,7 @@ import msgspec
 
 from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper
+from ..agents.limits import DEFAULT_MAX_TURNS
 from ..agents.settings import RunConfig
 from ..core import commands as cm
 from ..core import events as ev
@@ -42,7 +43,6 @@ from ..engine.run.about import about_run, secrets_of
 from ..engine.run.agents import AgentGraph
 from ..engine.run.frame_settings import FrameSettings
 from ..engine.run.open_run import clock_ms
-from ..engine.runner import DEFAULT_MAX_TURNS
 from ..journal.base import LostRace, Store
 from ..journal.rows import Query
 from ..support.keys import ring

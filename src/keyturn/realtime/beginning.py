@@ -11,9 +11,9 @@ from ..core.aside import SetAside
 from ..core.errors import Conflict, UserError
 from ..engine.attended import Attend, AttendedExecution, Hosting
 from ..engine.driving.taking import claimed
+from ..engine.entry import play_of
 from ..engine.run.agents import AgentGraph
 from ..engine.run.new_ids import claimant
-from ..engine.runner import play_of
 from ..engine.states.loading import ContextOptions, found
 from ..engine.states.state import RunState
 from ..journal.base import Journal
