@@ -38,8 +38,8 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 def test_bash_offers_commands_words_options_and_choices(script: Path) -> None:
     assert offered(script, "keyturn", "") == list(COMMANDS)
     assert offered(script, "keyturn", "req") == ["requests"]
-    assert offered(script, "keyturn", "people", "enr") == ["enrol-key"]
-    assert offered(script, "keyturn", "people", "enrol-key", "--sig") == ["--sign-with"]
+    assert offered(script, "keyturn", "users", "enr") == ["enrol-key"]
+    assert offered(script, "keyturn", "users", "enrol-key", "--sig") == ["--sign-with"]
     assert offered(script, "keyturn", "grant", "5e1f2a", "--scope", "s") == ["session"]
     assert offered(script, "keyturn", "audit", "export", "--format", "") == ["jsonl", "csv", "agentack"]
     assert "--digest" in offered(script, "keyturn", "approve", "5e1f2a", "--d")

@@ -15,7 +15,7 @@ from tests.cli.terminal import at_a_terminal
 
 def test_a_request_is_listed_shown_approved_and_followed_to_its_end(here: Here, wait_for: Wait) -> None:
     asked = wait_for("pay")
-    assert here("requests").out.startswith(f'{asked["id"][:8]} pay to: "ann", amount: 500 of "desk", asked ')
+    assert here("requests").out.startswith(f'{asked["id"][:8]} pay to: "ann", amount: 500 of "desk", requested ')
     assert [row["id"] for row in here("requests", "--json").data] == [asked["id"]]
     shown = here("show", asked["id"][:6]).out
     assert '  | to: "ann"\n' in shown
@@ -23,7 +23,7 @@ def test_a_request_is_listed_shown_approved_and_followed_to_its_end(here: Here, 
     assert f"keyturn approve {asked['id'][:8]} --digest {asked['digest'][:16]}\n" in shown
     done = here("approve", asked["id"][:8], "--digest", asked["digest"][:16], "--note", "invoice 7")
     assert done == (0, f'approved: pay of "desk", request {asked["id"][:8]}, by "ada" (claimed)\n', "")
-    assert here("requests").out == "nothing waits\n"
+    assert here("requests").out == "no pending requests\n"
     [row] = here("requests", "--all", "--json").data
     assert (row["state"], row["by"]) == ("approve", "ada")
     assert 'approved by "ada"' in here("requests", "--all").out
@@ -101,7 +101,7 @@ def test_an_edit_is_checked_by_its_tool_and_shown_before(
     assert done.code == 0, done
     assert "  | -amount: 500\n  | +amount: 50\n" in done.out
     assert done.out.endswith(
-        f'approved as you changed it: pay of "desk", request {asked["id"][:8]}, by "ada" (claimed)\n'
+        f'approved with your edit: pay of "desk", request {asked["id"][:8]}, by "ada" (claimed)\n'
     )
     assert 'other arguments {"amount": 50, "to": "ann"}' in here("tail", asked["run"]).out
 
@@ -120,20 +120,20 @@ def test_a_secret_is_shown_to_nobody_and_kept_by_an_edit(here: Here, wait_for: W
 
 def test_a_name_proves_nothing_and_a_token_does(here: Here, wait_for: Wait, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = wait_for("wire")
-    assert here("people", "add", "bob", "--role", "finance").code == 0
-    assert here("people", "give", "finance", "ada").code == 0
+    assert here("users", "add", "bob", "--role", "finance").code == 0
+    assert here("users", "give", "finance", "ada").code == 0
     named = ("--digest", asked["digest"])
     refused = here("approve", asked["id"], *named, "--as", "bob")
     assert refused.code == 1
     assert "KEYTURN_TOKEN" in refused.err
-    token = here("people", "token", "bob", "--json").data["secret"]
+    token = here("users", "token", "bob", "--json").data["secret"]
     file = here.folder / "token"
     file.write_text(f"{token}\n")
     first = here("approve", asked["id"], *named, "--token-file", str(file), "--json")
     assert (first.code, first.data["state"], first.data["votes"]) == (0, "open", [{"by": "bob", "verdict": "approve"}])
     assert "--as names 'ada'" in here("approve", asked["id"], *named, "--token-file", str(file), "--as", "ada").err
     assert here("approve", asked["id"], *named, "--token-file", str(here.folder / "none")).code == 1
-    reading = here("people", "token", "ada", "--scope", "read", "--json").data["secret"]
+    reading = here("users", "token", "ada", "--scope", "read", "--json").data["secret"]
     monkeypatch.setenv("KEYTURN_TOKEN", reading)
     assert "not good for 'decide'" in here("approve", asked["id"], *named).err
     monkeypatch.setenv("KEYTURN_TOKEN", "kt_000000000000_00")
@@ -164,7 +164,7 @@ def test_a_run_is_started_for_a_worker_and_forked(here: Here, wait_for: Wait) ->
     fresh(here)
     started = here("run", f"{here.name}:app", "desk", "pay", "--json")
     assert (started.code, started.data["status"]) == (0, "running")
-    assert here("requests").out == "nothing waits\n"  # no process moves it
+    assert here("requests").out == "no pending requests\n"  # no process moves it
     asked = wait_for("pay")
     forked = here("fork", asked["run"][:8], "--app", f"{here.name}:app", "--json")
     assert forked.code == 0, forked

@@ -71,7 +71,7 @@ def test_a_request_that_nobody_here_can_decide_is_found(place: Path, capsys: Sai
     code, found = looked(capsys)
     assert (code, bad(found)) == (1, ["requests"])
     for person in ("bob", "cyd"):
-        assert main(["people", "add", person, "--role", "finance"]) == 0
+        assert main(["users", "add", person, "--role", "finance"]) == 0
     assert looked(capsys)[0] == 0
 
 

@@ -47,7 +47,7 @@ def test_how_people_decide_is_told(url: str, capsys: Said) -> None:
     assert main(["insights", "--journal", url]) == 0
     out = capsys.readouterr().out
     assert "tool pay: 21 decided, 95% approved, 5% rejected, decision after" in out
-    assert "20 of 20 let run faster than they can be read" in out
+    assert "20 of 20 approved too fast to have been read" in out
     assert "\x1b" not in out, "names are escaped"
     assert main(["insights", "--journal", url, "--days", "1", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from keyturn._version import __version__
-from keyturn.cli.main import COMMANDS, command_named, main
+from keyturn.cli.main import COMMANDS, GROUPS, command_named, main
 from tests import forked
 from tests.cli.terminal import SOURCE
 
@@ -19,7 +19,13 @@ from tests.cli.terminal import SOURCE
 def test_without_a_command_it_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     listed = capsys.readouterr().out
-    assert all(f"  {name}" in listed and what in listed for name, what in COMMANDS.items())
+    assert all(f"  {name} " in listed and what.partition(":")[0] in listed for name, what in COMMANDS.items())
+    assert [row for row in listed.splitlines() if row.removesuffix(":") in GROUPS] == [f"{title}:" for title in GROUPS]
+
+
+def test_a_row_of_the_help_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    main([])
+    assert [row for row in capsys.readouterr().out.splitlines() if len(row) > 80] == []
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,7 +38,18 @@ def test_an_unknown_command_is_an_error(capsys: pytest.CaptureFixture[str]) -> N
     with pytest.raises(SystemExit) as stop:
         main(["nonsense"])
     assert stop.value.code == 2
-    assert "demo" in capsys.readouterr().err
+    assert "unknown command 'nonsense': keyturn --help lists the commands" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("aprove", "approve"), ("request", "requests"), ("user", "users"), ("claims", "claim")]
+)
+def test_a_command_that_is_spelled_almost_like_another_is_suggested(
+    typed: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([typed, "0d1b61ec"])
+    assert f"unknown command {typed!r}: did you mean {meant}?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

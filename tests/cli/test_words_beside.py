@@ -11,20 +11,20 @@ from tests.cli.terminal import at_a_terminal
 def test_a_request_is_taken_by_one_and_let_go(here: Here, wait_for: Wait) -> None:
     asked = wait_for("pay")
     name = asked["id"][:8]
-    taken = here("take", name, "--lasts", "1h")
+    taken = here("claim", name, "--lasts", "1h")
     assert taken.code == 0, taken
-    assert taken.out.startswith(f'pay of "desk", request {name}: "ada" is on it until ')
-    assert 'and "ada" is on it' in here("requests").out
-    assert here("requests", "--unclaimed").out == "nothing waits\n"
-    assert "who is on it: ada until" in here("show", name).out
-    assert '"bob" is on it instead of "ada"' in here("take", name, "--as", "bob").out
-    late = here("let-go", name)
+    assert taken.out.startswith(f'pay of "desk", request {name}: claimed by "ada" until ')
+    assert ', claimed by "ada"' in here("requests").out
+    assert here("requests", "--unclaimed").out == "no pending requests\n"
+    assert "claimed by: ada until" in here("show", name).out
+    assert 'claimed by "bob" instead of "ada"' in here("claim", name, "--as", "bob").out
+    late = here("release", name)
     assert (late.code, late.out) == (1, "")
     assert "bob is on it" in late.err
-    assert here("let-go", name, "--as", "bob", "--json").data["claim"] is None
-    assert "is on it" not in here("requests").out
-    assert here("take", name, "--lasts", "soon").code == 1
-    assert here("take", name, "--lasts", "90d").code == 1
+    assert here("release", name, "--as", "bob", "--json").data["claim"] is None
+    assert "claimed by" not in here("requests").out
+    assert here("claim", name, "--lasts", "soon").code == 1
+    assert here("claim", name, "--lasts", "90d").code == 1
 
 
 def test_a_request_is_put_off_for_one_person_alone(here: Here, wait_for: Wait) -> None:
@@ -32,12 +32,12 @@ def test_a_request_is_put_off_for_one_person_alone(here: Here, wait_for: Wait) -
     with pytest.raises(SystemExit) as refused:
         here("snooze", name)
     assert refused.value.code == 2
-    assert 'put off for "ada" alone until' in here("snooze", name, "--lasts", "2h").out
-    assert here("requests", "--mine").out == "nothing waits\n"
+    assert 'snoozed for "ada" only until' in here("snooze", name, "--lasts", "2h").out
+    assert here("requests", "--mine").out == "no pending requests\n"
     assert name in here("requests", "--mine", "--as", "bob").out
     assert name in here("requests").out
-    assert "who put it off: ada until" in here("show", name).out
-    assert here("wake", name).code == 0
+    assert "snoozed by: ada until" in here("show", name).out
+    assert here("unsnooze", name).code == 0
     assert name in here("requests", "--mine").out
 
 
@@ -50,7 +50,7 @@ def test_an_approval_is_taken_back_before_it_runs(here: Here, wait_for: Wait) ->
     assert here("approve", name, "--digest", asked["digest"]).code == 0
     done = here("withdraw", name, "--note", "the wrong Ann")
     assert done.code == 0, done
-    assert '"ada" took the approval back, and it asks again, with another digest: ' in done.out
+    assert '"ada" withdrew the approval, and it is pending again, with another digest: ' in done.out
     again = here("show", name, "--json").data
     assert (again["state"], again["digest"] == asked["digest"]) == ("open", False)
     assert here("approve", name, "--digest", asked["digest"]).code == 1
@@ -64,16 +64,16 @@ def test_an_approval_is_taken_back_by_the_id_of_its_run(here: Here, wait_for: Wa
     assert here("approve", asked["id"], "--digest", asked["digest"]).code == 0
     done = here("withdraw", asked["id"], "--run", asked["run"], "--note", "the wrong Ann")
     assert done.code == 0, done
-    assert "it asks again, with another digest: " in done.out
+    assert "it is pending again, with another digest: " in done.out
     assert here("show", asked["id"], "--json").data["state"] == "open"
 
 
 def test_the_agent_is_asked_back(here: Here, wait_for: Wait) -> None:
     asked = wait_for("pay")
     named = (asked["id"], "--digest", asked["digest"])
-    assert here("ask-back", asked["id"], " ", "--digest", asked["digest"]).code == 1
-    done = here("ask-back", asked["id"], "Which Ann?\x1b[2J", "--digest", asked["digest"], "--note", "two of them")
-    assert (done.code, done.out) == (0, f'asked back: pay of "desk", request {asked["id"][:8]}, by "ada" (claimed)\n')
+    assert here("ask", asked["id"], " ", "--digest", asked["digest"]).code == 1
+    done = here("ask", asked["id"], "Which Ann?\x1b[2J", "--digest", asked["digest"], "--note", "two of them")
+    assert (done.code, done.out) == (0, f'asked: pay of "desk", request {asked["id"][:8]}, by "ada" (claimed)\n')
     assert "\x1b" not in here("tail", asked["run"]).out
     assert here("approve", *named).code == 1
 
@@ -92,7 +92,7 @@ def test_requests_of_one_shape_are_decided_together_after_they_were_seen(here: H
     third = wait_for("pay")
     joined = here("approve", name, "--alike", "--digest", batch[:16])
     assert (joined.code, joined.out) == (1, "")
-    assert "another one came" in joined.err
+    assert "was decided or added" in joined.err
     batch = here("show", name, "--alike", "--json").data["batch"]
     for words in (["--sign"], ["--break-glass"], ["--revision", "1"]):
         assert "leave out" in here("approve", name, "--alike", *words).err
@@ -103,22 +103,22 @@ def test_requests_of_one_shape_are_decided_together_after_they_were_seen(here: H
     assert {row["request"] for row in done.data} == {each["id"] for each in (first, second, third)}
     assert all(row["ok"] and row["state"] == "approve" for row in done.data)
     assert [row["id"] for row in here("requests", "--json").data] == [other["id"]]
-    assert "nothing like it" in here("approve", name, "--alike", "--digest", batch).err
+    assert "no identical request" in here("approve", name, "--alike", "--digest", batch).err
 
 
 def test_a_batch_tells_what_became_of_each(here: Here, wait_for: Wait) -> None:
     wires = [wait_for("wire") for _ in range(2)]
-    here("people", "add", "bob", "--role", "finance")
+    here("users", "add", "bob", "--role", "finance")
     batch = here("show", wires[0]["id"], "--alike", "--json").data["batch"]
     refused = here("approve", wires[0]["id"], "--alike", "--digest", batch)
     assert refused.code == 1
     assert refused.out.count("refused: request ") == 2
     assert refused.out.endswith("0 recorded, 2 refused\n")
     file = here.folder / "token"
-    file.write_text(here("people", "token", "bob", "--json").data["secret"])
+    file.write_text(here("users", "token", "bob", "--json").data["secret"])
     voted = here("approve", wires[0]["id"], "--alike", "--digest", batch, "--token-file", str(file))
     assert voted.code == 0, voted
-    assert voted.out.count("1 of 2 votes") == 2
+    assert voted.out.count("1 of 2 approvals") == 2
     batch = here("show", wires[0]["id"], "--alike", "--json").data["batch"]
     words = ("--alike", "--digest", batch, "--message", "no more wires", "--token-file", str(file))
     rejected = here("reject", wires[0]["id"], *words)
@@ -131,9 +131,9 @@ def test_the_glass_is_broken_by_who_may_with_a_note(here: Here, wait_for: Wait) 
     assert 'role "oncall" may approve alone in an emergency (--break-glass)' in " ".join(
         here("show", asked["id"]).out.split()
     )
-    here("people", "add", "eve", "--role", "oncall")
+    here("users", "add", "eve", "--role", "oncall")
     file = here.folder / "token"
-    file.write_text(here("people", "token", "eve", "--json").data["secret"])
+    file.write_text(here("users", "token", "eve", "--json").data["secret"])
     who = ("--token-file", str(file))
     assert here("approve", *named, *who).code == 1
     assert "note" in here("approve", *named, *who, "--break-glass").err
@@ -150,20 +150,20 @@ def test_a_batch_is_shown_and_asked_at_a_terminal(here: Here, wait_for: Wait, mo
     assert '| to: "ann"' in shown
     shown, code = at_a_terminal(command, (b"y or n >", b"y\n"))
     assert code == 0, shown
-    assert here("requests").out == "nothing waits\n"
+    assert here("requests").out == "no pending requests\n"
 
 
 def test_settings_are_changed_and_listed(here: Here) -> None:
-    assert here("people", "set", "record_reads", "true").out == "record_reads: true\n"
-    assert here("people", "set", "record_reads", "yes").code == 1
-    assert here("people", "set", "record_reads", "true", "--person", "ada").code == 1
-    told = here("people", "set", "town", "Ber\x1blin", "--person", "ada").out
+    assert here("users", "set", "record_reads", "true").out == "record_reads: true\n"
+    assert here("users", "set", "record_reads", "yes").code == 1
+    assert here("users", "set", "record_reads", "true", "--person", "ada").code == 1
+    told = here("users", "set", "town", "Ber\x1blin", "--person", "ada").out
     assert told.startswith('town of ada: "Ber\\u{1b}lin"\n') or "\x1b" not in told
     assert "only your own programs read it: the settings that Keyturn reads are record_reads" in told
-    assert here("people", "settings").out == "record_reads: true\n"
-    assert here("people", "settings", "ada", "--json").data == {"town": "Ber\x1blin"}
-    assert here("people", "set", "record_reads").out == "record_reads: as it was\n"
-    assert here("people", "settings").out == "no settings\n"
+    assert here("users", "settings").out == "record_reads: true\n"
+    assert here("users", "settings", "ada", "--json").data == {"town": "Ber\x1blin"}
+    assert here("users", "set", "record_reads").out == "record_reads: reset\n"
+    assert here("users", "settings").out == "no settings\n"
 
 
 def test_check_and_audit_name_the_journal_as_all_others_do(here: Here, wait_for: Wait) -> None:
@@ -181,13 +181,13 @@ def test_check_and_audit_name_the_journal_as_all_others_do(here: Here, wait_for:
     assert here("audit", "verify", "--heads", "a.checkpoint").code == 0
     assert here("audit", "export", "--out", "a.jsonl").code == 0
     assert here("audit", "verify", "a.jsonl").code == 0
-    assert "leave out one" in here("audit", "verify", "a.jsonl", "--journal", url).err
+    assert "omit one" in here("audit", "verify", "a.jsonl", "--journal", url).err
 
 
 def test_who_reads_is_on_record_where_the_directory_says_so(here: Here, wait_for: Wait) -> None:
     asked = wait_for("hostile")
-    assert here("audit", "reads").out == "nothing is on record: keyturn people set record_reads true\n"
-    here("people", "set", "record_reads", "true")
+    assert here("audit", "reads").out == "no reads are recorded: turn it on with keyturn users set record_reads true\n"
+    here("users", "set", "record_reads", "true")
     here("show", asked["id"], "--as", "bob\x1b[2J")
     here("requests")
     here("tail", asked["run"])

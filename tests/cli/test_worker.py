@@ -93,8 +93,8 @@ def test_told_to_end_it_finishes_what_it_began(here: Path) -> None:
         wait_for(*(here / f"begun-slow{number}" for number in (1, 2, 3)))
         running.send_signal(signal.SIGTERM)
         assert running.stderr is not None
-        assert running.stderr.readline() == "working for: ops\n"
-        assert "finishing what was begun" in running.stderr.readline()
+        assert running.stderr.readline() == "worker started for: ops\n"
+        assert "shutting down after the current steps" in running.stderr.readline()
         later = asyncio.run(start(here, *(f"quick{number}" for number in range(7))))
         (here / "go").touch()
         assert running.wait(40) == 0
@@ -113,7 +113,7 @@ def test_told_twice_it_ends_at_once_and_leaves_a_doubt(here: Path) -> None:
         wait_for(here / "begun-slow")
         running.send_signal(signal.SIGINT)
         assert running.stderr is not None
-        while "finishing" not in running.stderr.readline():
+        while "shutting down" not in running.stderr.readline():
             pass
         running.send_signal(signal.SIGINT)
         assert running.wait(40) == 0

@@ -196,9 +196,9 @@ def test_the_command_line_shows_no_hash(own_key: None, tmp_path: Any, capsys: py
         await store.close()
 
     asyncio.run(made())
-    for words in (["people", "log"], ["people", "log", "--json"], ["people", "show", "ada", "--json"]):
+    for words in (["users", "log"], ["users", "log", "--json"], ["users", "show", "ada", "--json"]):
         assert main([*words, "--journal", url]) == 0
         told = capsys.readouterr().out
         assert "argon2id" not in told
-    assert main(["people", "log", "--journal", url]) == 0
+    assert main(["users", "log", "--journal", url]) == 0
     assert "PasswordSet" in capsys.readouterr().out

@@ -46,19 +46,19 @@ def test_a_token_that_may_not_do_it_does_nothing(monkeypatch: pytest.MonkeyPatch
             (["fork", run], runner, "acts for 'cyd'"),
             (["run", "desk", "Pay.", "--requester", "cyd"], runner, "for themselves"),
             (["run", "desk", "Pay."], "only decide", "'run'"),
-            (["people", "add", "eve"], "only read", "'people'"),
-            (["people", "add", "eve"], "ben", ""),
-            (["people", "log"], "ben", "administrators"),
-            (["people", "settings"], "ben", "administrators"),
-            (["people", "settings", "ada"], "ben", "administrators"),
-            (["people", "mute", "ada", "2h"], "ben", ""),
+            (["users", "add", "eve"], "only read", "'people'"),
+            (["users", "add", "eve"], "ben", ""),
+            (["users", "log"], "ben", "administrators"),
+            (["users", "settings"], "ben", "administrators"),
+            (["users", "settings", "ada"], "ben", "administrators"),
+            (["users", "mute", "ada", "2h"], "ben", ""),
             (["grants"], "only decide", "'read'"),
             (["insights"], "only people", "'read'"),
             (["runs"], "only people", "'read'"),
             (["runs", run], "only run", ""),
             (["tail", run], "only run", "has no run"),
-            (["cancel", run, "--as", "cyd"], "ada", "leave out one"),
-            (["people", "add", "eve", "--as", "ada"], "ben", "leave out one"),
+            (["cancel", run, "--as", "cyd"], "ada", "omit one"),
+            (["users", "add", "eve", "--as", "ada"], "ben", "omit one"),
         ]
         for words, who, why in cases:
             monkeypatch.setenv("KEYTURN_TOKEN", port.tokens.get(who, who))
@@ -106,11 +106,11 @@ def answering(told: Callable[[str], tuple[str, bytes]]) -> Generator[str]:
 
 
 COMMANDS = [
-    ["runs"], ["runs", "5e1f5e1f5e1f"], ["grants"], ["insights"], ["insights", "--suggest"], ["people", "list"],
-    ["people", "log"], ["people", "show", "ada"], ["people", "add", "eve"], ["people", "token", "ada"],
+    ["runs"], ["runs", "5e1f5e1f5e1f"], ["grants"], ["insights"], ["insights", "--suggest"], ["users", "list"],
+    ["users", "log"], ["users", "show", "ada"], ["users", "add", "eve"], ["users", "token", "ada"],
     ["cancel", "5e1f5e"], ["send", "5e1f5e", "hi"], ["fork", "5e1f5e"], ["run", "desk", "hi"],
     ["run", "desk", "hi", "--wait"], ["tail", "5e1f5e"], ["audit", "search"], ["audit", "reads"], ["policy", "shadow"],
-    ["requests"], ["people", "confirm-key", "SHA256:x"],
+    ["requests"], ["users", "confirm-key", "SHA256:x"],
 ]  # fmt: skip
 
 
@@ -163,9 +163,9 @@ def test_nothing_that_a_server_says_acts_on_the_terminal_or_begins_a_line(words:
 
 def test_a_lying_server_gets_no_signature_on_a_key(capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     signed: list[bytes] = []
-    monkeypatch.setattr("keyturn.cli.people_keys.sign_with_ssh", lambda said, key_path: signed.append(said))
+    monkeypatch.setattr("keyturn.cli.users_keys.sign_with_ssh", lambda said, key_path: signed.append(said))
     with answering(_lies) as url:
-        assert main(["people", "confirm-key", "SHA256:x", "--sign-with", "k", "--server", url]) == 1
+        assert main(["users", "confirm-key", "SHA256:x", "--sign-with", "k", "--server", url]) == 1
     assert "nothing was signed" in capsys.readouterr().err
     assert not signed
 
@@ -203,15 +203,15 @@ def test_places_that_are_named_twice_are_refused(
     monkeypatch.chdir(tmp_path)
     here = ["--server", "http://127.0.0.1:1"]
     for words, why in (
-        (["grants", "--journal", "memory://", *here], "leave out one"),
-        (["runs", "sqlite:///x.db", *here], "leave out one"),
-        (["audit", "search", "sqlite:///x.db", *here], "leave out one"),
-        (["fork", "5e1f5e", "--app", "x:app", *here], "leave out one"),
-        (["run", "x:app", "desk", "hi", *here], "leave out one"),
-        (["grants", "--tenant", "acme", *here], "leave out --tenant"),
-        (["grants", "--journal", "sqlite:///x.db", "--token-file", "t"], "--token-file is for a server"),
-        (["run", "desk", "hi"], "say where"),
-        (["fork", "5e1f5e"], "say where"),
+        (["grants", "--journal", "memory://", *here], "omit one"),
+        (["runs", "sqlite:///x.db", *here], "omit one"),
+        (["audit", "search", "sqlite:///x.db", *here], "omit one"),
+        (["fork", "5e1f5e", "--app", "x:app", *here], "omit one"),
+        (["run", "x:app", "desk", "hi", *here], "omit one"),
+        (["grants", "--tenant", "acme", *here], "omit --tenant"),
+        (["grants", "--journal", "sqlite:///x.db", "--token-file", "t"], "--token-file requires a server"),
+        (["run", "desk", "hi"], "no app was named"),
+        (["fork", "5e1f5e"], "no app was named"),
     ):
         assert main(words) in (1, 2), words
         told = capsys.readouterr()

@@ -310,7 +310,7 @@ class Lane:
             state = "dead" if dead else "waiting"
             changed.append(replace(row, state=state, due_at=now + int(wait * 1_000), error=_words(error)))
             if dead:
-                said = "%s was not told %s by %r, which is kept (`keyturn outbox`): %s"
+                said = "%s was not told %s by %r, which is kept (`keyturn notifications`): %s"
                 log.warning(said, row.person or "nobody", row.topic, row.channel, _words(error))
         if not isinstance(error, ChannelRefused):
             self._leave_alone(rows, now, busy)

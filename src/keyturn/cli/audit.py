@@ -51,18 +51,18 @@ _NAMES: dict[str, LiteralString] = {
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     what = parser.add_subparsers(dest="what", required=True, metavar=" | ".join(_NAMES))
-    _describe_checkpoint(what.add_parser("checkpoint", help="sign how far every run has come, to be kept elsewhere"))
+    _describe_checkpoint(what.add_parser("checkpoint", help="write a signed checkpoint, to keep elsewhere"))
     _describe_verify(what.add_parser("verify", help="verify a journal, an export or a checkpoint"))
-    _describe_search(what.add_parser("search", help="list who decided what, when, on which bytes"))
-    _describe_reads(what.add_parser("reads", help="list who read the arguments of calls, where that is on record"))
-    _describe_export(what.add_parser("export", help="write the record as JSONL, CSV or traces for agentack"))
-    _describe_keys(what.add_parser("keys", help="list the signing keys, write the public ones, or take a new one"))
+    _describe_search(what.add_parser("search", help="search decisions: who decided what, and when"))
+    _describe_reads(what.add_parser("reads", help="list who viewed the arguments of calls, if that is recorded"))
+    _describe_export(what.add_parser("export", help="export the audit log as JSONL, CSV or traces for agentack"))
+    _describe_keys(what.add_parser("keys", help="list or rotate signing keys, or write the public ones"))
 
 
 def _describe_checkpoint(parser: argparse.ArgumentParser) -> None:
     describe_url(parser)
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to write it")
-    _common(parser, heads="checkpoints made before: what they signed must still be there", key=True)
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write")
+    _common(parser, heads="earlier checkpoints, whose signed content must still be present", key=True)
 
 
 def _describe_verify(parser: argparse.ArgumentParser) -> None:
@@ -74,23 +74,23 @@ def _describe_verify(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="ID",
-        help="a person's own key that you vouch for, by its fingerprint (default: the first that was confirmed)",
+        help="a user's signing key to trust, by its fingerprint (default: the first confirmed one)",
     )
-    _common(parser, heads="checkpoints that were kept elsewhere", key=True)
+    _common(parser, heads="external checkpoints to compare with", key=True)
 
 
 def _describe_search(parser: argparse.ArgumentParser) -> None:
     describe_url(parser)
     _terms(parser)
-    parser.add_argument("--limit", type=int, default=100, metavar="N", help="how many at most (default: %(default)s)")
-    parser.add_argument("--after", metavar="KEY", help="go on after the entry with this key")
+    parser.add_argument("--limit", type=int, default=100, metavar="N", help="the most results (default: %(default)s)")
+    parser.add_argument("--after", metavar="KEY", help="continue after the entry with this key")
     _common(parser, reads=True, server=True)
 
 
 def _describe_reads(parser: argparse.ArgumentParser) -> None:
     describe_url(parser)
-    parser.add_argument("--person", metavar="ID", help="what this person read")
-    parser.add_argument("--request", metavar="ID", help="who read this request")
+    parser.add_argument("--person", metavar="ID", help="only reads by this user")
+    parser.add_argument("--request", metavar="ID", help="only reads of this request")
     _common(parser, server=True)
 
 
@@ -100,7 +100,7 @@ def _describe_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=FORMATS, default="jsonl", help="(default: %(default)s)")
     parser.add_argument("--secrets", action="store_true", help="do not withhold lines that hold marked secrets (jsonl)")
     _terms(parser)
-    _common(parser, heads="checkpoints made before: what they signed must still be there (jsonl)", key=True, reads=True)
+    _common(parser, heads="earlier checkpoints; what they signed must still be present (jsonl)", key=True, reads=True)
 
 
 def _describe_keys(parser: argparse.ArgumentParser) -> None:
@@ -110,14 +110,14 @@ def _describe_keys(parser: argparse.ArgumentParser) -> None:
 
 
 def _terms(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--person", metavar="ID", help="what this person decided")
-    parser.add_argument("--tool", metavar="NAME", help="about calls of this tool")
-    parser.add_argument("--agent", metavar="NAME", help="about calls of this agent")
-    parser.add_argument("--run", metavar="RUN", help="in this run")
+    parser.add_argument("--person", metavar="ID", help="only decisions by this user")
+    parser.add_argument("--tool", metavar="NAME", help="only calls of this tool")
+    parser.add_argument("--agent", metavar="NAME", help="only calls of this agent")
+    parser.add_argument("--run", metavar="RUN", help="only this run")
     parser.add_argument("--verdict", metavar="WORD", help="approve, edit, reject, answer, expire, allow, ask, deny ...")
     parser.add_argument("--since", metavar="TIME", help="not before: 2026-11-02, or 2026-11-02T09:30:00+01:00")
     parser.add_argument("--until", metavar="TIME", help="not after")
-    parser.add_argument("--text", metavar="TEXT", help="that say this anywhere, upper or lower case")
+    parser.add_argument("--text", metavar="TEXT", help="only entries that contain this text, in upper or lower case")
 
 
 def _common(
@@ -223,7 +223,7 @@ def _verified_file(arguments: argparse.Namespace) -> VerifyReport:
 
     public = own_keys(arguments.key) if arguments.public is None else read_public(arguments.public)
     if arguments.journal is not None:
-        raise UserError("a file and a journal are named: leave out one")
+        raise UserError("a file and a journal are named: omit one")
     given = sys.stdin.buffer if arguments.url == "-" else Path(arguments.url)
     return verify_file(given, public, arguments.heads, arguments.trusted_key)
 
@@ -253,7 +253,7 @@ def _reads(arguments: argparse.Namespace) -> int:
         else:
             print_row(_read_row(read), sys.stdout)
     if not found and not arguments.json:
-        print("nothing is on record: keyturn people set record_reads true")
+        print("no reads are recorded: turn it on with keyturn users set record_reads true")
     return 0
 
 

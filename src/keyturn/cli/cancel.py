@@ -12,8 +12,8 @@ from .with_journal import Told, describe_journal
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("run", metavar="RUN", help=f"its id, or the first {SHORTEST} or more characters of it")
-    parser.add_argument("--why", default="", metavar="TEXT", help="the reason, for the record")
+    parser.add_argument("run", metavar="RUN", help=f"the id, or its first {SHORTEST} or more characters")
+    parser.add_argument("--why", default="", metavar="TEXT", help="the reason, for the audit log")
     describe_journal(parser, people=True, server=True)
 
 

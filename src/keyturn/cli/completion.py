@@ -26,7 +26,7 @@ class CompletionPlace(NamedTuple):
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("shell", choices=SHELLS, help="put it where your shell finds it, or: source <(...)")
+    parser.add_argument("shell", choices=SHELLS, help="the shell")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -45,5 +45,5 @@ async def _copy(source: str, target: str, *, reseal: bool) -> dict[str, int]:
 def _kept(url: str) -> SQLJournal:
     journal = open_journal(url)
     if not isinstance(journal, SQLJournal):
-        raise UserError(f"{url} is gone when its process ends; name a sqlite:/// or postgresql:// journal")
+        raise UserError(f"{url} lives in memory; name a sqlite:/// or postgresql:// journal")
     return journal

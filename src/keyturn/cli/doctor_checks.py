@@ -63,7 +63,7 @@ def check_keys() -> list[Diagnosis]:
             return [Diagnosis("warn", "keys", f"there are none yet in {where}", "the first journal makes them")]
         keys = ring()
     except KeyturnError as error:
-        return [Diagnosis("bad", "keys", str(error), "nothing that was sealed can be read until then")]
+        return [Diagnosis("bad", "keys", str(error), "until then, sealed data cannot be read")]
     return [Diagnosis("ok", "keys", f"{len(keys.ids)} in {where}, and {keys.ids[0]} seals")]
 
 
@@ -85,7 +85,7 @@ async def _origin(store: Any) -> Diagnosis:
     if hasattr(store, "looked_at"):
         why = await store.looked_at()
         if why is not None:
-            remedy = "keyturn restored URL puts in doubt what may have run already"
+            remedy = "keyturn restored URL marks unfinished calls as in doubt"
             return Diagnosis("bad", "journal", f"it {why}", remedy)
     identity = str(getattr(store, "identity", ""))[:8]
     tenant = getattr(store, "tenant", "default")
@@ -101,9 +101,9 @@ def _permissions(store: object) -> list[Diagnosis]:
     except OSError:
         return []
     if mode & 0o077:
-        said = f"others can read or write {path} (mode {mode:04o}), and it holds what runs said"
+        said = f"other accounts can read or write {path} (mode {mode:04o}), which holds conversations"
         return [Diagnosis("warn", "permissions", said, f"chmod 600 {path}*")]
-    return [Diagnosis("ok", "permissions", f"nobody else can read {path}")]
+    return [Diagnosis("ok", "permissions", f"only its owner can read {path}")]
 
 
 async def _aside(store: Store) -> list[Diagnosis]:
@@ -149,32 +149,32 @@ async def _rows(store: Store) -> list[Diagnosis]:
         made.append(Diagnosis("ok", "rows", f"{told}; {len(requests)} requests are open"))
     dead = sum(each.state == "dead" for each in await store.deliveries(DeliveryQuery(limit=_LOOKED_AT)))
     if dead:
-        made.append(Diagnosis("warn", "channels", f"{dead} messages are undelivered", "keyturn outbox URL --again"))
+        made.append(Diagnosis("warn", "channels", f"{dead} dead letters", "keyturn notifications URL --again"))
     due = await store.due(_LOOKED_AT)
     if due:
-        said = f"{len(due)} runs are due, and nobody moves them now"
+        said = f"{len(due)} runs are due, and no worker is executing them"
         made.append(Diagnosis("warn", "workers", said, "keyturn worker module:app"))
     return made
 
 
 def _directory(directory: Directory, people: People) -> list[Diagnosis]:
     if not directory.people:
-        return [Diagnosis("warn", "people", "there are none: whoever decides is only a name", "keyturn init")]
+        return [Diagnosis("warn", "people", "no users: decisions are made under unverified names", "keyturn init")]
     admins = directory.admins()
     made: list[Diagnosis] = []
     if len(admins) < 2:
-        said = f"only {' and '.join(admins) or 'nobody'} administers them"
-        made.append(Diagnosis("warn", "people", said, "keyturn people give admin PERSON"))
+        said = f"{' and '.join(admins) or 'no user'} is the only administrator"
+        made.append(Diagnosis("warn", "people", said, "keyturn users give admin PERSON"))
     else:
-        made.append(Diagnosis("ok", "people", f"{', '.join(admins)} administer them"))
+        made.append(Diagnosis("ok", "people", f"administrators: {', '.join(admins)}"))
     open_keys = [key for key in directory.keys.values() if key.confirmed_at is None and key.revoked_at is None]
     for key in open_keys:
-        remedy = f"keyturn people confirm-key {key.id}"
-        made.append(Diagnosis("warn", "signatures", f"the key {key.id} of {key.person} counts for nothing yet", remedy))
+        remedy = f"keyturn users confirm-key {key.id}"
+        made.append(Diagnosis("warn", "signatures", f"the key {key.id} of {key.person} is not confirmed yet", remedy))
     trusted = trusted_keys(directory, people.tenant, people.roots)
     for key in directory.keys.values():
         if key.counts and key.id not in trusted:
-            said = f"the key {key.id} of {key.person} is confirmed by nobody whose key is trusted"
+            said = f"the key {key.id} of {key.person} was not confirmed with a trusted key"
             made.append(Diagnosis("bad", "signatures", said, "confirm it with --sign-with, or name it in trusted_keys"))
     return made + _schemes(directory)
 
@@ -189,7 +189,7 @@ def _schemes(directory: Directory) -> list[Diagnosis]:
     for name in sorted(used):
         packages, extra = _NEEDS.get(name, ((), name))
         if any(find_spec(package) is None for package in packages):
-            said = f"people here have {name} keys, and nothing here can verify them"
+            said = f"users have {name} keys, and the package that verifies them is missing"
             made.append(Diagnosis("bad", "signatures", said, f"pip install 'keyturn[{extra}]'"))
     return made
 
@@ -207,9 +207,9 @@ async def _undecidable(store: Store, directory: Directory) -> list[Diagnosis]:
         for step in request.terms.steps:
             able = _able(directory, request, step)
             if len(able) < step.quorum:
-                who = ", ".join(sorted(able)) or "nobody"
-                said = f"{row.id[:8]} for {request.tool} takes {step.quorum}, and of those here {who} can decide"
-                made.append(Diagnosis("bad", "requests", said, "give a role: keyturn people give ROLE PERSON"))
+                who = ", ".join(sorted(able)) or "no user"
+                said = f"{row.id[:8]} for {request.tool} requires {step.quorum} approvals, and only {who} can decide it"
+                made.append(Diagnosis("bad", "requests", said, "give a role: keyturn users give ROLE PERSON"))
     return made
 
 
@@ -234,7 +234,7 @@ async def check_app(store: Store, app: App) -> list[Diagnosis]:
     for status in ("queued", "running", "waiting"):
         lost |= {row.agent for row in await store.runs(Query(state=status, limit=_LOOKED_AT))} - set(app.agents)
     for name in sorted(lost):
-        said = f"open runs are those of the agent {name}, which it does not have"
+        said = f"there are open runs of agent {name}, which the app does not have"
         made.append(Diagnosis("bad", "app", said, "add the agent, or let another app's worker move them"))
     for agent in app.agents.values():
         if isinstance(agent.model, str | None):
@@ -253,6 +253,6 @@ def _model(agent: str, name: str) -> list[Diagnosis]:
     try:
         model_class(prefix)
     except KeyturnError as error:
-        said = f"the agent {agent} cannot ask its model"
+        said = f"the model of agent {agent} cannot be used"
         return [Diagnosis("bad", "app", said, str(error))]
     return []

@@ -19,9 +19,9 @@ from .printing import must_be_there, print_labelled
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.add_argument("url", metavar="URL", help="the journal, such as sqlite:///runs.db")
-    parser.add_argument("--older-than", required=True, metavar="TIME", help="how long ago they ended: 90d, 12h")
-    parser.add_argument("--tenant", default="default", metavar="NAME", help="whose runs (default: %(default)s)")
-    parser.add_argument("--yes", action="store_true", help="do it; without this it is only said how many there are")
+    parser.add_argument("--older-than", required=True, metavar="TIME", help="runs that ended before that: 90d, 12h ago")
+    parser.add_argument("--tenant", default="default", metavar="NAME", help="the tenant (default: %(default)s)")
+    parser.add_argument("--yes", action="store_true", help="erase; without this, only the number of runs is shown")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -12,9 +12,9 @@ from .with_journal import Told, describe_app, describe_json, describe_server
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("run", metavar="RUN", help=f"its id, or the first {SHORTEST} or more characters of it")
-    parser.add_argument("--at", type=int, metavar="N", help="how many lines of it (default: as many as can be copied)")
-    describe_app(parser, "its worker moves the new run")
+    parser.add_argument("run", metavar="RUN", help=f"the id, or its first {SHORTEST} or more characters")
+    parser.add_argument("--at", type=int, metavar="N", help="how many lines to copy (default: as many as possible)")
+    describe_app(parser, "its worker executes the new run")
     describe_server(parser, "an app")
     describe_json(parser)
 
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     async def work(seat: Seat) -> Told:
         row = await find_run(seat.runs, arguments.run)
         made = await seat.runs.steer("fork", row.run, arguments.at)
-        said = f"run {made} was forked from run {row.run}; {seat.runs.mover} moves it"
+        said = f"run {made} was forked from run {row.run}, to be executed by {seat.runs.mover}"
         return Told([said], {"run": made, "forked_from": row.run})
 
     return run_at(arguments, "fork", work)

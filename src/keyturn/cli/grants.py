@@ -21,9 +21,9 @@ from .with_journal import Told, describe_journal
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("--all", action="store_true", help="list those that were revoked, too")
-    parser.add_argument("--run", metavar="RUN", help="list those of this run only")
-    parser.add_argument("--limit", type=int, default=50, metavar="N", help="how many at most (default: %(default)s)")
+    parser.add_argument("--all", action="store_true", help="include revoked grants")
+    parser.add_argument("--run", metavar="RUN", help="only those of this run")
+    parser.add_argument("--limit", type=int, default=50, metavar="N", help="the most results (default: %(default)s)")
     describe_journal(parser, server=True)
 
 

@@ -13,8 +13,8 @@ from .with_journal import Told, describe_journal, run_with_journal
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("person", metavar="PERSON", nargs="?", help="the id of the first person (default: your login)")
-    parser.add_argument("--name", default="", help="how the person is called")
+    parser.add_argument("person", metavar="PERSON", nargs="?", help="the first user (default: your login name)")
+    parser.add_argument("--name", default="", help="the display name")
     describe_journal(parser)
 
 
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
         rows = [
             f"{escape(person, keep='')} administers this journal",
             f"token {token}",
-            "keep it: it is shown this once; add others with: keyturn people add",
+            "Copy it now. It will not be shown again. Add other users with: keyturn users add",
         ]
         return Told(rows, {"person": person, "token": token})
 

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _told(report: InsightsReport) -> Iterator[str]:
     yield f"from {report.since} to {report.until} (UTC)"
     if report.counted_from is not None and report.counted_from > report.since:
-        yield f"counted from {report.counted_from} on: what was decided before has no counters"
+        yield f"counted from {report.counted_from} on; earlier decisions have no counters"
     yield f"all: {_line(report.total)}"
     for name, part in (("tool", report.tools), ("person", report.people), ("kind", report.kinds)):
         yield from _part(name, part)
@@ -75,7 +75,7 @@ def _line(of: Figures) -> str:
         if times.median_s is not None and times.p90_s is not None:
             words.append(f"{name} after {_time(times.median_s)} (median), {_time(times.p90_s)} (p90)")
     if of.hurried:
-        words.append(f"{of.hurried} of {of.read} let run faster than they can be read")
+        words.append(f"{of.hurried} of {of.read} approved too fast to have been read")
     if of.drills_passed is not None:
         words.append(f"{of.drills_passed:.0%} of {of.drills} drills passed")
     return ", ".join(words)
@@ -95,7 +95,7 @@ def _time(seconds: float) -> str:
 
 def _suggested(made: Sequence[Suggestion]) -> Iterator[str]:
     if not made:
-        yield "no suggestions: nothing was approved often enough, always and unchanged"
+        yield "no suggestions: no kind of call was approved often enough, always and without edits"
     for each in made:
         free = f"; it says nothing of {', '.join(escape(name, keep='') for name in each.free)}" if each.free else ""
         yield f"tool {escape(each.tool, keep='')}, agent {escape(each.agent, keep='')}: {each.says}{free}"

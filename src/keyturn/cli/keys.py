@@ -16,8 +16,8 @@ def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     what = parser.add_subparsers(dest="what", required=True, metavar="list | rotate | retire ID")
     what.add_parser("list", help="list the ids, the newest first")
-    what.add_parser("rotate", help="add a new key, which signs and seals from then on; all others still verify")
-    retire = what.add_parser("retire", help="take an old key away: what it signed or sealed is refused from then on")
+    what.add_parser("rotate", help="add a new key, which signs and encrypts from then on; older keys still verify")
+    retire = what.add_parser("retire", help="remove an old key; what it signed or encrypted is refused from then on")
     retire.add_argument("id", metavar="ID", help="the id of the key, as `list` gives it")
 
 

@@ -18,7 +18,7 @@ async def login_of(people: People, arguments: argparse.Namespace, scope: str) ->
     login = await people.login(token, scope)
     named = getattr(arguments, "by", None)
     if named not in (None, login.person):
-        raise UserError(f"the token is that of {login.person!r}, --as names {named!r}: leave out one")
+        raise UserError(f"the token belongs to {login.person!r}, but --as names {named!r}: omit one")
     return login
 
 

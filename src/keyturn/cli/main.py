@@ -14,54 +14,66 @@ from typing import Protocol, cast
 
 from .._version import __version__
 
-COMMANDS: dict[str, str] = {
-    "answer": "give what a tool asks for: keyturn answer REQUEST TEXT",
-    "approve": "let a call run, exactly as it was shown, or all like it with --alike: keyturn approve REQUEST",
-    "ask-back": "ask the agent about a call, which does not run: keyturn ask-back REQUEST QUESTION",
-    "audit": "sign checkpoints, verify, search and export the record: keyturn audit verify URL",
-    "cancel": "cancel a run: keyturn cancel RUN --why TEXT",
-    "chat": "talk with an assistant in the terminal, whose calls wait for you",
-    "check": "read a journal and say whether it kept the promises",
-    "completion": "print a script that completes these words in a shell: keyturn completion bash",
-    "copy": "copy a journal: keyturn copy sqlite:///keyturn.db postgresql://...",
-    "demo": "serve an office whose agents wait for you, or decide its calls in the terminal",
-    "doctor": "look for what is wrong with a journal and this machine, with the remedy of each",
-    "edit": "let a call run with other arguments: keyturn edit REQUEST --set name=value --app module:app",
-    "erase": "forget what old runs said: keyturn erase sqlite:///keyturn.db --older-than 90d",
-    "fork": "start a new run from the first lines of another: keyturn fork RUN --at N --app module:app",
-    "grant": "let a call run, and later ones like it: keyturn grant REQUEST --uses 10",
-    "grants": "list standing decisions",
-    "inbox": "decide what waits, in the terminal: keyturn inbox --journal URL --as PERSON",
-    "init": "make a journal with its first person, who administers it: keyturn init --journal URL",
-    "insights": "tell how people decide, and suggest rules: keyturn insights --journal URL [--suggest]",
-    "keys": "list the keys that sign and seal, add a new one, retire an old one: keyturn keys rotate",
-    "let-go": "say that you are not on a request any more: keyturn let-go REQUEST",
-    "migrate": "rewrite imports of openai-agents, and list what differs: keyturn migrate PATH",
-    "outbox": "list messages that could not be delivered, and send them again: keyturn outbox sqlite:///keyturn.db",
-    "people": "list and change who may decide what: keyturn people add bob --role finance",
-    "policy": "check a policy, try it on past calls: keyturn policy test FILE --journal URL",
-    "reject": "reject a call: keyturn reject REQUEST --message TEXT",
-    "requests": "list what waits for people",
-    "resolve": "say what became of a call in doubt: keyturn resolve REQUEST ran",
-    "resume": "resume a run that failed or was set aside: keyturn resume RUN",
-    "restored": "put in doubt what a store lets run that was brought back from a copy: keyturn restored URL",
-    "review": "say of a call that was let run whether that was right: keyturn review REQUEST wrong --note TEXT",
-    "revoke": "revoke a standing decision: keyturn revoke GRANT",
-    "run": "start a run: keyturn run module:app AGENT INPUT",
-    "runs": "list runs, and say why one stopped: keyturn runs sqlite:///keyturn.db [RUN]",
-    "send": "tell a run something, which its model reads at its next turn: keyturn send RUN TEXT",
-    "serve": "serve the pages and the API of an app, and move its runs: keyturn serve module:app",
-    "show": "show a request whole: keyturn show REQUEST",
-    "snooze": "put a request off, for yourself alone: keyturn snooze REQUEST --lasts 2h",
-    "tail": "tell what happened in a run, and what happens: keyturn tail RUN --follow",
-    "take": "say that you are on a request, so that others leave it to you: keyturn take REQUEST",
-    "takeover": "take over a paused state that openai-agents saved",
-    "wake": "have a request back that you put off: keyturn wake REQUEST",
-    "withdraw": "take an approval back before its call is started: keyturn withdraw REQUEST",
-    "worker": "move an app's runs: keyturn worker module:app",
+#: The commands by group, in the order of `keyturn --help`: a summary, and after a colon an example.
+GROUPS: dict[str, dict[str, str]] = {
+    "Decide": {
+        "inbox": "open the terminal inbox: keyturn inbox --journal URL --as USER",
+        "requests": "list pending requests: keyturn requests --mine",
+        "show": "show a request in full: keyturn show REQUEST",
+        "approve": "approve a request, or every identical one with --alike: keyturn approve REQUEST",
+        "reject": "reject a request: keyturn reject REQUEST --message TEXT",
+        "edit": "approve a request with edited arguments: keyturn edit REQUEST --set name=value --app module:app",
+        "answer": "answer an agent's question: keyturn answer REQUEST TEXT",
+        "ask": "ask the agent about a request before you decide: keyturn ask REQUEST QUESTION",
+        "resolve": "resolve a call whose outcome is unknown: keyturn resolve REQUEST ran",
+        "review": "review a call that ran without approval: keyturn review REQUEST wrong --note TEXT",
+        "withdraw": "withdraw an approval before the call starts: keyturn withdraw REQUEST",
+        "claim": "claim a request, so that other approvers leave it to you: keyturn claim REQUEST",
+        "release": "release a request that you claimed: keyturn release REQUEST",
+        "snooze": "hide a request from your own list for a while: keyturn snooze REQUEST --lasts 2h",
+        "unsnooze": "show a snoozed request again: keyturn unsnooze REQUEST",
+        "grant": "approve a request and similar future calls: keyturn grant REQUEST --uses 10",
+        "grants": "list grants (standing approvals): keyturn grants --all",
+        "revoke": "revoke a grant: keyturn revoke GRANT",
+    },
+    "Run": {
+        "run": "start a run: keyturn run module:app AGENT INPUT",
+        "runs": "list runs, or show why one stopped: keyturn runs sqlite:///keyturn.db [RUN]",
+        "tail": "show a run's events; --follow keeps watching: keyturn tail RUN --follow",
+        "send": "send a message to a run, for the model's next turn: keyturn send RUN TEXT",
+        "cancel": "cancel a run: keyturn cancel RUN --why TEXT",
+        "resume": "resume a run that failed or was set aside: keyturn resume RUN",
+        "fork": "start a new run from the first lines of another: keyturn fork RUN --at N --app module:app",
+        "worker": "run a worker, which executes an app's runs: keyturn worker module:app",
+        "serve": "run the server (web inbox, API and a worker): keyturn serve module:app",
+        "chat": "chat with an assistant in the terminal, and approve its calls",
+        "demo": "run a demo: a server with example agents and pending requests",
+    },
+    "Administer": {
+        "init": "create a journal and its first administrator: keyturn init --journal URL",
+        "users": "manage users, roles, groups, tokens and keys: keyturn users add bob --role finance",
+        "policy": "check an approval policy, and test it on past calls: keyturn policy test FILE --journal URL",
+        "keys": "list and rotate the keys that sign and encrypt the journal: keyturn keys rotate",
+        "audit": "verify, search and export the audit log: keyturn audit verify URL",
+        "insights": "show how approvers decide, and suggest rules: keyturn insights --journal URL [--suggest]",
+        "notifications": "list and resend failed notifications: keyturn notifications sqlite:///keyturn.db",
+        "completion": "print a shell completion script: keyturn completion bash",
+    },
+    "Journal": {
+        "check": "verify a journal's integrity: keyturn check sqlite:///keyturn.db",
+        "copy": "copy a journal to another store: keyturn copy sqlite:///keyturn.db postgresql://...",
+        "erase": "erase the content of old runs: keyturn erase sqlite:///keyturn.db --older-than 90d",
+        "restored": "after restoring a backup, mark unfinished calls as in doubt: keyturn restored URL",
+        "doctor": "diagnose a journal and this machine: keyturn doctor --app module:app",
+    },
+    "Migrate": {
+        "migrate": "rewrite imports of openai-agents, and list what differs: keyturn migrate PATH",
+        "takeover": "import a paused run that openai-agents saved: keyturn takeover FILE",
+    },
 }
-_DECIDING = ("answer", "approve", "ask-back", "edit", "grant", "reject", "resolve", "review")
-_MARKING = ("let-go", "snooze", "take", "wake", "withdraw")
+COMMANDS: dict[str, str] = {name: what for group in GROUPS.values() for name, what in group.items()}
+_DECIDING = ("answer", "approve", "ask", "edit", "grant", "reject", "resolve", "review")
+_MARKING = ("claim", "release", "snooze", "unsnooze", "withdraw")
 
 
 class CommandModule(Protocol):
@@ -98,6 +110,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given.command is None:
         _parser().print_help()
         return 0
+    if given.command not in COMMANDS:
+        _parser().error(_unknown(given.command))
     arguments = parser_of(given.command).parse_args(given.rest)
     try:
         code = int(command_named(given.command).run(arguments))
@@ -112,19 +126,36 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    width = max(map(len, COMMANDS))
-    listed = "\n".join(f"  {name:{width}}  {what}" for name, what in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="keyturn",
         usage="keyturn COMMAND ...",
-        description="Agents whose tool calls wait for people.",
-        epilog=f"commands:\n{listed}\n\n`keyturn COMMAND --help` says more about one.",
+        description="Human-in-the-loop approvals for AI agents.",
+        epilog=f"{_listed()}\n\nUse `keyturn COMMAND --help` for the options of a command.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"keyturn {__version__}")
-    parser.add_argument("command", nargs="?", choices=list(COMMANDS), help=argparse.SUPPRESS)
+    parser.add_argument("command", nargs="?", help=argparse.SUPPRESS)
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
+
+
+def _listed() -> str:
+    """Return the commands by group, each with its summary."""
+    width = max(map(len, COMMANDS))
+    blocks = (
+        "\n".join([f"{title}:", *(f"  {name:{width}}  {what.partition(':')[0]}" for name, what in group.items())])
+        for title, group in GROUPS.items()
+    )
+    return "\n\n".join(blocks)
+
+
+def _unknown(name: str) -> str:
+    """Return the error for a command that does not exist, with the one that is spelled most like it."""
+    from difflib import get_close_matches  # only an error needs it
+
+    close = get_close_matches(name, COMMANDS, n=1)
+    hint = f"did you mean {close[0]}?" if close else "keyturn --help lists the commands"
+    return f"unknown command {name!r}: {hint}"
 
 
 if __name__ == "__main__":

@@ -39,13 +39,13 @@ _WORDS = {"allow": "allowed", "ask": "asked", "deny": "denied", "unknown": "unkn
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     what = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
-    check = what.add_parser("check", help="say whether a policy's file is right, and where it is not")
+    check = what.add_parser("check", help="validate a policy file")
     check.add_argument("file", metavar="FILE", help="the policy, a TOML file")
-    describe_app(check, "its tools and agents are what the rules are about")
+    describe_app(check, "the rules are checked against its tools and agents")
     test = what.add_parser("test", help="replay past calls of a journal against a policy, and show what would change")
     test.add_argument("file", metavar="FILE", help="the policy, a TOML file")
     describe_app(test, "the rules are checked against its tools and agents first")
-    shadow = what.add_parser("shadow", help="list what a policy in shadow mode would have said of past calls")
+    shadow = what.add_parser("shadow", help="show what a policy in shadow mode would have decided on past calls")
     for each in (test, shadow):
         each.add_argument("--since", metavar="TIME", help="only calls of the last 7d, 12h, ... (default: all)")
         each.add_argument("--examples", type=int, default=3, metavar="N", help="of each change (default: %(default)s)")

@@ -25,15 +25,15 @@ _KINDS = {"in_doubt": "in doubt", "external": "asks"}
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("--all", action="store_true", help="list those that were settled, too")
-    parser.add_argument("--tool", metavar="NAME", help="list those for calls of this tool only")
-    parser.add_argument("--agent", metavar="NAME", help="list those of this agent only")
-    parser.add_argument("--run", metavar="RUN", help="list those of this run only")
+    parser.add_argument("--all", action="store_true", help="include decided and expired requests")
+    parser.add_argument("--tool", metavar="NAME", help="only calls of this tool")
+    parser.add_argument("--agent", metavar="NAME", help="only calls of this agent")
+    parser.add_argument("--run", metavar="RUN", help="only those of this run")
     parser.add_argument(
-        "--mine", action="store_true", help="list those only that you may decide and did not put off (see --as)"
+        "--mine", action="store_true", help="only requests that you may decide and did not snooze (see --as)"
     )
-    parser.add_argument("--unclaimed", action="store_true", help="list none that somebody is on")
-    parser.add_argument("--limit", type=int, default=50, metavar="N", help="how many at most (default: %(default)s)")
+    parser.add_argument("--unclaimed", action="store_true", help="only requests that no approver claimed")
+    parser.add_argument("--limit", type=int, default=50, metavar="N", help="the most results (default: %(default)s)")
     describe_journal(parser, people=True, server=True)
 
 
@@ -49,9 +49,9 @@ def run(arguments: argparse.Namespace) -> int:
         found = list(await inbox.page(wanted, mine=arguments.mine, unclaimed=arguments.unclaimed))
         now = await inbox.now()
         edits = {row.id: _edited((await beside(inbox, row)).trail) for row in found[:limit] if row.state == "edit"}
-        rows = [" ".join(_parts(row, now, edits.get(row.id, ""))) for row in found[:limit]] or ["nothing waits"]
+        rows = [_line(row, now, edits.get(row.id, "")) for row in found[:limit]] or ["no pending requests"]
         if len(found) > limit:
-            rows.append(f"there are more: --limit {limit * 2}")
+            rows.append(f"more results: --limit {limit * 2}")
         return Told(rows, [request_data(row) for row in found[:limit]])
 
     return run_at(arguments, "requests", work)
@@ -62,7 +62,11 @@ def _edited(trail: Sequence[TrailMark]) -> str:
     return next((str(mark.text) for mark in reversed(trail) if mark.kind == "edit"), "")
 
 
-def _parts(row: RequestRow, now: int, edited: str = "") -> Iterator[str]:
+def _line(row: RequestRow, now: int, edited: str = "") -> str:
+    return f"{' '.join(_call(row))}{', '.join(_state(row, now, edited))}"
+
+
+def _call(row: RequestRow) -> Iterator[str]:
     yield row.id[:SHORT]
     if row.state == "damaged":
         yield "its row was altered: keyturn check says more, and keyturn show what its log says"
@@ -74,22 +78,26 @@ def _parts(row: RequestRow, now: int, edited: str = "") -> Iterator[str]:
         yield escape(first_arguments(named, _ROOM).strip() or f"[{len(named)} arguments]", keep="")
     elif given:
         yield escape(json.dumps(given, ensure_ascii=False)[:_ROOM], keep="")
-    yield f"of {quote(row.agent)},"
+    yield f"of {quote(row.agent)}, "
+
+
+def _state(row: RequestRow, now: int, edited: str) -> Iterator[str]:
+    if row.state == "damaged":
+        return
     if row.state != "open":
         by = row.by if row.by not in ("clock", "") else None
-        yield f"{STATES.get(row.state, row.state)}{f' by {quote(by)}' if by else ''}"
-        if edited:
-            yield f"({edited})"
+        said = f"{STATES.get(row.state, row.state)}{f' by {quote(by)}' if by else ''}"
+        yield f"{said} ({edited})" if edited else said
         return
-    yield f"asked {_length(now - row.asked_at)} ago"
+    yield f"requested {_length(now - row.asked_at)} ago"
     if row.expires_at is not None:
         left = row.expires_at - now
-        yield f"and {_length(left)} left" if left > 0 else "and its time is up"
+        yield f"expires in {_length(left)}" if left > 0 else "expired"
     terms = row.request.terms
     if terms is not None and terms.quorum > 1:
-        yield f"with {approvals(row.request)} of {terms.quorum} approvals"
+        yield f"{approvals(row.request)} of {terms.quorum} approvals"
     if claimed := row.request.claimed_by(now):
-        yield f"and {quote(claimed)} is on it"
+        yield f"claimed by {quote(claimed)}"
 
 
 def _length(milliseconds: int) -> str:

@@ -19,7 +19,7 @@ from .printing import must_be_there, print_labelled
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.add_argument("url", metavar="URL", help="the journal, such as sqlite:///runs.db")
-    parser.add_argument("--anyway", action="store_true", help="also where nothing was noticed: you know that it was")
+    parser.add_argument("--anyway", action="store_true", help="also if no restore was detected")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -29,11 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     except KeyturnError as error:
         print_labelled("keyturn restored", str(error))
         return 1
-    print(
-        "this store was not restored, as far as anybody can tell; --anyway settles it all the same"
-        if done is None
-        else done
-    )
+    print("no restore was detected; --anyway marks the calls all the same" if done is None else done)
     return 0 if done is None or not done.unread else 1
 
 
@@ -41,7 +37,7 @@ async def _settled(url: str, anyway: bool) -> Settled | None:
     must_be_there(url)
     journal: Any = open_journal(url)
     if not hasattr(journal, "restored"):
-        raise UserError(f"{url} is gone when its process ends, and so is never restored")
+        raise UserError(f"{url} lives in memory, so it cannot be restored from a backup")
     try:
         if anyway:
             await journal.taken_for_restored("was brought back from a copy, somebody said")

@@ -12,7 +12,7 @@ from .with_journal import Told, describe_journal
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("run", metavar="RUN", help=f"its id, or the first {SHORTEST} or more characters of it")
+    parser.add_argument("run", metavar="RUN", help=f"the id, or its first {SHORTEST} or more characters")
     describe_journal(parser, people=True, server=True)
 
 
@@ -22,6 +22,6 @@ def run(arguments: argparse.Namespace) -> int:
     async def work(seat: Seat) -> Told:
         row = await find_run(seat.runs, arguments.run)
         await seat.runs.steer("resume", row.run)
-        return Told([f"resumed: run {row.run}; a worker goes on with it"], {"run": row.run, "status": "running"})
+        return Told([f"resumed: run {row.run}; a worker continues it"], {"run": row.run, "status": "running"})
 
     return run_at(arguments, "resume", work)

@@ -13,7 +13,7 @@ from .with_journal import Told, describe_journal
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("grant", metavar="GRANT", help=f"its id, or the first {SHORTEST} or more characters of it")
+    parser.add_argument("grant", metavar="GRANT", help=f"the id, or its first {SHORTEST} or more characters")
     describe_journal(parser, people=True, server=True)
 
 

@@ -32,12 +32,12 @@ def describe(parser: argparse.ArgumentParser) -> None:
         "what",
         metavar="[MODULE:NAME] AGENT INPUT",
         nargs="+",
-        help="where the App is, but for a server; the name of the agent; what it is asked",
+        help="the app (omit it with --server), the agent's name, and the input",
     )
-    parser.add_argument("--wait", action="store_true", help="go on until it is over or waits for people")
-    parser.add_argument("--timeout", metavar="DURATION", help="how long to wait: 90s, 5m (default: till it stops)")
-    parser.add_argument("--requester", metavar="PERSON", help="for whom it runs")
-    parser.add_argument("--session", metavar="ID", help="the session that it goes on with")
+    parser.add_argument("--wait", action="store_true", help="wait until the run ends or requires an approval")
+    parser.add_argument("--timeout", metavar="DURATION", help="the longest wait: 90s, 5m (default: no limit)")
+    parser.add_argument("--requester", metavar="USER", help="the user that the run is for")
+    parser.add_argument("--session", metavar="ID", help="the session to continue")
     describe_json(parser)
     describe_server(parser, "an app")
 
@@ -45,7 +45,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Start a run, and tell how it stands."""
     if len(arguments.what) not in (2, 3):
-        print_labelled("keyturn run", "name the app, the agent and what it is asked: module:app AGENT INPUT")
+        print_labelled("keyturn run", "pass the app, the agent and the input: module:app AGENT INPUT")
         return 2
     *where, agent, asked = arguments.what
     arguments.app = where[0] if where else None
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.wait:
             return _waited(await seat.runs.carry(start, seconds))
         row = await seat.runs.start(start)
-        said = [f"run {row.run} is started: {seat.runs.mover} moves it"]
+        said = [f"run {row.run} is queued, to be executed by {seat.runs.mover}"]
         return Told(said, {"run": row.run, "status": row.status})
 
     return run_at(arguments, "run", work)
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _waited(came: SeatOutcome) -> Told:
     row = came.row
     if came.goes_on:
-        return Told([f"run {row.run} {row.status}, and goes on"], {"run": row.run, "status": row.status}, _WAITS)
+        return Told([f"run {row.run} {row.status}, not finished yet"], {"run": row.run, "status": row.status}, _WAITS)
     codes = {"finished": 0, "waiting": _WAITS}
     waiting = [each.id for each in came.waiting]
     data = {"run": row.run, "status": row.status, "error": row.error, "requests": waiting}

@@ -32,12 +32,12 @@ def describe(parser: argparse.ArgumentParser) -> None:
         "what",
         metavar="[URL] [RUN]",
         nargs="*",
-        help="the journal, such as sqlite:///runs.db, and a run to tell of alone: what stopped it, and where",
+        help="the journal, such as sqlite:///runs.db, and a run: show why and where it stopped",
     )
-    parser.add_argument("--all", action="store_true", help="list the logs that count for limits of several runs, too")
-    parser.add_argument("--status", choices=_STATUSES, help="list these only")
-    parser.add_argument("--agent", metavar="NAME", help="list those that began with this agent only")
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="how many at most (default: %(default)s)")
+    parser.add_argument("--all", action="store_true", help="include the logs of quotas that span several runs")
+    parser.add_argument("--status", choices=_STATUSES, help="only runs with this status")
+    parser.add_argument("--agent", metavar="NAME", help="only runs that started with this agent")
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="the most results (default: %(default)s)")
     describe_journal(parser, server=True)
 
 

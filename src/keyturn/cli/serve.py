@@ -26,27 +26,29 @@ _NONE = "none"
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("app", help="where the App is, as module:name")
+    parser.add_argument("app", help="the app, as module:name")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=8321, help="the port (default: %(default)s)")
-    parser.add_argument("--url", default="", help="how people reach it, if otherwise: https://keyturn.example")
+    parser.add_argument("--url", default="", help="the public URL, if different: https://keyturn.example")
     parser.add_argument(
-        "--allow-host", action="append", default=[], metavar="NAME", help="another name by which it may be reached"
+        "--allow-host", action="append", default=[], metavar="NAME", help="another host name that requests may use"
     )
-    parser.add_argument("--secure", action="store_true", help="people reach it by https, through a proxy")
+    parser.add_argument("--secure", action="store_true", help="a reverse proxy in front terminates TLS (https)")
     parser.add_argument(
         "--proxy",
         action="append",
         default=[],
         metavar="NETWORK",
-        help="a proxy whose X-Forwarded-For is believed, 10.0.0.5 or 10.0.0.0/8; `none` where it names no clients "
+        help="a trusted reverse proxy, whose X-Forwarded-For is used: 10.0.0.5 or 10.0.0.0/8; `none` if it sends none "
         "(KEYTURN_PROXIES)",
     )
-    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="serve https with this certificate")
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="serve https (TLS) with this certificate")
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key")
-    parser.add_argument("--person", metavar="ID", help="the first person, where there is none (default: your login)")
-    parser.add_argument("--no-worker", action="store_true", help="leave runs to workers elsewhere")
-    parser.add_argument("--strict", action="store_true", help="refuse a journal that may not be safe where it is kept")
+    parser.add_argument(
+        "--person", metavar="ID", help="the first administrator, if there is none (default: your login)"
+    )
+    parser.add_argument("--no-worker", action="store_true", help="do not execute runs in this process")
+    parser.add_argument("--strict", action="store_true", help="refuse a journal that may not be safe at its location")
     describe_logs(parser)
 
 
@@ -55,9 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         from ..server.running import ListeningAddress
     except ImportError as error:
-        print_labelled(
-            "keyturn serve", f"the server needs packages of its own: pip install 'keyturn[server]' ({error})"
-        )
+        print_labelled("keyturn serve", f"the server needs more packages: pip install 'keyturn[server]' ({error})")
         return 2
     with warnings.catch_warnings():
         if arguments.strict:
@@ -92,12 +92,12 @@ def _proxies(given: list[str], *, proxied: bool) -> tuple[str, ...]:
     if named == [_NONE]:
         return ()
     if _NONE in named:
-        raise UserError("--proxy none says that no proxy names clients: leave out the other networks, or leave it out")
+        raise UserError("--proxy none cannot be combined with other networks")
     if proxied and not named:
         raise UserError(
-            "people reach it by https through a proxy, and no proxy is named: all of them would share one address and "
-            "its limits. Name the proxy by address or network, --proxy 10.0.0.5, so that its X-Forwarded-For is "
-            "believed, or say --proxy none where it sends no such header"
+            "--secure requires --proxy: without it, all users share one client address and its rate limits. Pass the "
+            "address or network of the reverse proxy, --proxy 10.0.0.5, to trust its X-Forwarded-For, or "
+            "--proxy none if it sends no such header"
         )
     return tuple(named)
 
@@ -119,7 +119,7 @@ async def _serve(app: App, address: object, person: str | None, proxies: tuple[s
 
 
 def _ending() -> None:
-    print("ending; once more ends at once", file=sys.stderr)
+    print("shutting down; press Ctrl-C again to stop at once", file=sys.stderr)
 
 
 async def _may_be_public(app: App, address: object) -> None:
@@ -131,13 +131,13 @@ async def _may_be_public(app: App, address: object) -> None:
         return
     if not address.encrypted:
         raise UserError(
-            f"others reach {address.host}, and nothing would be encrypted: serve https with --tls-cert and --tls-key, "
-            "or say --secure where a proxy in front does"
+            f"{address.host} is reachable from the network and the connection would not be encrypted: pass --tls-cert "
+            "and --tls-key, or --secure if a reverse proxy in front terminates TLS"
         )
     if not (await app.people.directory()).admins():
         raise UserError(
-            f"others reach {address.host}, and nobody is in the directory yet: begin it with `keyturn init`, or serve "
-            "on 127.0.0.1 first"
+            f"{address.host} is reachable from the network and there are no users yet: run `keyturn init`, or serve on "
+            "127.0.0.1 first"
         )
 
 
@@ -155,4 +155,4 @@ async def _let_in(app: App, url: str, person: str | None) -> None:
     if secret:
         link = f"{url}/enter#{secret}"
         print(drawn(link))
-        print(f"Come in, once and within a day: {link}", flush=True)
+        print(f"One-time sign-in link (valid for 24 hours): {link}", flush=True)

@@ -20,9 +20,9 @@ WIDTH = 100
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("request", metavar="REQUEST", help=f"its id, or the first characters of it, {SHORTEST} or more")
+    parser.add_argument("request", metavar="REQUEST", help=f"its id, or the first {SHORTEST} or more characters")
     parser.add_argument(
-        "--alike", action="store_true", help="show all that wait for the same tool with the same arguments"
+        "--alike", action="store_true", help="show every pending request for the same tool with the same arguments"
     )
     describe_journal(parser, people=True, server=True)
 

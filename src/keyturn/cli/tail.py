@@ -19,8 +19,8 @@ from .with_journal import describe_journal, print_json
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("run", metavar="RUN", help=f"its id, or the first {SHORTEST} or more characters of it")
-    parser.add_argument("--follow", "-f", action="store_true", help="go on until the run ends")
+    parser.add_argument("run", metavar="RUN", help=f"the id, or its first {SHORTEST} or more characters")
+    parser.add_argument("--follow", "-f", action="store_true", help="keep watching until the run ends")
     describe_journal(parser, people=True, server=True)
 
 

@@ -28,9 +28,9 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", required=True, metavar="AGENT", help="module:agent, or with --app the agent's name")
     parser.add_argument("--app", metavar="APP", help="module:app, whose journal is to keep the run")
     parser.add_argument("--session", metavar="ID", help="with --app, the id of the run's session")
-    parser.add_argument("--requester", metavar="PERSON", help="with --app, for whom the run acts")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="where to write the state (default: stdout)")
-    parser.add_argument("--trust", action="store_true", help="say that the file is as your program saved it")
+    parser.add_argument("--requester", metavar="USER", help="with --app, the user that the run is for")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="the file for the state (default: stdout)")
+    parser.add_argument("--trust", action="store_true", help="trust the file to be as your program saved it")
 
 
 def run(arguments: argparse.Namespace) -> int:

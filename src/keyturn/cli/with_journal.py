@@ -51,11 +51,14 @@ def describe_journal(parser: argparse.ArgumentParser, *, people: bool = False, s
     parser.add_argument(
         "--journal", metavar="URL", help=f"the journal (default: {JOURNAL}, else ./{_NEAR} if it is there)"
     )
-    parser.add_argument("--tenant", default=TENANT, metavar="NAME", help="whose part of it (default: %(default)s)")
+    parser.add_argument("--tenant", default=TENANT, metavar="NAME", help="the tenant (default: %(default)s)")
     describe_json(parser)
     if people:
         parser.add_argument(
-            "--as", dest="by", metavar="PERSON", help=f"who does it (default: {PERSON}, else your login name)"
+            "--as",
+            dest="by",
+            metavar="USER",
+            help=f"the user, unverified (default: {PERSON}, else your login name)",
         )
     if server:
         describe_server(parser, "a journal")
@@ -65,25 +68,25 @@ def describe_journal(parser: argparse.ArgumentParser, *, people: bool = False, s
 
 def describe_server(parser: argparse.ArgumentParser, instead: LiteralString) -> None:
     """Add the options that say which server, and who comes to it."""
-    parser.add_argument("--server", metavar="URL", help=f"a server in place of {instead} (default: {SERVER})")
+    parser.add_argument("--server", metavar="URL", help=f"a server instead of {instead} (default: {SERVER})")
     parser.add_argument("--plain-http", action="store_true", help="send the token to another machine without TLS")
     _describe_token(parser)
 
 
 def _describe_token(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--token-file", metavar="FILE", help=f"log in with the token in this file (default: {TOKEN} if it is set)"
+        "--token-file", metavar="FILE", help=f"sign in with the token in this file (default: {TOKEN} if it is set)"
     )
 
 
 def describe_json(parser: argparse.ArgumentParser) -> None:
     """Add the option that says how the answer is printed."""
-    parser.add_argument("--json", action="store_true", help="print data for programs, one JSON value")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def describe_app(parser: argparse.ArgumentParser, why: str, *, required: bool = False) -> None:
     """Add the option that names an app."""
-    said = f"where the App is: {why}"
+    said = f"the app: {why}"
     parser.add_argument("--app", metavar="MODULE:NAME", default=None, required=required, help=said)
 
 
@@ -96,13 +99,13 @@ def url_of(arguments: argparse.Namespace, *, new: bool = False) -> str:
     """Return the URL of the journal that is meant, or raise `UserError`; a new one is made here if none is named."""
     word = getattr(arguments, "url", None)
     if word is not None and arguments.journal not in (None, word):
-        raise UserError("two journals are named: leave out the word, or --journal")
+        raise UserError("two journals are named: omit the argument, or --journal")
     given = word or arguments.journal or os.environ.get(JOURNAL)
     if given:
         return str(given)
     if new or Path(_NEAR).is_file():
         return f"sqlite:///{_NEAR}"
-    raise UserError(f"say which journal: --journal sqlite:///runs.db, or set {JOURNAL}")
+    raise UserError(f"no journal was named: pass --journal sqlite:///runs.db, or set {JOURNAL}")
 
 
 def by_of(arguments: argparse.Namespace) -> str:
@@ -111,7 +114,7 @@ def by_of(arguments: argparse.Namespace) -> str:
     try:
         return str(given or getpass.getuser())
     except (KeyError, OSError):
-        raise UserError(f"say who does it: --as PERSON, or set {PERSON}") from None
+        raise UserError(f"no user was named: pass --as USER, or set {PERSON}") from None
 
 
 @contextmanager
@@ -122,7 +125,7 @@ def hinting(known: bool, more: LiteralString = "") -> Generator[None]:
     except NotAllowed as error:
         if known:
             raise
-        raise NotAllowed(f"{error}; log in with {TOKEN} or --token-file{more}") from None
+        raise NotAllowed(f"{error}; sign in with {TOKEN} or --token-file{more}") from None
 
 
 def token_of(arguments: argparse.Namespace) -> str | None:

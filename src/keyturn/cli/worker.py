@@ -21,11 +21,11 @@ from .printing import print_labelled
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("app", help="where the App is, as module:name")
-    parser.add_argument("--slots", type=int, metavar="N", help="how many runs are moved at once (default: the app's)")
+    parser.add_argument("app", help="the app, as module:name")
+    parser.add_argument("--slots", type=int, metavar="N", help="how many runs to execute at once (default: the app's)")
     parser.add_argument("--health", type=int, metavar="PORT", help="answer health checks over HTTP on 127.0.0.1")
     describe_logs(parser)
-    parser.add_argument("--strict", action="store_true", help="refuse a journal that may not be safe where it is kept")
+    parser.add_argument("--strict", action="store_true", help="refuse a journal that may not be safe at its location")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -66,12 +66,12 @@ async def _until_told(app: App, slots: int | None) -> None:
         if len(told) > 1:
             working.cancel()
         else:
-            print("finishing what was begun; once more ends at once", file=sys.stderr)
+            print("shutting down after the current steps; press Ctrl-C again to stop at once", file=sys.stderr)
             loop.create_task(app.stop())
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
-    print_labelled("working for", ", ".join(app.agents))
+    print_labelled("worker started for", ", ".join(app.agents))
     await asyncio.wait({working})
     if not working.cancelled():
         working.result()

@@ -21,7 +21,7 @@ async def signing_key(inbox: PersonalInbox, named: str = "", folder: Path | None
     if not known:
         raise UserError(
             f"{person!r} has no ssh key that is confirmed: enroll one with "
-            "`keyturn people enrol-key ~/.ssh/id_ed25519.pub`, and have an administrator confirm it"
+            "`keyturn users enrol-key ~/.ssh/id_ed25519.pub`, and have an administrator confirm it"
         )
     found = key_among(known, folder)
     if found is None:

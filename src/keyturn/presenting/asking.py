@@ -177,9 +177,9 @@ def standing(row: RequestRow, who: Decider, *, may: bool) -> Standing:
     """Return what a visitor can do about a request; `may` says whether their login is good for decisions."""
     shown = row.request
     if row.state != "open":
-        return Standing((), "It waits no longer.")
+        return Standing((), "It is no longer pending.")
     if not may:
-        return Standing((), "Your token is not good for decisions.")
+        return Standing((), "Your token does not allow decisions (scope: decide).")
     if row.kind == "review":
         why = kept_from_review(shown.terms, shown.not_for, who, shown.requester)
         return Standing((), f"You cannot review it: {why}.") if why else Standing(tuple(shown.verdicts))
@@ -238,14 +238,14 @@ def facts_of(row: RequestRow, now: int) -> list[Fact]:
 
 def _facts(row: RequestRow, shown: Request, now: int) -> Iterator[Fact]:
     if row.reason:
-        yield Fact("asks because", row.reason)
+        yield Fact("reason", row.reason)
     given: Any = shown.requests if row.kind == "external" else shown.params
     for name, doubt in doubtful_names([row.agent.rsplit("/", 1)[-1], row.tool], given):
         yield Fact("beware", name, doubt, "warn")
     terms = shown.terms
     yield Fact("who decides", "", deciders_of(terms, confirmed=shown.waits_for == "others"))
     if shown.requester:
-        yield Fact("runs for", shown.requester)
+        yield Fact("requester", shown.requester)
     for term in () if terms is None else terms_of(terms):
         if term.about not in DECIDERS and term.about != "expiry":  # which has its time below
             yield Fact(term.about, "", term.text)
@@ -255,8 +255,8 @@ def _facts(row: RequestRow, shown: Request, now: int) -> Iterator[Fact]:
         by = shown.started_by or ""
         yield Fact("was started", by, f"{span(now - in_ms(shown.started_at))} ago, {stamp(in_ms(shown.started_at))}")
     if shown.former is not None:
-        yield Fact("was let run by", shown.former.by or "a standing decision", STATES.get(shown.former.verdict, ""))
-    yield Fact("asked", "", f"{span(now - row.asked_at)} ago, {stamp(row.asked_at)}")
+        yield Fact("was approved by", shown.former.by or "a standing decision", STATES.get(shown.former.verdict, ""))
+    yield Fact("requested", "", f"{span(now - row.asked_at)} ago, {stamp(row.asked_at)}")
 
 
 def seconds(ms: int) -> str:
@@ -336,5 +336,5 @@ def _why_not(error: Exception, now: int) -> str:
     if not isinstance(error, Conflict) or error.winner is None or error.decision is None:
         return error.message if isinstance(error, KeyturnError) else str(error)
     when = "" if error.at is None else f" {span(now - error.at)}"
-    ran = " Nothing ran." if error.decision in NOTHING_RAN else " That word holds, and yours was not needed."
+    ran = " Nothing ran." if error.decision in NOTHING_RAN else " That decision is final."
     return f"{error.winner} {STATES.get(error.decision, error.decision)} this{when} before you.{ran}"

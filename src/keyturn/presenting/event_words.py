@@ -134,21 +134,21 @@ def _voted(seen: _Seen, event: ev.VoteCast) -> Iterator[str]:
 
 
 _AGAIN = {
-    "ask_again": "its time ran out",
-    "escalate": "its time ran out, and others are asked",
+    "ask_again": "it expired",
+    "escalate": "it expired and was escalated",
     "restored": "its store was restored from a copy",
     "forked": "its run is a fork of another",
-    "terms": "the policy asks for more",
+    "terms": "the policy requires more",
 }
 
 
 def _asked_again(seen: _Seen, event: ev.CallAskedAgain) -> Iterator[str]:
-    yield f"{_of(seen, event.call)} asks anew: {_AGAIN[event.why]}{_because(event.reason)}"
+    yield f"{_of(seen, event.call)} is requested again: {_AGAIN[event.why]}{_because(event.reason)}"
 
 
 def _marked(seen: _Seen, event: ev.CallMarked) -> Iterator[str]:
-    taken = {"claim": "is being looked at", "snooze": "is put off"}
-    freed = {"claim": "is let go", "snooze": "is back"}
+    taken = {"claim": "is claimed", "snooze": "is snoozed"}
+    freed = {"claim": "is released", "snooze": "is unsnoozed"}
     words = (freed if event.until is None else taken)[event.mark]
     yield f"{_of(seen, event.call)} {words}{_by(event.decider.id)}"
 
@@ -159,20 +159,20 @@ def _reviewed(seen: _Seen, event: ev.ReviewGiven) -> Iterator[str]:
 
 
 def _to_review(seen: _Seen, event: ev.ReviewAsked) -> Iterator[str]:
-    why = {"glass": "the glass was broken for it", "sample": "it is one of a sample"}[event.why]
-    yield f"others are asked whether {_of(seen, event.call)} was right: {why}"
+    why = {"glass": "emergency override", "sample": "sampled"}[event.why]
+    yield f"a review of {_of(seen, event.call)} is requested: {why}"
 
 
 def _drilled(seen: _Seen, event: ev.DrillEnded) -> Iterator[str]:
     if event.passed is None:
-        yield f"{_of(seen, event.decision.call)} ran out of time"
+        yield f"{_of(seen, event.decision.call)} expired"
     else:
         said = "was not approved" if event.passed else "was approved, and nothing ran"
         yield f"this was a drill: {_of(seen, event.decision.call)} {said}{_by(event.decision.by)}"
 
 
 def _withdrawn(seen: _Seen, event: ev.ApprovalWithdrawn) -> Iterator[str]:
-    yield f"what let {_of(seen, event.call)} run is taken back{_by(event.decider.id)}{_because(event.note or '')}"
+    yield f"the approval of {_of(seen, event.call)} is withdrawn{_by(event.decider.id)}{_because(event.note or '')}"
 
 
 def _finished(seen: _Seen, event: ev.CallFinished) -> Iterator[str]:
@@ -207,7 +207,7 @@ def _closed(_seen: _Seen, event: ev.FrameClosed) -> Iterator[str]:
 
 _WORDS: dict[type[Any], Callable[[_Seen, Any], Iterator[str]]] = {
     ev.RunStarted: _started,
-    ev.RunQueued: lambda seen, event: iter(["it waits for its turn on its session"]),
+    ev.RunQueued: lambda seen, event: iter(["the run is queued behind another one of its session"]),
     ev.RunResumed: _resumed,
     ev.FrameOpened: _opened,
     ev.InputAdded: _added,

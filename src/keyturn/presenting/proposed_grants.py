@@ -20,7 +20,7 @@ from ..core.values import is_number
 from ..policies.grants import Grant
 from ..render.arguments import is_text, shown_name
 
-ANY = "any arguments at all"
+ANY = "any arguments"
 _ELSE = ", whatever else it says"
 DIGITS = 9  # that a number of calls has at most
 SINGLE = 3  # so many proposals that fix one argument alone

@@ -101,8 +101,8 @@ def _screened(at: _At, event: ev.CallScreened) -> TrailMark:
 
 
 def _marked(at: _At, event: CallMarked) -> TrailMark:
-    on = "is on it" if event.mark == "claim" else "put it off"
-    off = "let it go" if event.mark == "claim" else "has it back"
+    on = "claimed" if event.mark == "claim" else "snoozed"
+    off = "released" if event.mark == "claim" else "unsnoozed"
     return at.mark(off if event.until is None else on, event.decider.id)
 
 
@@ -114,7 +114,7 @@ def _finished(at: _At, event: ev.CallFinished) -> TrailMark:
 
 
 def _lost(at: _At, event: ev.CallLost) -> TrailMark:
-    word = "lost; it may simply start again" if event.again else "lost: nobody knows whether it ran"
+    word = "lost; it starts again" if event.again else "outcome unknown"
     return at.mark(word, text=event.why, kind="lost")
 
 
@@ -124,9 +124,9 @@ _TOLD: dict[type[Any], Callable[[_At, Any], TrailMark]] = {
     ev.DrillEnded: _drilled,
     ev.CallScreened: _screened,
     ev.CallAskedAgain: lambda at, event: at.mark("asked again", text=event.reason),
-    ApprovalWithdrawn: lambda at, event: at.mark("approval taken back", event.decider.id, event.note),
+    ApprovalWithdrawn: lambda at, event: at.mark("approval withdrawn", event.decider.id, event.note),
     CallMarked: _marked,
-    CallLooked: lambda at, event: at.mark("looks at it", event.decider.id),
+    CallLooked: lambda at, event: at.mark("viewed", event.decider.id),
     ReviewGiven: lambda at, event: at.mark(f"reviewed: {STATES[event.verdict]}", event.decider.id, event.note),
     ev.CallStarted: lambda at, event: at.mark("started", event.by, kind="started"),
     ev.CallFinished: _finished,

@@ -54,7 +54,7 @@ async def batch_of(inbox: PersonalInbox, row: RequestRow) -> Sequence[RequestRow
     """Return the open requests like this one, the oldest first; raise `NotPending` where none waits."""
     found = sorted(await inbox.alike(row), key=lambda each: each.place)
     if not found:
-        raise NotPending("nothing like it waits any more; keyturn requests lists what does")
+        raise NotPending("no identical request is pending; keyturn requests lists those that are")
     return found
 
 
@@ -73,7 +73,7 @@ def draw_batch(screen: Terminal, rows: Sequence[RequestRow], now: int) -> None:
     screen.label("batch", batch_digest(rows))
     first = rows[0]
     command = f"keyturn approve {first.id[:SHORT]} --alike --digest {batch_digest(rows)[:DIGEST]}"
-    screen.label("they are decided with", command)
+    screen.label("decide them with", command)
 
 
 def batch_data(rows: Sequence[RequestRow]) -> dict[str, Any]:
@@ -93,10 +93,10 @@ def _parts(row: RequestRow) -> Iterator[str]:
     yield f"of {quote(row.agent)} in run {row.run[:SHORT]}"
     if request.requester is not None:
         yield f"for {quote(request.requester)}"
-    yield f"asked on {request.asked_at:%Y-%m-%d %H:%M:%SZ}"
+    yield f"requested on {request.asked_at:%Y-%m-%d %H:%M:%SZ}"
     needed = (request.terms or Approval()).quorum
     if needed > 1:
-        yield f"with {len(request.votes)} of {needed} votes"
+        yield f"with {len(request.votes)} of {needed} approvals"
 
 
 async def decide_alike(inbox: PersonalInbox, verb: Verb, arguments: argparse.Namespace) -> Told:
@@ -127,12 +127,12 @@ async def _confirmed(
         if len(given) < SHORTEST_DIGEST:
             raise UserError(f"give at least {SHORTEST_DIGEST} characters of the batch's digest")
         if not batch_digest(rows).startswith(given):
-            raise Conflict("the batch is not the one that was shown: one of it was decided, or another one came; look")
+            raise Conflict("the batch has changed since it was shown: a request was decided or added; look at it again")
         return True
     if arguments.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UserError(
-            f"say what you were shown: look with `keyturn show {rows[0].id[:SHORT]} --alike`, and pass --digest from "
-            "there; at a terminal you are shown them and asked"
+            f"name what you were shown: run `keyturn show {rows[0].id[:SHORT]} --alike`, and pass its --digest; "
+            "in an interactive terminal, the requests are shown and you confirm"
         )
     screen = Terminal.here()
     draw_batch(screen, rows, await inbox.now())
@@ -148,7 +148,7 @@ def _row(verb: Verb, outcome: Outcome, by: str) -> str:
     about = f"{escape(row.tool, keep='')} of {quote(row.agent)}, request {name}"
     if row.state == "open":
         needed = (row.request.terms or Approval()).quorum
-        return f"recorded, and it waits for more: {about}, {len(row.request.votes)} of {needed} votes"
+        return f"recorded, more approvals are required: {about}, {len(row.request.votes)} of {needed} approvals"
     return f"{told_of(row.state) or verb.done}: {about}, by {by}"
 
 

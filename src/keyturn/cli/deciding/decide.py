@@ -82,14 +82,14 @@ async def _shown(inbox: PersonalInbox, row: RequestRow, arguments: argparse.Name
         if len(given) < SHORTEST_DIGEST:
             raise UserError(f"give at least {SHORTEST_DIGEST} characters of the digest")
         if not row.digest.startswith(given):
-            raise Conflict("the request is no longer the one that was shown; look at it again")
+            raise Conflict("the request has changed since it was shown; look at it again")
         return _Asked(row, {"digest": row.digest}, False)
     if row.state != "open":  # nobody is asked: the inbox says who decided
         return _Asked(row, {"digest": row.digest}, False)
     if arguments.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UserError(
-            f"say what you were shown: look with `keyturn show {row.id[:SHORT]}`, and pass --digest or --revision from "
-            "there; at a terminal you are shown it and asked"
+            f"name what you were shown: run `keyturn show {row.id[:SHORT]}`, and pass its --digest or --revision; "
+            "in an interactive terminal, the request is shown and you confirm"
         )
     draw_request(Terminal.here(), row, await inbox.now(), context=(await beside(inbox, row)).context)
     return _Asked(row, {"digest": row.digest}, True)
@@ -101,8 +101,8 @@ _QUESTIONS: dict[str, LiteralString] = {
     "answer": "Give this answer? y or n",
     "resolve": "Record this? y or n",
     "review": "Record this? y or n",
-    "grant": "Approve it, and grant later ones like it? y or n",
-    "ask-back": "Ask the agent this? It does not run until it asks again. y or n",
+    "grant": "Approve it, and create a grant for similar calls? y or n",
+    "ask": "Ask the agent this? The call does not run until the agent proposes it again. y or n",
 }
 
 
@@ -112,8 +112,8 @@ def _saw_all(verb: Verb, row: RequestRow) -> bool:
         return True
     screen = Terminal.here()
     screen.say()
-    screen.say("This call is longer than what is seen at a glance.")
-    return said_yes(screen, "Did you see all of it, up to its first row? y or n")
+    screen.say("This call is long.")
+    return said_yes(screen, "Did you read all of it, up to its first row? y or n")
 
 
 _LETS_RUN = ("approve", "grant", "answer", "resolve")
@@ -124,17 +124,17 @@ def _said_yes(name: str, words: dict[str, Any]) -> bool:
     screen.say()
     if "output" in words:
         screen.label("with", str(words["output"]))
-    if name == "ask-back":
-        screen.label("the agent is asked", words["message"])
+    if name == "ask":
+        screen.label("your question to the agent", words["message"])
     if words.get("break_glass"):
-        screen.say("You approve it alone, in an emergency; others are told.")
+        screen.say("Emergency override: you approve it alone, and others are notified.")
     if "grant" in words:
-        screen.label("granted", _grant_words(words["grant"]))
+        screen.label("grant", _grant_words(words["grant"]))
     return said_yes(screen, _QUESTIONS.get(name, "Record it? y or n"))
 
 
 def _grant_words(grant: Any) -> str:
-    where = "any arguments at all" if grant.where is None else f"arguments where {grant.where}"
+    where = "any arguments" if grant.where is None else f"arguments where {grant.where}"
     uses = "" if grant.uses is None else f", {grant.uses} times"
     until = "" if grant.expires is None else f", for {grant.expires}"
     return f"{where}{uses}{until}, in this {grant.scope}"
@@ -147,7 +147,7 @@ def _told(verb: Verb, row: RequestRow, given: Sequence[GrantRow], claimed: str) 
     by = row.by or (request.votes[-1].by if request.votes else "")
     about = f"{escape(row.tool, keep='')} of {quote(row.agent)}, request {row.id[:SHORT]}"
     if row.state == "open":
-        said = f"recorded, and it waits for more: {about}, {vote_of(request)}"
+        said = f"recorded, more approvals are required: {about}, {vote_of(request)}"
     elif told_of(row.state):
         said = f"{told_of(row.state)} ({about})"
     else:

@@ -48,7 +48,7 @@ def draw_request(
         return
     for vote in request.votes:
         screen.label("voted", _vote(vote))
-    screen.say("It was asked on {:%Y-%m-%d} at {:%H:%M:%S} UTC.", request.asked_at, request.asked_at)
+    screen.say("Requested on {:%Y-%m-%d} at {:%H:%M:%S} UTC.", request.asked_at, request.asked_at)
     if row.state != "open":
         _draw_end(screen, row)
     elif row.expires_at is not None:
@@ -60,7 +60,7 @@ def draw_request(
     screen.label("revision", str(request.revision))
     screen.label("digest", row.digest)
     if row.state == "open":
-        screen.label("it is decided with", f"keyturn {_verb(request)} {row.id[:SHORT]} --digest {row.digest[:DIGEST]}")
+        screen.label("decide with", f"keyturn {_verb(request)} {row.id[:SHORT]} --digest {row.digest[:DIGEST]}")
 
 
 async def beside(inbox: PersonalInbox, row: RequestRow) -> RequestFacts:
@@ -68,10 +68,10 @@ async def beside(inbox: PersonalInbox, row: RequestRow) -> RequestFacts:
     try:
         found = await inbox.facts(row.id)
     except NotAllowed as error:
-        print_labelled("what was written before is not shown", str(error))
+        print_labelled("the conversation before is not shown", str(error))
         return RequestFacts(row, Standing(()))
     if (found.row.digest, found.row.revision) != (row.digest, row.revision):
-        raise Conflict("the request is no longer the one that was shown; look at it again")
+        raise Conflict("the request has changed since it was shown; look at it again")
     return found
 
 
@@ -101,14 +101,14 @@ def _option(terms: Approval, term: Term) -> str:
 
 def _vote(vote: Vote) -> str:
     given = "" if vote.params is None else f" {json.dumps(vote.params, ensure_ascii=False)}"
-    note = f", who notes: {vote.note}" if vote.note else ""
-    return f"{vote.verdict}{given} by {vote.by or 'nobody in particular'} on {vote.at:%Y-%m-%d %H:%M:%SZ}{note}"
+    note = f", note: {vote.note}" if vote.note else ""
+    return f"{vote.verdict}{given} by {vote.by or 'unknown'} on {vote.at:%Y-%m-%d %H:%M:%SZ}{note}"
 
 
 def _draw_clock(screen: Terminal, left: int) -> None:
     seconds = max(left, 0) // 1000
     if left <= 0:
-        screen.say("Its time is up.")
+        screen.say("It has expired.")
     elif seconds < 120:
         screen.say("{} seconds are left.", seconds)
     elif seconds < 7200:
@@ -121,15 +121,15 @@ def _draw_marks(screen: Terminal, request: Request, now: int) -> None:
     """Say who is on it, and who put it off; what is over is not told."""
     claim = request.claim
     if claim is not None and claim.lasts(now):
-        screen.label("who is on it", f"{claim.by} until {claim.until:%Y-%m-%d %H:%M:%SZ}")
+        screen.label("claimed by", f"{claim.by} until {claim.until:%Y-%m-%d %H:%M:%SZ}")
     for mark in request.snoozed:
         if mark.lasts(now):
-            screen.label("who put it off", f"{mark.by} until {mark.until:%Y-%m-%d %H:%M:%SZ}")
+            screen.label("snoozed by", f"{mark.by} until {mark.until:%Y-%m-%d %H:%M:%SZ}")
 
 
 def _draw_end(screen: Terminal, row: RequestRow) -> None:
     at = "" if row.closed_at is None else f" on {moment(row.closed_at):%Y-%m-%d %H:%M:%SZ}"
-    screen.label("it waits no longer", f"{STATES.get(row.state, row.state)}{f' by {row.by}' if row.by else ''}{at}")
+    screen.label("state", f"{STATES.get(row.state, row.state)}{f' by {row.by}' if row.by else ''}{at}")
 
 
 def draw_trail(screen: Terminal, trail: Sequence[TrailMark]) -> None:

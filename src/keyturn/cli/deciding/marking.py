@@ -1,7 +1,7 @@
 """The commands that say something beside a decision: one table of words, each a method of the inbox.
 
-`take`, `let-go`, `snooze` and `wake` mark a request and restrict nobody; `withdraw` takes an approval back before its
-call is started. A new word is a row of the table.
+`claim`, `release`, `snooze` and `unsnooze` mark a request and restrict nobody; `withdraw` takes an approval back
+before its call is started. A new word is a row of the table.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class MarkingCommand(NamedTuple):
     def describe(self, parser: argparse.ArgumentParser) -> None:
         """Add the arguments of this command."""
         parser.add_argument(
-            "request", metavar="REQUEST", help=f"its id, or the first characters of it, {SHORTEST} or more"
+            "request", metavar="REQUEST", help=f"the request id, or its first {SHORTEST} or more characters"
         )
         self.marking.describe(parser)
         describe_journal(parser, people=True, server=True)
@@ -73,11 +73,11 @@ async def _record(inbox: PersonalInbox, marking: MarkingVerb, arguments: argpars
 
 
 def _describe_withdraw(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--note", metavar="TEXT", help="a note for the record")
-    parser.add_argument("--run", metavar="RUN", help="the whole id of its run, where a grant let the call run unasked")
+    parser.add_argument("--note", metavar="TEXT", help="a note for the audit log")
+    parser.add_argument("--run", metavar="RUN", help="the full id of its run, for a call that a grant approved")
 
 
-def _describe_take(parser: argparse.ArgumentParser) -> None:
+def _describe_claim(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lasts", default="15m", metavar="DURATION", help="for how long (default: %(default)s)")
 
 
@@ -104,31 +104,31 @@ def _lasts(arguments: argparse.Namespace) -> Words:
 
 def _withdrawn(_before: RequestRow, after: RequestRow, who: str) -> str:
     if after.state != "open":
-        return f"{quote(who)} took the approval back, and it is {STATES.get(after.state, after.state)}"
-    word = "asks what became of it" if after.kind == "in_doubt" else "asks again"
-    return f"{quote(who)} took the approval back, and it {word}, with another digest: {after.digest[:DIGEST]}"
+        return f"{quote(who)} withdrew the approval, and it is {STATES.get(after.state, after.state)}"
+    word = "is in doubt" if after.kind == "in_doubt" else "is pending again"
+    return f"{quote(who)} withdrew the approval, and it {word}, with another digest: {after.digest[:DIGEST]}"
 
 
-def _taken(before: RequestRow, after: RequestRow, _who: str) -> str:
+def _claimed(before: RequestRow, after: RequestRow, _who: str) -> str:
     mark, other = after.request.claim, before.request.claim
-    if mark is None:  # it was let go, or settled, between the two
-        return "nobody is on it any more"
+    if mark is None:  # it was released, or settled, between the two
+        return "not claimed"
     instead = f" instead of {quote(other.by)}" if other is not None and other.by != mark.by else ""
-    return f"{quote(mark.by)} is on it{instead} until {until(mark.until)}"
+    return f"claimed by {quote(mark.by)}{instead} until {until(mark.until)}"
 
 
-def _let_go(_before: RequestRow, _after: RequestRow, _who: str) -> str:
-    return "nobody is on it"
+def _released(_before: RequestRow, _after: RequestRow, _who: str) -> str:
+    return "released"
 
 
-def _put_off(_before: RequestRow, after: RequestRow, who: str) -> str:
+def _snoozed(_before: RequestRow, after: RequestRow, who: str) -> str:
     mark: Mark | None = next((mark for mark in after.request.snoozed if mark.by == who), None)
     ends = "" if mark is None else f" until {until(mark.until)}"
-    return f"put off for {quote(who)} alone{ends}: requests --mine leaves it out"
+    return f"snoozed for {quote(who)} only{ends}: requests --mine hides it"
 
 
-def _back(_before: RequestRow, _after: RequestRow, who: str) -> str:
-    return f"requests --mine lists it again for {quote(who)}"
+def _unsnoozed(_before: RequestRow, _after: RequestRow, who: str) -> str:
+    return f"unsnoozed: requests --mine lists it again for {quote(who)}"
 
 
 def until(at: datetime) -> str:
@@ -142,10 +142,10 @@ def until(at: datetime) -> str:
 
 
 _ROWS = (
-    MarkingVerb("take", "take", _describe_take, _lasts, _taken),
-    MarkingVerb("let-go", "let_go", _nothing, _no_words, _let_go),
-    MarkingVerb("snooze", "snooze", _describe_snooze, _lasts, _put_off),
-    MarkingVerb("wake", "wake", _nothing, _no_words, _back),
+    MarkingVerb("claim", "take", _describe_claim, _lasts, _claimed),
+    MarkingVerb("release", "let_go", _nothing, _no_words, _released),
+    MarkingVerb("snooze", "snooze", _describe_snooze, _lasts, _snoozed),
+    MarkingVerb("unsnooze", "wake", _nothing, _no_words, _unsnoozed),
     MarkingVerb("withdraw", None, _describe_withdraw, _withdrawing, _withdrawn),
 )
 

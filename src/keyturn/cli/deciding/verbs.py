@@ -29,20 +29,20 @@ class DecidingCommand(NamedTuple):
     def describe(self, parser: argparse.ArgumentParser) -> None:
         """Add the arguments of this command."""
         parser.add_argument(
-            "request", metavar="REQUEST", help=f"its id, or the first characters of it, {SHORTEST} or more"
+            "request", metavar="REQUEST", help=f"the request id, or its first {SHORTEST} or more characters"
         )
         self.verb.describe(parser)
-        parser.add_argument("--note", metavar="TEXT", help="a note for the record")
+        parser.add_argument("--note", metavar="TEXT", help="a note for the audit log")
         shown = parser.add_mutually_exclusive_group()
-        shown.add_argument("--digest", metavar="HEX", help="what was shown, as `keyturn show` says it")
-        shown.add_argument("--revision", type=int, metavar="N", help="the same, by how often it was asked")
+        shown.add_argument("--digest", metavar="HEX", help="the digest of what you were shown, from `keyturn show`")
+        shown.add_argument("--revision", type=int, metavar="N", help="the same, by the revision of the request")
         if self.verb.signs:
             parser.add_argument(
                 "--sign",
                 nargs="?",
                 const="",
                 metavar="KEYFILE",
-                help="sign it with your own ssh key (default: the one in ~/.ssh that you enrolled)",
+                help="sign the decision with your own ssh key (default: the enrolled key in ~/.ssh)",
             )
         describe_journal(parser, people=True, server=True)
 
@@ -57,14 +57,16 @@ def _no_words(_arguments: argparse.Namespace) -> Words:
 
 def _describe_approve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--break-glass", action="store_true", help="approve it alone in an emergency, where its terms let you; --note"
+        "--break-glass",
+        action="store_true",
+        help="emergency override: approve it alone, if its terms allow it (--note)",
     )
     _describe_alike(parser)
 
 
 def _describe_alike(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--alike", action="store_true", help="all that wait for the same tool with the same arguments, of every run"
+        "--alike", action="store_true", help="every pending request for the same tool and arguments, of all runs"
     )
 
 
@@ -73,7 +75,7 @@ def _approved(arguments: argparse.Namespace) -> Words:
 
 
 def _describe_ask_back(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("question", metavar="QUESTION", help="what its model answers before it may propose it again")
+    parser.add_argument("question", metavar="QUESTION", help="the question to the agent")
 
 
 def _asked_back(arguments: argparse.Namespace) -> Words:
@@ -81,8 +83,8 @@ def _asked_back(arguments: argparse.Namespace) -> Words:
 
 
 def _describe_reject(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--message", metavar="TEXT", help="what the model is told")
-    parser.add_argument("--always", action="store_true", help="reject later calls of the tool in this run, too")
+    parser.add_argument("--message", metavar="TEXT", help="a message to the model")
+    parser.add_argument("--always", action="store_true", help="also reject future calls of the tool in this run")
     _describe_alike(parser)
 
 
@@ -97,31 +99,31 @@ def _describe_edit(parser: argparse.ArgumentParser) -> None:
     given.add_argument(
         "--set", action="append", metavar="NAME=VALUE", help="another value of an argument; may be given several times"
     )
-    given.add_argument("--args", metavar="JSON", help="all arguments (default: change them in $EDITOR)")
-    parser.add_argument("--yes", action="store_true", help="do not ask once the difference was shown")
-    describe_app(parser, "its tool checks the edit")
+    given.add_argument("--args", metavar="JSON", help="all arguments (default: edit them in $EDITOR)")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation after the difference is shown")
+    describe_app(parser, "its tool validates the edit")
 
 
 def _describe_resolve(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("outcome", choices=("ran", "did_not_run", "retry"), help="what became of it")
+    parser.add_argument("outcome", choices=("ran", "did_not_run", "retry"), help="whether the call ran")
     given = parser.add_mutually_exclusive_group()
     given.add_argument("--output", metavar="TEXT", help="the result of a call that ran")
     given.add_argument("--data", metavar="JSON", help="the same as JSON")
 
 
 def _describe_review(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("outcome", choices=("right", "wrong"), help="whether it was right to let it run")
+    parser.add_argument("outcome", choices=("right", "wrong"), help="whether the call should have run")
 
 
 def _describe_grant(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--where", metavar="JSON", help='for arguments like these: {"amount": {"le": 50}}')
-    parser.add_argument("--uses", type=int, metavar="N", help="for so many later calls")
-    parser.add_argument("--expires", metavar="DURATION", help="for so long: 2h, 7d")
+    parser.add_argument("--where", metavar="JSON", help='limit it to these arguments: {"amount": {"le": 50}}')
+    parser.add_argument("--uses", type=int, metavar="N", help="limit it to N future calls")
+    parser.add_argument("--expires", metavar="DURATION", help="limit it to a duration: 2h, 7d")
     parser.add_argument(
         "--scope",
         choices=("run", "session", "requester", "agent"),
         default="run",
-        help="for calls of this run, its session, its requester, or all of this agent (default: %(default)s)",
+        help="cover calls of this run, its session, its requester, or this agent (default: %(default)s)",
     )
 
 
@@ -136,7 +138,7 @@ def _json(option: str, text: str | None) -> Any:
     try:
         return parse(text)
     except BadJson as error:
-        raise UserError(f"{option} is JSON: {error}") from None
+        raise UserError(f"{option} must be JSON: {error}") from None
 
 
 def _answer(arguments: argparse.Namespace) -> Words:
@@ -165,9 +167,9 @@ def _always(verdict: Verdict) -> Callable[[argparse.Namespace], Verdict]:
 _ROWS = (
     Verb("approve", "approved", _describe_approve, _approved, _always("approve")),
     Verb("reject", "rejected", _describe_reject, _rejected, _always("reject")),
-    Verb("ask-back", "asked back", _describe_ask_back, _asked_back, _always("ask_back")),
+    Verb("ask", "asked", _describe_ask_back, _asked_back, _always("ask_back")),
     Verb("answer", "answered", _describe_answer, _answer, _always("answer")),
-    Verb("edit", "approved as you changed it", _describe_edit, _no_words, _always("edit")),
+    Verb("edit", "approved with your edit", _describe_edit, _no_words, _always("edit")),
     Verb("resolve", "resolved", _describe_resolve, _resolved, _outcome),
     Verb("review", "reviewed", _describe_review, _no_words, _outcome, signs=False),
     Verb("grant", "approved, with a grant", _describe_grant, _grant, _always("approve"), signs=False),

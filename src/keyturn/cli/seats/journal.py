@@ -44,7 +44,7 @@ from ..with_journal import by_of, hinting
 from .base import EventLine, RunStart, Seat, SeatOutcome, SeenDirectory, Signing
 
 _ENDED = (*OVER, "failed")
-_NO_APP = "runs are started and forked where their agents are: name the app as module:name, or a server with --server"
+_NO_APP = "starting or forking a run requires its agents: pass the app as module:name, or a server with --server"
 
 
 def at_journal(store: Store, arguments: argparse.Namespace, app: App | None = None) -> Seat:

@@ -59,7 +59,7 @@ async def _same_person(client: AsyncClient, arguments: argparse.Namespace) -> No
         return
     person = (await client.people.me()).person.id
     if named != person:
-        raise UserError(f"the token is that of {person!r}, --as names {named!r}: leave out one")
+        raise UserError(f"the token belongs to {person!r}, but --as names {named!r}: omit one")
 
 
 class ServerRuns:
@@ -109,7 +109,7 @@ class ServerRuns:
         try:
             waiting: Sequence[RequestRow] = await self._client.inbox.list(run=run)
         except NotAllowed as error:  # the run is started: that this token does not show requests is no reason to fail
-            print_labelled("keyturn run", f"what waits is not shown: {error}")
+            print_labelled("keyturn run", f"the pending requests are not shown: {error}")
             waiting = []
         return SeatOutcome(row, output, [each for each in waiting if each.run == run])
 
@@ -176,7 +176,7 @@ class ServerPeople:
             return dict(await self._people.settings())
         found = [each for each in (await self._people.directory(person=person)).people if each.id == person]
         if not found:
-            raise UserError(f"nobody named {person!r} is in this directory")
+            raise UserError(f"no user named {person!r} is in this directory")
         if found[0].settings is None:
             raise NotAllowed("somebody's settings are for themselves, and for administrators with a token for 'people'")
         return dict(found[0].settings)
@@ -210,7 +210,7 @@ class ServerPeople:
     async def _key(self, key: str) -> KeySeen:
         found = next((each for each in await self._people.keys() if each.id == key), None)
         if found is None:
-            raise UserError(f"there is no key {key!r}; keyturn people keys lists them")
+            raise UserError(f"there is no key {key!r}; keyturn users keys lists them")
         return found
 
 

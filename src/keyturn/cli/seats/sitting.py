@@ -46,11 +46,11 @@ async def seated(arguments: argparse.Namespace, work: Callable[[Seat], Awaitable
     if url is not None:
         return await _at_server(url, arguments, work)
     if not hasattr(arguments, "by") and getattr(arguments, "token_file", None) is not None:
-        raise UserError("--token-file is for a server here: name it with --server, or leave the file out")
+        raise UserError("--token-file requires a server: pass --server, or omit the file")
     if getattr(arguments, "app", None) is not None:
         return await _at_app(arguments, work)
     if not hasattr(arguments, "journal"):
-        raise UserError("say where: the app as module:name, or a server with --server URL")
+        raise UserError("no app was named: pass the app as module:name, or a server with --server URL")
     from .journal import at_journal
 
     return await with_store(arguments, lambda store: work(at_journal(store, arguments)))
@@ -61,9 +61,9 @@ def server_of(arguments: argparse.Namespace) -> str | None:
     given: str | None = getattr(arguments, "server", None)
     named = [name for name in ("journal", "url", "app") if getattr(arguments, name, None)]
     if given is not None and not given.strip():
-        raise UserError("--server names no server: give its URL, or leave it out")
+        raise UserError("--server is empty: pass a URL, or omit it")
     if given is not None and named:
-        raise UserError(f"a server and {'an app' if named == ['app'] else 'a journal'} are named: leave out one")
+        raise UserError(f"a server and {'an app' if named == ['app'] else 'a journal'} are named: omit one")
     if given is None and (named or not hasattr(arguments, "server")):
         return None
     return given or os.environ.get(SERVER) or None
@@ -72,9 +72,9 @@ def server_of(arguments: argparse.Namespace) -> str | None:
 async def _at_server(url: str, arguments: argparse.Namespace, work: Callable[[Seat], Awaitable[Any]]) -> Any:
     token = token_of(arguments)
     if token is None:
-        raise UserError(f"a server knows you by your token: set {TOKEN}, or name its file with --token-file")
+        raise UserError(f"the token is missing: set {TOKEN}, or pass --token-file FILE")
     if getattr(arguments, "tenant", TENANT) != TENANT:
-        raise UserError("a server knows the tenant by your token: leave out --tenant")
+        raise UserError("with a server, your token determines the tenant: omit --tenant")
     from .server import at_server
 
     async with at_server(url, token, arguments) as seat:

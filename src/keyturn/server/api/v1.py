@@ -68,4 +68,4 @@ def _describe(api: FastAPI) -> None:
     api.openapi = described
 
 
-_TOKEN = "A token that `keyturn people token`, or a person's page, issued: for read, decide, people or run."
+_TOKEN = "A token that `keyturn users token`, or a person's page, issued: for read, decide, people or run."

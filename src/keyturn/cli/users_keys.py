@@ -1,4 +1,4 @@
-"""The words of `keyturn people` about people's own keys: enrol one, confirm that it is its owner's, list them.
+"""The words of `keyturn users` about people's own keys: enrol one, confirm that it is its owner's, list them.
 
 ssh keys only: a passkey is enrolled in a browser.
 """
@@ -24,10 +24,10 @@ async def list_keys(people: PeopleSeat, arguments: argparse.Namespace) -> Told:
     whose = arguments.whose or None
     book = await people.book()
     if whose is not None and whose not in [each.id for each in book.people]:
-        raise UserError(f"nobody named {whose!r} is in this directory")
+        raise UserError(f"no user named {whose!r} is in this directory")
     found = [each for each in book.keys if whose in (None, each.person)]
     rows = [f"{escape(key.person, keep='')}: {key_line(key)}" for key in found]
-    return Told(rows or ["no keys: keyturn people enrol-key ~/.ssh/id_ed25519.pub"], [_data(key) for key in found])
+    return Told(rows or ["no keys: keyturn users enrol-key ~/.ssh/id_ed25519.pub"], [_data(key) for key in found])
 
 
 async def enrol_key(people: PeopleSeat, given: argparse.Namespace) -> Told:
@@ -38,10 +38,10 @@ async def enrol_key(people: PeopleSeat, given: argparse.Namespace) -> Told:
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"the key cannot be read from {given.file!r}: {type(error).__name__}") from None
     if "PRIVATE KEY" in text:
-        raise UserError(f"{given.file!r} is a private key, which nobody else may see: name its .pub file")
+        raise UserError(f"{given.file!r} is a private key, which must stay secret: name its .pub file")
     key = scheme_named("ssh").enrol(text, label=given.label or "")
     made = await people.enrol(key, text, partial(sign_with_ssh, key_path=given.sign_with or _other_half(public)))
-    rows = [key_line(made), f"it counts once it is confirmed: keyturn people confirm-key {made.id}"]
+    rows = [key_line(made), f"it is valid once it is confirmed: keyturn users confirm-key {made.id}"]
     return Told(rows, _data(made))
 
 

@@ -1,4 +1,4 @@
-"""`keyturn init` and `keyturn people`: a directory is begun, changed and told of from the command line."""
+"""`keyturn init` and `keyturn users`: a directory is begun, changed and told of from the command line."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Said = pytest.CaptureFixture[str]
 def said(capsys: Said, *words: str) -> str:
     """What a command printed that went well."""
     capsys.readouterr()
-    assert main(["people", *words]) == 0
+    assert main(["users", *words]) == 0
     return capsys.readouterr().out
 
 
@@ -74,7 +74,7 @@ def test_a_directory_is_changed_and_told_of(place: str, capsys: Said) -> None:
     assert "in group oncall" in shown
     assert "ada decides for bob until" in shown
     assert "phone for decide" in shown
-    assert "told by mail at bob@example.org" in shown
+    assert "notified by mail at bob@example.org" in shown
     [_, bob] = json.loads(said(capsys, "list", "--json"))
     assert (bob["roles"], bob["groups"]) == (["finance", "release"], ["oncall"])
     log = said(capsys, "log").splitlines()
@@ -95,18 +95,18 @@ def test_what_is_refused_is_one_line_and_changes_nothing(place: str, capsys: Sai
         ["give", "ops"],
     ):
         capsys.readouterr()
-        assert main(["people", *words]) == 1, words
+        assert main(["users", *words]) == 1, words
         told = capsys.readouterr()
         assert told.out == ""
         assert len(told.err.splitlines()) == 1, told.err
-        assert told.err.startswith("keyturn people: ")
+        assert told.err.startswith("keyturn users: ")
         assert "\x1b" not in told.err
     assert said(capsys, "list") == "ada (Ada L.): admin\n"
 
 
 def test_hostile_names_stay_on_their_line(place: str, capsys: Said) -> None:
     hostile = "Bob\x1b[2K\nada: admin"
-    assert main(["people", "add", "bob", "--name", hostile]) == 1
+    assert main(["users", "add", "bob", "--name", hostile]) == 1
     assert len(capsys.readouterr().err.splitlines()) == 1
     asyncio.run(written_past_the_rules(place, PersonAdded("bob", hostile)))
     assert said(capsys, "list").splitlines()[1] == "bob (Bob\\u{1b}[2K\\nada: admin): no roles"
@@ -115,9 +115,9 @@ def test_hostile_names_stay_on_their_line(place: str, capsys: Said) -> None:
 def test_a_journal_that_is_not_there_is_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said) -> None:
     monkeypatch.delenv("KEYTURN_JOURNAL", raising=False)
     monkeypatch.chdir(tmp_path)
-    assert main(["people", "list"]) == 1
-    assert "say which journal" in capsys.readouterr().err
-    assert main(["people", "list", "--journal", f"sqlite:///{tmp_path}/none.db"]) == 1
+    assert main(["users", "list"]) == 1
+    assert "no journal was named" in capsys.readouterr().err
+    assert main(["users", "list", "--journal", f"sqlite:///{tmp_path}/none.db"]) == 1
     assert "there is no journal" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
@@ -127,11 +127,11 @@ def test_who_is_no_administrator_is_told_how_to_say_who_they_are(
 ) -> None:
     """The first thing that somebody does after `keyturn init ada` is done as their login name."""
     monkeypatch.setenv("KEYTURN_AS", "root")
-    assert main(["people", "add", "bob"]) == 1
+    assert main(["users", "add", "bob"]) == 1
     refused = capsys.readouterr().err
     assert "'root' has not the role 'admin'" in refused
-    assert "log in with KEYTURN_TOKEN or --token-file, or say who you are with --as" in refused
-    assert main(["people", "add", "bob", "--as", "ada"]) == 0
+    assert "sign in with KEYTURN_TOKEN or --token-file, or say who you are with --as" in refused
+    assert main(["users", "add", "bob", "--as", "ada"]) == 0
 
 
 def test_a_person_is_told_of_nothing_for_a_while(place: str, capsys: Said) -> None:
@@ -139,4 +139,4 @@ def test_a_person_is_told_of_nothing_for_a_while(place: str, capsys: Said) -> No
     assert "muted_until" in said(capsys, "settings", "ada")
     said(capsys, "mute", "ada")
     assert "no settings" in said(capsys, "settings", "ada")
-    assert main(["people", "mute", "ada", "soon"]) == 1
+    assert main(["users", "mute", "ada", "soon"]) == 1

@@ -1,4 +1,4 @@
-"""The words of `keyturn people` about settings: change one, list them.
+"""The words of `keyturn users` about settings: change one, list them.
 
 A setting is JSON under a name, of everybody or of one person; programs read their own, Keyturn those of `KNOWN`.
 """
@@ -31,7 +31,7 @@ async def change_setting(people: PeopleSeat, given: argparse.Namespace) -> Told:
     await people.change("set", given.setting, value, person=whose)
     name = escape(given.setting, keep="")
     of = f" of {escape(whose, keep='')}" if whose else ""
-    rows = [f"{name}{of}: {'as it was' if value is None else _text(value)}"]
+    rows = [f"{name}{of}: {'reset' if value is None else _text(value)}"]
     if given.setting not in KNOWN:
         rows.append(f"only your own programs read it: the settings that Keyturn reads are {', '.join(KNOWN)}")
     return Told(rows, {"setting": given.setting, "value": value, "person": whose})

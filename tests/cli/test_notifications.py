@@ -32,13 +32,13 @@ def test_dead_messages_are_listed_and_sent_again(tmp_path: Path, capsys: pytest.
         return found
 
     asyncio.run(fill())
-    assert main(["outbox", url]) == 1
+    assert main(["notifications", url]) == 1
     said = capsys.readouterr().out
     assert said == "     1 dead mail ada\\u{1b}[2J request.created q1  12 attempts: gone\n"
-    assert main(["outbox", url, "--all", "--json"]) == 1
+    assert main(["notifications", url, "--all", "--json"]) == 1
     assert [json.loads(line)["person"] for line in capsys.readouterr().out.splitlines()] == ["ada\x1b[2J", "bob"]
-    assert main(["outbox", url, "--again"]) == 0
+    assert main(["notifications", url, "--again"]) == 0
     assert capsys.readouterr().out == "1 will be sent again\n"
-    assert main(["outbox", url]) == 0
+    assert main(["notifications", url]) == 0
     assert asyncio.run(states()) == ["waiting", "waiting"]
-    assert main(["outbox", "nonsense"]) == 2
+    assert main(["notifications", "nonsense"]) == 2

@@ -1,4 +1,4 @@
-"""The command `keyturn people` lists who may decide what in a journal, and changes it, each change with who made it."""
+"""The command `keyturn users` lists and changes users, roles, groups, tokens and keys; each change is recorded."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ..core.encodable import moment
 from ..core.errors import UserError
 from ..render.escape import escape
 from ..wire.people import PersonSeen
-from .people_keys import confirm_key, enrol_key, key_line, list_keys
-from .people_settings import change_setting, list_settings
 from .seats.base import PeopleSeat, Seat, SeenDirectory
 from .seats.sitting import run_at
+from .users_keys import confirm_key, enrol_key, key_line, list_keys
+from .users_settings import change_setting, list_settings
 from .with_journal import Told, describe_journal
 
 _Do = Callable[[PeopleSeat, argparse.Namespace], Awaitable[Any]]
@@ -22,44 +22,44 @@ _SETS = ("setting", "value", "--person")
 _ENROLS = ("file", "--sign-with", "--label")
 # Each word, what it does, and its arguments.
 _WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "list": ("list who is here, with their roles", ()),
-    "show": ("tell all of one person", ("person",)),
-    "log": ("list every change there was, and who made it", ()),
-    "add": ("add a person", ("person", "--name", "--role", "--machine")),
-    "remove": ("remove a person: tokens, keys, delegations and roles count no more", ("person",)),
-    "give": ("give a role to a person, or to a group with --group", ("role", "to", "--group")),
-    "take": ("take a role from a person, or from a group with --group", ("role", "to", "--group")),
-    "join": ("have a person join a group", ("group", "person")),
-    "leave": ("have a person leave a group", ("group", "person")),
-    "delegate": ("let another decide in a person's place", ("person", "receiver", "--lasts", "--role", "--why")),
-    "end-delegation": ("end a delegation before its time", ("id",)),
-    "token": ("issue a token, shown this once", ("person", "--scope", "--label", "--expires")),
-    "revoke-token": ("revoke a token, by its id or by itself", ("id",)),
-    "link": ("make a link by which a person enters once", ("person",)),
-    "forget-subject": ("release the single sign-on account that is bound to a person; its sessions end", ("person",)),
+    "list": ("list users and their roles", ()),
+    "show": ("show one user in full", ("person",)),
+    "log": ("list every change of the directory, and who made it", ()),
+    "add": ("add a user, or a service account with --machine", ("person", "--name", "--role", "--machine")),
+    "remove": ("remove a user and revoke their tokens, keys, delegations and roles", ("person",)),
+    "give": ("assign a role to a user, or to a group with --group", ("role", "to", "--group")),
+    "take": ("remove a role from a user, or from a group with --group", ("role", "to", "--group")),
+    "join": ("add a user to a group", ("group", "person")),
+    "leave": ("remove a user from a group", ("group", "person")),
+    "delegate": ("delegate a user's decisions to another user", ("person", "receiver", "--lasts", "--role", "--why")),
+    "end-delegation": ("end a delegation early", ("id",)),
+    "token": ("issue a token; it is shown only once", ("person", "--scope", "--label", "--expires")),
+    "revoke-token": ("revoke a token, by its id or its text", ("id",)),
+    "link": ("create a one-time sign-in link for a user", ("person",)),
+    "forget-subject": ("unlink a user from their single sign-on (SSO) account; its sessions end", ("person",)),
     "address": (
-        "say where a person is told of requests; no address for not any more",
+        "set a user's notification address; omit the address to remove it",
         ("person", "channel", "address"),
     ),
     "confirm-address": (
-        "confirm an address with the code that was sent there; administrators need none",
+        "confirm an address with the code that was sent to it; administrators need no code",
         ("person", "channel", "code"),
     ),
-    "mute": ("tell a person of nothing for so long; no time for as before", ("person", "lasts")),
-    "set": ("change a setting, of everybody or with --person of one person; no value for as it was", _SETS),
-    "settings": ("list the settings of everybody, or of one person", ("whose",)),
-    "keys": ("list the people's own keys, of all or of one person", ("whose",)),
-    "enrol-key": ("enrol your own ssh key: its .pub file; it counts when somebody has confirmed it", _ENROLS),
-    "confirm-key": ("confirm that a key is its owner's, signed with a key of yours that counts", ("id", "--sign-with")),
-    "revoke-key": ("revoke a person's own key", ("id",)),
+    "mute": ("mute a user's notifications; omit the duration to unmute", ("person", "lasts")),
+    "set": ("change a setting, for all users or with --person for one; omit the value to reset it", _SETS),
+    "settings": ("list the settings for all users, or of one user", ("whose",)),
+    "keys": ("list signing keys, of all users or of one", ("whose",)),
+    "enrol-key": ("enrol your own ssh key by its .pub file; it is valid once it is confirmed", _ENROLS),
+    "confirm-key": ("confirm that a key belongs to its user, signed with a valid key of yours", ("id", "--sign-with")),
+    "revoke-key": ("revoke a user's signing key", ("id",)),
 }
 _OPTIONAL = {
-    "to": "the person",
+    "to": "the user",
     "value": "JSON such as true, 5 or [1]; other text is text",
-    "whose": "the person",
-    "address": "where, such as an e-mail address",
+    "whose": "the user",
+    "address": "such as an e-mail address",
     "code": "the code",
-    "lasts": "for how long, such as 2h",
+    "lasts": "a duration, such as 2h",
 }
 _SCOPES = ["decide", "read"]
 
@@ -78,7 +78,7 @@ def _add(parser: argparse.ArgumentParser, argument: str) -> None:
     if argument in ("--role", "--scope"):
         parser.add_argument(argument, action="append", default=[], metavar="NAME", help="may be given several times")
     elif argument == "--machine":
-        parser.add_argument(argument, action="store_true", help="it acts by itself, and never decides")
+        parser.add_argument(argument, action="store_true", help="a service account, which cannot decide")
     elif argument.startswith("--"):
         needed = argument == "--lasts"
         parser.add_argument(argument, default=None, required=needed, metavar=argument[2:].upper())
@@ -100,16 +100,16 @@ def run(arguments: argparse.Namespace) -> int:
         if isinstance(said, Told):
             return said
         if isinstance(said, str):
-            return Told([said, "it is shown this once"], {"secret": said})
+            return Told([said, "Copy it now. It will not be shown again."], {"secret": said})
         return Told(["done"], {"place": (await people.book()).place})
 
-    return run_at(arguments, "people", work)
+    return run_at(arguments, "users", work)
 
 
 async def _list(people: PeopleSeat, _arguments: argparse.Namespace) -> Told:
     book = await people.book()
     rows = [_line(each) for each in book.people]
-    return Told(rows or ["nobody: keyturn init adds the first person"], [_data(book, each) for each in book.people])
+    return Told(rows or ["no users: keyturn init adds the first one"], [_data(book, each) for each in book.people])
 
 
 async def _show(people: PeopleSeat, arguments: argparse.Namespace) -> Told:
@@ -122,7 +122,7 @@ def somebody(book: SeenDirectory, person: str) -> PersonSeen:
     """Return one person who is here, or raise `UserError`."""
     found = next((each for each in book.people if each.id == person and each.here), None)
     if found is None:
-        raise UserError(f"nobody named {person!r} is in this directory")
+        raise UserError(f"no user named {person!r} is in this directory")
     return found
 
 
@@ -150,7 +150,7 @@ def _words(event: dict[str, Any]) -> str:
 def _line(person: PersonSeen) -> str:
     roles = ", ".join(sorted(person.roles)) or "no roles"
     name = f" ({escape(person.name, keep='')})" if person.name else ""
-    kind = " machine" if person.kind == "machine" else ""
+    kind = " service account" if person.kind == "machine" else ""
     return f"{escape(person.id, keep='')}{name}{kind}: {escape(roles, keep='')}"
 
 
@@ -173,7 +173,7 @@ def _told(book: SeenDirectory, person: PersonSeen) -> Iterator[str]:
             yield f"  delegation {escape(given.id, keep='')}: {who} until {given.until:%Y-%m-%d %H:%MZ}"
     for channel, address in (person.addresses or {}).items():
         waits = " (not confirmed)" if channel in (person.unconfirmed or ()) else ""
-        yield f"  told by {escape(channel, keep='')} at {escape(address, keep='')}{waits}"
+        yield f"  notified by {escape(channel, keep='')} at {escape(address, keep='')}{waits}"
 
 
 def _data(book: SeenDirectory, person: PersonSeen) -> dict[str, Any]:

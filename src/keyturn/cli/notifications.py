@@ -1,4 +1,4 @@
-"""The command `keyturn outbox URL` lists messages that were not delivered, and has dead ones sent again."""
+"""The command `keyturn notifications URL` lists notifications that were not delivered, and resends dead letters."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _PAGE = 200
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.add_argument("journal", help="the journal's URL, such as sqlite:///keyturn.db")
-    parser.add_argument("--all", action="store_true", help="also what still waits to be delivered")
-    parser.add_argument("--again", nargs="*", type=int, metavar="N", help="send dead ones again: these, or all of them")
-    parser.add_argument("--tenant", help="whose messages (default: the journal's own)")
+    parser.add_argument("--all", action="store_true", help="also deliveries that are still being retried")
+    parser.add_argument("--again", nargs="*", type=int, metavar="N", help="resend failed deliveries: these, or all")
+    parser.add_argument("--tenant", help="the tenant (default: the journal's own)")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
 
 
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         return asyncio.run(_run(arguments))
     except KeyturnError as error:
-        print_labelled("keyturn outbox", str(error))
+        print_labelled("keyturn notifications", str(error))
         return 2
 
 
