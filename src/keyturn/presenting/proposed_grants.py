@@ -49,7 +49,7 @@ def proposed_grants(params: object, secrets: Collection[str] = (), *, complete: 
     exactly these arguments: to is "ada", amount is 3
     to is "ada", amount is from 0 to 3
     to is "ada", whatever else it says
-    any arguments at all
+    any arguments
     """
     if not isinstance(params, Mapping) or not params:
         return [ProposedGrant(None, ANY)]

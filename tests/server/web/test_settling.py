@@ -99,7 +99,7 @@ def test_a_worker_is_killed_while_somebody_looks_and_they_say_what_became_of_the
             expect(page.locator("#outcome")).to_contain_text("started")
             worker.send_signal(signal.SIGKILL)
         with working(tmp_path):
-            expect(page.locator("#outcome")).to_contain_text("nobody knows whether it ran")
+            expect(page.locator("#outcome")).to_contain_text("outcome unknown")
             expect(page.locator("[data-gone]")).to_contain_text("It was asked anew while you looked")
             page.reload()
             expect(page.locator(".sentence")).to_contain_text("Did rotate_keys run?")
