@@ -282,7 +282,7 @@ async def what_a_copy_lets_run_is_in_doubt(b: Bench) -> None:
     pen = b.pen().asks(count=2)
     pen(cm.Screen("r/1.1", Verdict("ask")))
     pen.decide(pen.word())
-    pen(cm.Restored("its store was brought back"))
+    pen(cm.RecordRestore("its store was brought back"))
     assert (pen.state, pen.stands("r/1.1")) == ("in_doubt", "asked")
     assert pen.log.run.calls["r/1.1"].asks == 1
 
@@ -317,7 +317,7 @@ async def a_probe_renews_no_approval(b: Bench) -> None:
 async def a_probe_lets_nothing_of_a_copy_run(b: Bench) -> None:
     pen = Pen().asks(recover="probe")
     pen.decide(pen.word())
-    pen(cm.Restored("its store was brought back"))
+    pen(cm.RecordRestore("its store was brought back"))
     pen.refuses(NotAllowed, cm.Deliver([pen.word("retry", via="probe", by=None)]))
 
 

@@ -100,7 +100,7 @@ def test_after_a_restore_a_check_lets_nothing_run() -> None:
     pen.decide("approve")
     pen.begin()
     pen(cm.LoseCall(CALL, "the power failed"))
-    pen(cm.Restored("its store was brought back", "n1"))
+    pen(cm.RecordRestore("its store was brought back", "n1"))
     pen.refuses(NotAllowed, cm.Deliver([pen.decision("retry", via="probe")]))
     pen(cm.Deliver([pen.decision("ran", via="probe")]))  # that it ran is a fact
     assert pen.state() == "ran"

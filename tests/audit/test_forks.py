@@ -138,7 +138,7 @@ def test_what_waits_in_a_fork_asks_anew_and_what_was_let_run_is_not_in_it() -> N
 def test_a_look_or_a_mark_of_another_asking_is_found() -> None:
     pen = on(min_look="5s")
     shown = call_digest(pen.run, pen.call())
-    pen(cm.Look(CALL, shown, ANN), cm.MarkCall(CALL, shown, "claim", ANN, pen.now + 9_000))
+    pen(cm.RecordLook(CALL, shown, ANN), cm.MarkCall(CALL, shown, "claim", ANN, pen.now + 9_000))
     fork = copied(pen)
     assert (fork.call().looks, fork.call().claim) == ({}, None)
     for event in pen.log.steps[-1].events:
@@ -223,7 +223,7 @@ def test_a_fork_begins_once_where_lines_were_copied() -> None:
 
 def test_a_restore_and_a_fork_ask_anew_by_one_rule() -> None:
     pen = half()
-    pen(cm.Restored("a copy", "n1"))
+    pen(cm.RecordRestore("a copy", "n1"))
     here = pen.call()
     fork = copied(half()).call()
     for call in (here, fork):
@@ -249,7 +249,7 @@ def test_a_drill_and_a_call_of_a_model_that_talks_on_are_forked_by_the_same_rule
     for more in ({"drill": 9_000_000}, {"barrier": False}):
         pen = asked(tool("c0", "ask", terms=Approval(role="ops", min_look="5s")), **more)
         shown = call_digest(pen.run, pen.call())
-        pen(cm.Look(CALL, shown, ANN), cm.MarkCall(CALL, shown, "snooze", BOB, pen.now + 9_000))
+        pen(cm.RecordLook(CALL, shown, ANN), cm.MarkCall(CALL, shown, "snooze", BOB, pen.now + 9_000))
         fork = copied(pen)
         assert (fork.call().looks, fork.call().snoozes, fork.call().asks) == ({}, {}, 1)
         assert fault(fork.log.steps, fork.run.id) == ""

@@ -194,7 +194,7 @@ def just_approved() -> Pen:
 
 def whole(pen: Pen) -> Pen:
     """The same run, as the core restores it."""
-    pen(cm.Restored("a copy was put back"))
+    pen(cm.RecordRestore("a copy was put back"))
     return pen
 
 

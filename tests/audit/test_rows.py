@@ -91,7 +91,7 @@ def ticked(*at: int, **terms: Any) -> Pen:
 
 
 def restored(pen: Pen) -> Pen:
-    pen(cm.Restored("a copy was put back"), at=pen.now + 5)
+    pen(cm.RecordRestore("a copy was put back"), at=pen.now + 5)
     return pen
 
 

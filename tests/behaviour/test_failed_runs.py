@@ -178,7 +178,9 @@ async def test_what_another_process_stops_is_not_moved_on_by_the_one_that_holds_
     async with App([Agent("desk", model=ScriptedModel(slow), tools=[mail])], desk.journal) as app:
         run = await app.start("desk", "go")
         await asked.wait()
-        await write_to(desk.journal, await log_in(desk.journal, run.id), cm.Restored("its store was restored", "n"))
+        await write_to(
+            desk.journal, await log_in(desk.journal, run.id), cm.RecordRestore("its store was restored", "n")
+        )
         answer.set()
         await until(lambda: not app.busy)
         assert (await app.get(run.id)).status == "failed"

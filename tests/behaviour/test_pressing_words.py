@@ -11,7 +11,7 @@ from keyturn.cli.deciding.drawing import draw_request
 from keyturn.console import decide
 from keyturn.console.screen import Terminal
 from keyturn.inbox_screen.drawing import known_rows
-from keyturn.inbox_screen.reading import Seat
+from keyturn.inbox_screen.reading import InboxSeat
 from keyturn.presenting.words_before import ADVICE
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from tests.server.office import opened, peopled
@@ -41,7 +41,7 @@ async def test_the_page_and_the_terminals_point_it_out(said: str, marked: bool) 
         name = (await opened(app, "ops"))["ops"]
         page = (await Visiting(app, tokens["ada"]).see(f"/requests/{name}")).text
         row = await app.inbox.get(name)
-        detail = await Seat(app.inbox.as_person("ada"), "ada").reads(name)
+        detail = await InboxSeat(app.inbox.as_person("ada"), "ada").reads(name)
         screen = "\n".join("".join(text for _, text in line) for line in known_rows(detail, await app.inbox.now(), 100))
         rows = list[str]()
         command = Terminal(show=lambda text: rows.append(str(text)), width=100)

@@ -356,7 +356,7 @@ async def test_a_session_that_fails_as_a_run_begins_fails_that_run_and_no_other(
 async def test_a_store_that_comes_back_from_a_copy_runs_no_queued_run_unasked(shop: Shop, store: Any) -> None:
     app = shop.app(store, worker=False)
     run = await app.start("shop", "m1", session_id="ann")
-    await app.inbox.tell(run.id, cm.Restored("put back", "n1"))
+    await app.inbox.tell(run.id, cm.RecordRestore("put back", "n1"))
     assert (await run.get()).status == "failed"
     assert run.id not in await store.due() or (await run.get()).status == "failed"
     await app.inbox.tell(run.id, cm.Resume(max_turns=3))

@@ -92,7 +92,7 @@ import asyncio, sys
 from pathlib import Path
 from keyturn.engine.execution import Execution
 Execution.lease_ms = 1_000  # so that nobody has to wait for a minute
-from keyturn.chat.conversation import Conversation
+from keyturn.chat.conversation import ChatConversation
 from keyturn.journal import open_journal
 from keyturn.testing import ScriptedModel, function_call
 from tests.chat.playing_chat import assistant, runs
@@ -104,7 +104,8 @@ class Nobody:
 async def main():
     root = Path(sys.argv[1])
     store = open_journal(f"sqlite:///{root.parent / 'journal.db'}")
-    talk = Conversation(assistant(ScriptedModel([[runs("echo begun >> log; exec sleep 100")]]), store, root), Nobody())
+    model = ScriptedModel([[runs("echo begun >> log; exec sleep 100")]])
+    talk = ChatConversation(assistant(model, store, root), Nobody())
     await talk.say("Do it.")
     while not talk.waiting:
         await asyncio.sleep(0.01)

@@ -11,8 +11,8 @@ from textual.widgets import Input
 
 from keyturn import Usage
 from keyturn.chat.drawing import entry_rows, lane_rows, todo_rows, usage_rows
-from keyturn.chat.transcript import CallEntry, Lane, Note, Words
-from keyturn.chat.widgets.request_view import RequestView
+from keyturn.chat.transcript import CallEntry, Note, SubagentLane, Words
+from keyturn.chat.widgets.request_view import ChatRequestView
 from keyturn.core.preview import Command, Diff, Preview
 from keyturn.core.usage import Counts, Price
 from keyturn.screens import rows
@@ -143,7 +143,7 @@ def test_styles_are_words_of_ours_and_texts_are_never_parsed() -> None:
 def test_todos_and_lanes_of_strange_shapes_are_drawn() -> None:
     odd: list[dict[str, Any]] = [{}, {"content": HOSTILE, "status": ["x"]}, {"content": 3, "status": "completed"}]
     assert len(list(todo_rows(odd, 30))) >= 3
-    assert list(lane_rows([Lane(HOSTILE, HOSTILE, tool=HOSTILE)], 30))
+    assert list(lane_rows([SubagentLane(HOSTILE, HOSTILE, tool=HOSTILE)], 30))
 
 
 def test_money_is_shown_only_where_the_price_is_known() -> None:
@@ -221,7 +221,7 @@ async def test_of_a_long_call_only_the_rows_on_the_screen_are_drawn(
     monkeypatch.setattr(rows, "content_of", counted)
     async with chat(root, [writes("/a", "".join(f"line {n}\n" for n in range(3_000)))], "Done.") as screen:
         await screen.say("Write it.")
-        screen.app.query_one("#request", RequestView).take_focus()
+        screen.app.query_one("#request", ChatRequestView).take_focus()
         await screen.press("end")
         assert "line 2999" in screen.text()
         assert max(counts) <= 500

@@ -88,7 +88,7 @@ class Reference(Time):
         if self.status == "running":
             self.status = "failed"
 
-    def restored(self, c: cm.Restored) -> None:
+    def record_restore(self, c: cm.RecordRestore) -> None:
         if self.status not in ("running", "failed"):
             return
         waits = self.waiting()

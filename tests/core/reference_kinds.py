@@ -11,8 +11,8 @@ from tests.core.reference_rules import need
 
 #: What a drill knows besides a decision and the time: what may be said of any request, and lets nothing run.
 KNOWN = (
-    *(cm.RecordReply, cm.Screen, cm.MarkCall, cm.Look, cm.Withdraw, cm.Revoke, cm.GiveReview, cm.AddInput),
-    *(cm.Resume, cm.SaveContext, cm.Cancel, cm.Fail, cm.Restored, cm.Start),
+    *(cm.RecordReply, cm.Screen, cm.MarkCall, cm.RecordLook, cm.Withdraw, cm.Revoke, cm.GiveReview, cm.AddInput),
+    *(cm.Resume, cm.SaveContext, cm.Cancel, cm.Fail, cm.RecordRestore, cm.Start),
 )
 
 

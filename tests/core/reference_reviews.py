@@ -36,7 +36,7 @@ class Reviews(Asks):
     def known_here(self, call: Any, who: Any) -> bool:
         raise NotImplementedError
 
-    def look(self, c: cm.Look) -> None:
+    def record_look(self, c: cm.RecordLook) -> None:
         self.alive()
         call = self.call(c.call, "asked", "in_doubt", "needs")
         need(c.digest == self.shown(call) and c.decider.strength != "claimed")

@@ -51,7 +51,7 @@ def full_log() -> Pen:
     given = grant(agent="a/b", where={"n": {"le": 3}}, uses=2)
     pen(cm.Deliver([pen.decision("approve", "r/1.0/1.2", by="ada")], [given]))
     pen(cm.AddInput("r", [user("wait")]), cm.Fail("Error"), cm.Resume(12), cm.Revoke("g", person("ada")))
-    pen(cm.Restored("a copy"), cm.Resume(unlimited=True))
+    pen(cm.RecordRestore("a copy"), cm.Resume(unlimited=True))
     for call in ("r/1.0/1.0", "r/1.0/1.2"):
         pen.decide("did_not_run", call, by="ada")
     pen(cm.CloseFrame("r/1.0", "Error", result("outer")))

@@ -87,7 +87,7 @@ def test_marks_and_looks_are_as_of_any_other() -> None:
     assert pen(cm.MarkCall(CALL, shown, "claim", ANN, 2_000_000)) == [
         ev.CallMarked(CALL, "claim", ANN, 2_000_000, shown)
     ]
-    assert pen(cm.Look(CALL, shown, ANN)) == [ev.CallLooked(CALL, ANN, shown)]
+    assert pen(cm.RecordLook(CALL, shown, ANN)) == [ev.CallLooked(CALL, ANN, shown)]
     assert pen(cm.AddInput("r", [user("more")]))
     assert pen.does() == []
 
@@ -121,9 +121,9 @@ def test_nothing_starts_it_in_any_state(state: str) -> None:
     pen = drill()
     before: dict[str, list[cm.RunCommand]] = {
         "failed": [cm.Fail("x")],
-        "restored": [cm.Restored("copy", "n1")],
+        "restored": [cm.RecordRestore("copy", "n1")],
         "cancelled": [cm.Cancel()],
-        "resumed": [cm.Restored("copy", "n1"), cm.Resume(5)],
+        "resumed": [cm.RecordRestore("copy", "n1"), cm.Resume(5)],
     }
     for command in before.get(state, []):
         pen(command)
@@ -222,12 +222,12 @@ def beside(pen: Pen, draw: Any) -> list[cm.RunCommand]:
             st.sampled_from(
                 [
                     cm.MarkCall(CALL, shown, draw(st.sampled_from(["claim", "snooze"])), who, until),
-                    cm.Look(CALL, shown, who),
+                    cm.RecordLook(CALL, shown, who),
                     cm.AddInput("r", [user("more")]),
                     cm.Tick(),
                     cm.Fail("x"),
                     cm.Resume(draw(st.sampled_from([None, 7]))),
-                    cm.Restored("copy", draw(st.sampled_from(["n1", "n2"]))),
+                    cm.RecordRestore("copy", draw(st.sampled_from(["n1", "n2"]))),
                     cm.SaveContext({"n": 1}),
                     cm.Withdraw(CALL, who),
                 ]

@@ -42,9 +42,9 @@ OTHERS: dict[str, Callable[[Pen], object]] = {
     "its grant is revoked": lambda pen: pen(cm.Revoke("g", ADA)),
     "a request of it expires": lambda pen: pen(cm.Tick(), at=20_000),
     "a request of it is claimed": lambda pen: pen(cm.MarkCall(ASKS, shown(pen), "claim", ADA, 99)),
-    "a request of it is looked at": lambda pen: pen(cm.Look(ASKS, shown(pen), ADA)),
+    "a request of it is looked at": lambda pen: pen(cm.RecordLook(ASKS, shown(pen), ADA)),
     "its context is saved": lambda pen: pen(cm.SaveContext({"n": 1})),
-    "its store is restored from a copy": lambda pen: pen(cm.Restored("a copy", "n")),
+    "its store is restored from a copy": lambda pen: pen(cm.RecordRestore("a copy", "n")),
 }
 PEOPLE: dict[str, Callable[[Pen], object]] = {
     "approve": lambda pen: pen.decide("approve", ASKS, by="ada"),
@@ -101,7 +101,7 @@ def test_a_run_that_was_set_aside_goes_on_by_a_resume_alone(word: str) -> None:
 
 def test_a_run_whose_store_was_restored_is_not_resumed_by_a_message() -> None:
     """A person decides what its calls did, or resumes it."""
-    pen = failed(cm.Restored("a copy", "n"))
+    pen = failed(cm.RecordRestore("a copy", "n"))
     pen(cm.AddInput("r", [user("go on")]))
     assert pen.run.status == "failed"
     pen.decide("approve", ASKS, by="ada")

@@ -259,7 +259,7 @@ class Commands(RuleBasedStateMachine):
         """Somebody has it on the screen for a while and decides then."""
         name = data.draw(st.sampled_from([*self.run.groups["wait"]]))
         who = data.draw(PEOPLE.filter(lambda who: who is not None))
-        self.do(cm.Look(name, call_digest(self.run, self.run.calls[name]), who))
+        self.do(cm.RecordLook(name, call_digest(self.run, self.run.calls[name]), who))
         self.do(cm.Tick(), later)
         if name in self.run.calls:
             said = replace(self.decision(data.draw, name), at=self.pen.now, via="person", decider=who)
@@ -369,7 +369,7 @@ class Commands(RuleBasedStateMachine):
 
     def look(self, draw: Draw, name: str) -> cm.RunCommand:
         """Say that somebody has it on the screen."""
-        return cm.Look(name, self.digest(draw, name), draw(PEOPLE.filter(lambda who: who is not None)))
+        return cm.RecordLook(name, self.digest(draw, name), draw(PEOPLE.filter(lambda who: who is not None)))
 
     def review(self, draw: Draw, name: str) -> cm.RunCommand:
         """Say whether something was rightly let run."""
@@ -481,7 +481,7 @@ class Commands(RuleBasedStateMachine):
         return cm.Resume(draw(st.sampled_from([None, 2, 9])), draw(RARELY), limits)
 
     def restored(self, draw: Draw, _name: str) -> cm.RunCommand:
-        return cm.Restored(draw(st.sampled_from(["a copy", "another copy"]))) if draw(RARELY) else cm.Tick()
+        return cm.RecordRestore(draw(st.sampled_from(["a copy", "another copy"]))) if draw(RARELY) else cm.Tick()
 
     def refuse(self, draw: Draw, name: str) -> cm.RunCommand:
         return cm.RefuseReply(name, draw(USAGE), "m")

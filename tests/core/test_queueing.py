@@ -42,7 +42,7 @@ def test_it_begins_once_with_what_it_reads_then() -> None:
 
 @pytest.mark.parametrize(
     ("command", "status"),
-    [(cm.Cancel(), "cancelled"), (cm.Fail("gone"), "failed"), (cm.Restored("put back", "n1"), "failed")],
+    [(cm.Cancel(), "cancelled"), (cm.Fail("gone"), "failed"), (cm.RecordRestore("put back", "n1"), "failed")],
 )
 def test_it_is_ended_before_it_began(command: Any, status: str) -> None:
     run = queued()

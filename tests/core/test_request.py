@@ -212,13 +212,13 @@ def test_the_revision_grows_with_each_asking_and_the_digest_with_it() -> None:
 
     again(lambda: pen(cm.Tick(), at=pen.now + HOUR + 1))
     again(lambda: pen(cm.VoidCall(CALL, pen.call().proposal, "changed")))
-    again(lambda: pen(cm.Restored("a copy"), cm.Resume()))
+    again(lambda: pen(cm.RecordRestore("a copy"), cm.Resume()))
     again(lambda: (pen.decide("approve"), pen(cm.Tick(), at=pen.now + HOUR + 1)))
     again(lambda: approve_and(cm.NeedInput(CALL, {"q": 1})))
     again(lambda: (pen.decide("answer"), pen.begin(), pen(cm.NeedInput(CALL, {"q": 1}))))
-    again(lambda: pen(cm.Restored("another copy"), cm.Resume()))
+    again(lambda: pen(cm.RecordRestore("another copy"), cm.Resume()))
     again(lambda: (pen.decide("answer"), pen.begin(), pen(cm.LoseCall(CALL, "lost"))))
-    again(lambda: pen(cm.Restored("a third copy"), cm.Resume()))
+    again(lambda: pen(cm.RecordRestore("a third copy"), cm.Resume()))
     assert [made.revision for made in seen] == list(range(1, len(seen) + 1))
     assert len({made.digest for made in seen}) == len(seen)
     assert {made.id for made in seen} == {request_id(pen.run, CALL)}

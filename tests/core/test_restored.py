@@ -19,7 +19,7 @@ from keyturn.core.states import GROUPS
 from tests.core.samples import ALLOW, ASK, DENY, Pen, asked, everything, grant, nested, person, reply, result, tool
 
 CALL, WHY = "r/1.0", "the store was restored from a copy"
-RESTORED = cm.Restored(WHY)
+RESTORED = cm.RecordRestore(WHY)
 
 
 def at(state: str, **facts: Any) -> Pen:
@@ -181,7 +181,7 @@ def test_each_run_is_told_once() -> None:
         assert pen(RESTORED)
         assert pen(RESTORED) == []
         assert everything(pen.copy().run) == everything(pen.run)
-        other = pen(cm.Restored("another copy"))
+        other = pen(cm.RecordRestore("another copy"))
         assert other[-1] == ev.RunRestored("another copy")
         assert everything(pen.copy().run) == everything(pen.run)
         pen(cm.Resume())

@@ -132,12 +132,12 @@ def test_a_grant_says_which_share_of_its_uses_is_looked_at() -> None:
 def test_a_look_is_of_somebody_known_on_what_is_shown() -> None:
     pen = waiting(Approval(role="ops", min_look="5s"))
     shown = call_digest(pen.run, pen.call())
-    pen.refuses(NotAllowed, cm.Look(CALL, shown, person("ann", "ops", strength="claimed")))
-    pen.refuses(NotAllowed, cm.Look(CALL, shown, person("eve")))
-    pen.refuses(Conflict, cm.Look(CALL, "0" * 64, ANN))
-    pen.refuses(NotPending, cm.Look("r/9.9", shown, ANN))
-    assert pen(cm.Look(CALL, shown, ANN), at=2_000) == [ev.CallLooked(CALL, ANN, shown)]
-    assert pen(cm.Look(CALL, shown, ANN), at=3_000) == [], "the first time counts"
+    pen.refuses(NotAllowed, cm.RecordLook(CALL, shown, person("ann", "ops", strength="claimed")))
+    pen.refuses(NotAllowed, cm.RecordLook(CALL, shown, person("eve")))
+    pen.refuses(Conflict, cm.RecordLook(CALL, "0" * 64, ANN))
+    pen.refuses(NotPending, cm.RecordLook("r/9.9", shown, ANN))
+    assert pen(cm.RecordLook(CALL, shown, ANN), at=2_000) == [ev.CallLooked(CALL, ANN, shown)]
+    assert pen(cm.RecordLook(CALL, shown, ANN), at=3_000) == [], "the first time counts"
     assert pen.call().looks == {"ann": 2_000}
 
 
@@ -146,7 +146,7 @@ def test_a_word_that_lets_it_run_comes_after_a_look(verdict: str) -> None:
     pen = waiting(Approval(role="ops", min_look="5s"))
     words: dict[str, Any] = {"by": ANN} | ({"args": '{"n":2}'} if verdict == "edit" else {})
     pen.refuses(NotAllowed, cm.Deliver([pen.decision(verdict, **words)]))
-    pen(cm.Look(CALL, call_digest(pen.run, pen.call()), ANN), at=2_000)
+    pen(cm.RecordLook(CALL, call_digest(pen.run, pen.call()), ANN), at=2_000)
     pen.refuses(NotAllowed, cm.Deliver([pen.decision(verdict, **words)]), at=6_999)
     pen.now = 7_000
     hasty = pen.decision(verdict, **(words | {"at": 6_999}))
@@ -157,7 +157,7 @@ def test_a_word_that_lets_it_run_comes_after_a_look(verdict: str) -> None:
 
 def test_a_doubt_is_looked_at_before_it_runs_again() -> None:
     pen = waiting(Approval(min_look="5s"))
-    pen(cm.Look(CALL, call_digest(pen.run, pen.call()), ANN))
+    pen(cm.RecordLook(CALL, call_digest(pen.run, pen.call()), ANN))
     pen.now += 5_000
     pen.decide("approve", by=ANN)
     pen.begin()
@@ -168,7 +168,7 @@ def test_a_doubt_is_looked_at_before_it_runs_again() -> None:
 
 def test_a_policy_that_asks_for_a_longer_look_takes_the_approval_back() -> None:
     pen = waiting(Approval(min_look="5s"))
-    pen(cm.Look(CALL, call_digest(pen.run, pen.call()), ANN))
+    pen(cm.RecordLook(CALL, call_digest(pen.run, pen.call()), ANN))
     pen.now += 5_000
     pen.decide("approve", by=ANN)
     longer = Verdict("ask", terms=Approval(min_look="10s"))
@@ -178,7 +178,7 @@ def test_a_policy_that_asks_for_a_longer_look_takes_the_approval_back() -> None:
 
 def test_what_asks_anew_is_looked_at_anew() -> None:
     pen = waiting(Approval(min_look="1s", expires="1m", on_expiry="ask_again"))
-    pen(cm.Look(CALL, call_digest(pen.run, pen.call()), ANN))
+    pen(cm.RecordLook(CALL, call_digest(pen.run, pen.call()), ANN))
     pen(cm.Tick(), at=100_000)
     assert pen.call().looks == {}
     pen.refuses(NotAllowed, cm.Deliver([pen.decision("approve", by=ANN)]))

@@ -30,7 +30,7 @@ from tests.core.samples import ALLOW, ASK, DENY, Pen, asked, nested, reply, resu
 from tests.table import each
 
 CALL, HOUR = "r/1.0", 3_600_000
-RESTORED = cm.Restored("a copy")
+RESTORED = cm.RecordRestore("a copy")
 STATES = sorted({state for state, _verb in MOVES} | set(MOVES.values()))
 VERBS = sorted({verb for _state, verb in MOVES})
 
@@ -126,7 +126,7 @@ ACTS: dict[str, Callable[[Pen], Any]] = {
     "ask_again": lambda pen: pen(RESTORED),
     "start": lambda pen: pen.begin(),
     "lose": lambda pen: pen(
-        cm.Restored("it was restored") if pen.state() in READY else cm.LoseCall(CALL, "the power failed")
+        cm.RecordRestore("it was restored") if pen.state() in READY else cm.LoseCall(CALL, "the power failed")
     ),
     "again": lambda pen: pen(cm.LoseCall(CALL, "the power failed")),
     "need": lambda pen: pen(cm.NeedInput(CALL, {"question": "and?"})),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from keyturn.core import strict
 from keyturn.core.errors import BadJson
-from keyturn.core.strict import ARGUMENTS, Limits, parse
+from keyturn.core.strict import ARGUMENTS, TextLimits, parse
 from tests.table import each
 
 VALUES = st.recursive(
@@ -24,7 +24,7 @@ VALUES = st.recursive(
 )
 
 
-def refused(text: str | bytes, limits: Limits = ARGUMENTS) -> str:
+def refused(text: str | bytes, limits: TextLimits = ARGUMENTS) -> str:
     with pytest.raises(BadJson) as caught:
         parse(text, limits)
     # Logs show an error's cause and context as well: neither may carry the text.
@@ -82,8 +82,8 @@ def test_too_large_is_refused_before_any_of_it_is_read(size: int, kind: type) ->
 
 
 def test_size_is_counted_in_bytes() -> None:
-    assert parse('"é"', Limits(bytes=4)) == "é"
-    assert refused('"é"', Limits(bytes=3)) == refused('"é"'.encode(), Limits(bytes=3)) == "longer than 3 bytes"
+    assert parse('"é"', TextLimits(bytes=4)) == "é"
+    assert refused('"é"', TextLimits(bytes=3)) == refused('"é"'.encode(), TextLimits(bytes=3)) == "longer than 3 bytes"
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a":', '["\\"[",'])
@@ -96,7 +96,7 @@ def test_nesting_at_the_limit() -> None:
     assert refused("[" * 65 + "]" * 65) == "nested deeper than 64 levels"
     assert parse("[" + "[[]]," * 50_000 + "[]]")
     # A limit set higher than the interpreter's stack still gives no RecursionError.
-    assert "nested deeper" in refused("[" * 100_000 + "]" * 100_000, Limits(depth=1_000_000))
+    assert "nested deeper" in refused("[" * 100_000 + "]" * 100_000, TextLimits(depth=1_000_000))
 
 
 def test_brackets_in_strings_do_not_nest() -> None:
@@ -138,7 +138,7 @@ def test_depth_across_chunks() -> None:
 def test_a_million_keys() -> None:
     fields = [f'"{number}":0' for number in range(1_000_000)]
     assert refused("{" + ",".join(fields) + "}") == "longer than 1048576 bytes"
-    value = parse("{" + ",".join(fields[:200_000]) + "}", Limits(bytes=64 << 20))
+    value = parse("{" + ",".join(fields[:200_000]) + "}", TextLimits(bytes=64 << 20))
     assert isinstance(value, dict)
     assert len(value) == 200_000
 
@@ -146,7 +146,7 @@ def test_a_million_keys() -> None:
 def test_one_long_string() -> None:
     text = '"' + "x" * 10_000_000 + '"'
     assert refused(text) == "longer than 1048576 bytes"
-    assert parse(text, Limits(bytes=64 << 20)) == "x" * 10_000_000
+    assert parse(text, TextLimits(bytes=64 << 20)) == "x" * 10_000_000
 
 
 def test_a_text_of_quotes_or_escapes_takes_no_long_time() -> None:
@@ -161,7 +161,7 @@ def test_digits_of_an_integer() -> None:
         assert refused(sign + "9" * 4301) == "an integer has more than 4300 digits"
     assert refused(f'{{"a": [1, {"1" * 5000}]}}') == "an integer has more than 4300 digits"
     assert refused("1" * 1_000_000) == "an integer has more than 4300 digits"
-    assert refused("12345", Limits(digits=4)) == "an integer has more than 4 digits"
+    assert refused("12345", TextLimits(digits=4)) == "an integer has more than 4 digits"
     assert parse('"' + "1" * 5000 + '"') == "1" * 5000
     assert parse("0." + "1" * 5000) == 1 / 9
 

@@ -215,7 +215,7 @@ class World:
         by = self.who(run, call)
         floor = None if call.terms is None else call.terms.min_look_ms
         if floor is not None and run.now - call.looks.get(by.id, run.now) < floor:
-            return [cm.Look(call_id, call_digest(run, call), by)]
+            return [cm.RecordLook(call_id, call_digest(run, call), by)]
         made = ev.Decision(
             call_id, "ran", call_digest(run, call), run.now, by, note="so", proof=Proof("ssh", by.id, b"so")
         )
@@ -302,7 +302,7 @@ def crash(pen: Pen) -> None:
 def restore(pen: Pen, why: str) -> None:
     """What is said of a run whose store was restored from a copy, and that somebody takes it up again."""
     if pen.run.status in ("running", "failed"):
-        pen(cm.Restored(why), cm.Resume())
+        pen(cm.RecordRestore(why), cm.Resume())
 
 
 def complete(pen: Pen, world: World, most: int = 600) -> Outcome:
@@ -317,7 +317,7 @@ def complete(pen: Pen, world: World, most: int = 600) -> Outcome:
             break
         commands = world.commands(pen.run, acts[0])
         pen(*commands)
-        if isinstance(commands[0], cm.Look):  # and they read it
+        if isinstance(commands[0], cm.RecordLook):  # and they read it
             pen(cm.SaveContext({"read until": pen.now + 30}), cm.Tick(), at=pen.now + 30)
     assert pen.run.status in ("finished", "cancelled"), f"{pen.run.status} after {len(pen.log)} steps, {pen.does()}"
     return outcome(pen.run)

@@ -224,7 +224,7 @@ async def test_a_drive_whose_run_was_stopped_by_another_process_ends_with_a_conf
     driving = asyncio.ensure_future(play(agent, "go", streamed, journal=journal))
     await asked.wait()
     [row] = await journal.runs()
-    await Inbox(journal).tell(row.run, cm.Restored("its store was restored", "nonce"))
+    await Inbox(journal).tell(row.run, cm.RecordRestore("its store was restored", "nonce"))
     go_on_now.set()
     with pytest.raises(Conflict, match=r"was stopped \(StoreRestored\) while it was moved: resume it to go on"):
         await driving

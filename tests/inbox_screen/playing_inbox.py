@@ -16,7 +16,7 @@ from textual.widgets import Input
 from keyturn import App, MemoryJournal
 from keyturn.directory.login import Login
 from keyturn.inbox.desk import Inbox
-from keyturn.inbox_screen.reading import Seat
+from keyturn.inbox_screen.reading import InboxSeat
 from keyturn.inbox_screen.screen import InboxApp
 from keyturn.journal.rows import RequestRow
 from tests.screens import drawn
@@ -111,6 +111,6 @@ async def sitting(
     app: App, clock: Clock, person: str, size: tuple[int, int] = (120, 40), inbox: Inbox | None = None
 ) -> AsyncGenerator[Desk]:
     """Open the inbox of an app, or of its journal alone, for one person."""
-    screen = InboxApp(Seat((inbox or app.inbox).as_person(Login(person)), person))
+    screen = InboxApp(InboxSeat((inbox or app.inbox).as_person(Login(person)), person))
     async with screen.run_test(size=size) as pilot:
         yield Desk(screen, pilot, app, clock)

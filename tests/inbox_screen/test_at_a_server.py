@@ -15,7 +15,7 @@ from textual.widgets import TextArea
 from keyturn import App, MemoryJournal
 from keyturn.client import AsyncClient, ServerError
 from keyturn.directory.login import Login
-from keyturn.inbox_screen.reading import Seat
+from keyturn.inbox_screen.reading import InboxSeat
 from keyturn.inbox_screen.screen import InboxApp
 from keyturn.wire.detail import ContextSeen, MarkSeen, SignSeen
 from tests.inbox_screen.playing_inbox import Desk
@@ -66,7 +66,7 @@ async def remote(*names: str, size: tuple[int, int] = (120, 40)) -> AsyncGenerat
             await asyncio.to_thread(served.does, opened(app, *names))
         line = Line()
         async with AsyncClient(served.url, token, transport=line) as client:
-            screen = InboxApp(Seat(client.inbox, "ada"))
+            screen = InboxApp(InboxSeat(client.inbox, "ada"))
             async with screen.run_test(size=size) as pilot:
                 at = Remote(screen, pilot, app, Clock())
                 at.line, at.served, at.token = line, served, token

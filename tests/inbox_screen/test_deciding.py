@@ -12,7 +12,7 @@ from textual.widgets import Input, TextArea
 
 from keyturn import App, MemoryJournal
 from keyturn.inbox.desk import Inbox
-from keyturn.inbox_screen.request_view import RequestView
+from keyturn.inbox_screen.request_view import InboxRequestView
 from keyturn.journal.rows import Query
 from keyturn.screens.letters_app import LettersApp
 from keyturn.screens.quiet import Quiet
@@ -113,7 +113,7 @@ async def test_a_letter_of_a_request_that_was_left_decides_by_no_other_ones_term
     async with desk("ops", "notices") as at:
         await at.at("delete_backups")
         await at.seen()
-        letter = RequestView.Chosen("a", at.screen.view.request or pytest.fail("it is shown"), monotonic())
+        letter = InboxRequestView.Chosen("a", at.screen.view.request or pytest.fail("it is shown"), monotonic())
         await at.at("send_notice")
         at.screen.on_call_view_chosen(letter)
         LettersApp.on_call_view_chosen(at.screen, letter)

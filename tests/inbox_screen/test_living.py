@@ -13,8 +13,8 @@ from textual.widgets import Input
 
 from keyturn.core.errors import NotAllowed, StorageError
 from keyturn.directory.login import Login
-from keyturn.inbox_screen.reading import Seat
-from keyturn.inbox_screen.request_view import RequestView
+from keyturn.inbox_screen.reading import InboxSeat
+from keyturn.inbox_screen.request_view import InboxRequestView
 from keyturn.inbox_screen.screen import _ended_by
 from keyturn.journal.rows import RequestRow
 from keyturn.screens.key_bar import KeyBar
@@ -246,7 +246,7 @@ async def test_whoever_is_let_in_no_more_is_shown_nothing(monkeypatch: Any) -> N
 
 async def test_leaving_while_it_looks_is_no_error(monkeypatch: Any) -> None:
     asked, answered = asyncio.Event(), asyncio.Event()
-    lists = Seat.lists
+    lists = InboxSeat.lists
 
     async def slow(*given: Any) -> Any:
         asked.set()
@@ -254,7 +254,7 @@ async def test_leaving_while_it_looks_is_no_error(monkeypatch: Any) -> None:
         return await lists(*given)
 
     async with desk("notices") as at:
-        monkeypatch.setattr(Seat, "lists", slow)
+        monkeypatch.setattr(InboxSeat, "lists", slow)
         looking = asyncio.ensure_future(at.screen.look(renew=True))
         await asked.wait()
     answered.set()
@@ -263,7 +263,7 @@ async def test_leaving_while_it_looks_is_no_error(monkeypatch: Any) -> None:
 
 def test_an_answer_that_comes_while_the_screen_is_taken_down_is_no_error() -> None:
     """A decision in flight came back to a view without parts, and its worker ended the inbox with a traceback."""
-    view = RequestView(lambda: 0, lambda: "")
+    view = InboxRequestView(lambda: 0, lambda: "")
     view.say("Not recorded", "the server does not answer")
     view.come_up()
     view.redraw()

@@ -12,7 +12,7 @@ import pytest
 from keyturn import MemoryJournal
 from keyturn.inbox import reading
 from keyturn.inbox.listing import PAGES, SORTED, Filters, ListPlace, listed
-from keyturn.inbox_screen.reading import Seat
+from keyturn.inbox_screen.reading import InboxSeat
 from keyturn.journal.rows import Changes, Closing, Query, RequestRow, RunRow
 from tests.server.programs import program
 from tests.server.web.test_sight import bank
@@ -160,7 +160,7 @@ async def test_a_search_in_the_terminal_finds_more_than_the_oldest_page() -> Non
             for number in range(1, 1_300)
         ]
         store._mine.rows.apply(Changes(RunRow(row.run, "desk", "waiting", 0, 0, 9), opened=others))
-        seat = Seat(at.app.inbox.as_person("ben"), "ben")
+        seat = InboxSeat(at.app.inbox.as_person("ben"), "ben")
         found = await seat.lists(Filters(text="no. 1299"))
         assert ([each.id for each in found.rows], found.whole) == ([f"{1_299:032x}"], True)
         assert not (await seat.lists(Filters())).whole

@@ -38,7 +38,7 @@ from keyturn.inbox.request_store import RequestStore
 from keyturn.journal.memory import MemoryJournal
 from keyturn.journal.rows import Dispatch
 from keyturn.policies.breaker import Breaker
-from keyturn.realtime.delivery import Delivery
+from keyturn.realtime.delivery import ConnectionDelivery
 from keyturn.support import user_code
 from keyturn.tools.base import Prepared
 from tests.table import each
@@ -204,10 +204,10 @@ def _no_races(patch: pytest.MonkeyPatch) -> None:
 def _believing(patch: pytest.MonkeyPatch) -> None:
     """What an older copy of the store lets run is run, although it may have run since the copy was made."""
 
-    def lenient(run: Any, c: cm.Restored) -> Any:
+    def lenient(run: Any, c: cm.RecordRestore) -> Any:
         return (event for event in crossing.restored(run, c) if not isinstance(event, ev.CallLost))
 
-    patch.setitem(decide._DECIDE, cm.Restored, lenient)
+    patch.setitem(decide._DECIDE, cm.RecordRestore, lenient)
 
 
 def _unsettled(patch: pytest.MonkeyPatch) -> None:
@@ -254,13 +254,13 @@ def _old_book(patch: pytest.MonkeyPatch) -> None:
 
 def _twice_told(patch: pytest.MonkeyPatch) -> None:
     """A connection that was told the conversation so far is told all results once more."""
-    opened = Delivery.open
+    opened = ConnectionDelivery.open
 
     async def forgetful(self: Any) -> None:
         await opened(self)
         self._sent = 0
 
-    patch.setattr(Delivery, "open", forgetful)
+    patch.setattr(ConnectionDelivery, "open", forgetful)
 
 
 def _crossing(patch: pytest.MonkeyPatch) -> None:

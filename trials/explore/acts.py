@@ -149,7 +149,7 @@ def look(who: Decider, call: str = CALL, run: int = 0) -> Act:
 
     def command(world: World) -> Try | None:
         shown = world.now_shown(run, call)
-        return None if shown is None else Try(run, cm.Look(call, shown.digest, who), Done(world.clock))
+        return None if shown is None else Try(run, cm.RecordLook(call, shown.digest, who), Done(world.clock))
 
     return Act(f"{WHO[who.id]} looks at it{_named(call, run)}", command)
 

@@ -119,7 +119,7 @@ def settle_store() -> Act:
     def command(world: World) -> Try | None:
         if not world.unsettled:
             return None
-        made = cm.Restored("the store was restored", f"restore {world.left[RESTORES]}")
+        made = cm.RecordRestore("the store was restored", f"restore {world.left[RESTORES]}")
         return Try(0, made, Done(world.clock))
 
     return Act("the restored store is settled", command)

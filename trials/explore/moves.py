@@ -57,7 +57,7 @@ def happen(cast: Cast, world: World, act: Act, spares: Spares) -> World | None:
     run = spares.take(tried.run)
     events = _decided(run, tried, world.clock, spares)
     if not events:
-        if world.unsettled and isinstance(tried.command, cm.Restored):
+        if world.unsettled and isinstance(tried.command, cm.RecordRestore):
             return replace(world, unsettled=False)
         return None
     spares.runs[tried.run] = None
@@ -86,7 +86,7 @@ def _after(cast: Cast, world: World, tried: Try, run: Run, events: list[AnyEvent
     more: dict[str, Any] = {}
     if cast.forks and at_rest(run):
         more["still"] = _with(world.still, place, Copy(run, book, log))
-    settled = isinstance(tried.command, cm.Restored)
+    settled = isinstance(tried.command, cm.RecordRestore)
     return replace(
         world,
         runs=_with(world.runs, place, run),

@@ -17,13 +17,13 @@ from typing import Any, get_origin
 
 from ..core.errors import BadJson, ModelBehaviorError, UserError
 from ..core.settable import Sealed
-from ..core.strict import JsonValue, Limits, parse
+from ..core.strict import JsonValue, TextLimits, parse
 from ..support.user_code import contained, run_callback
 from ..tools.functions.refusal import cause, complaints
 from ..tools.strict_schema import ensure_strict_json_schema
 
 # An answer is as long as a model can write, unlike a tool's arguments.
-_ANSWER = Limits(bytes=64 << 20)
+_ANSWER = TextLimits(bytes=64 << 20)
 
 
 class AgentOutputSchemaBase(abc.ABC):

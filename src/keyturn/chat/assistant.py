@@ -21,21 +21,21 @@ INSTRUCTIONS: LiteralString = (
 _ASKING = {"write_file": True, "edit_file": True}
 
 
-class Place(NamedTuple):
+class Workplace(NamedTuple):
     """Says where the assistant works, and why it runs no commands there if it does not."""
 
     backend: Backend
     no_commands: str = ""
 
 
-async def place_of(root: Path) -> Place:
+async def place_of(root: Path) -> Workplace:
     """Return the files below a folder, with commands in a sandbox if one can be made here."""
     sandbox = SandboxBackend(root)
     try:
         await sandbox.shell.check()
     except SandboxUnavailable as error:
-        return Place(FilesystemBackend(root), str(error))
-    return Place(sandbox)
+        return Workplace(FilesystemBackend(root), str(error))
+    return Workplace(sandbox)
 
 
 def assistant_agent(model: object, backend: Backend) -> Agent[Any]:

@@ -68,7 +68,7 @@ class Assistant:
     trouble: Callable[[Exception], str | None] = lambda error: None
 
 
-class Conversation:
+class ChatConversation:
     """Says, hears and decides in one conversation."""
 
     def __init__(self, assistant: Assistant, listener: Listener, talk: Talk | None = None) -> None:

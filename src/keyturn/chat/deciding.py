@@ -18,16 +18,16 @@ from ..screens.drawing import Row, labelled
 from ..screens.editing import EditDialog
 from ..screens.granting import GrantDialog
 from ..screens.letters_app import LettersApp
-from .conversation import Conversation
+from .conversation import ChatConversation
 from .help import help_rows
 from .widgets.prompt import Prompt
-from .widgets.request_view import RequestView
+from .widgets.request_view import ChatRequestView
 
 
-class DecidingApp(LettersApp[str]):
+class ChatDecidingApp(LettersApp[str]):
     """Decides the calls of its conversation, on a screen that has a view of requests."""
 
-    conversation: Conversation
+    conversation: ChatConversation
 
     def changed(self) -> None:
         """Have the screen drawn anew."""
@@ -42,7 +42,9 @@ class DecidingApp(LettersApp[str]):
         try:
             await self.conversation.decide(request.item, verdict, **details)
         except (KeyturnError, BadJson) as error:
-            self.query_one(RequestView).say("May have been recorded" if error.uncertain else "Not decided", str(error))
+            self.query_one(ChatRequestView).say(
+                "May have been recorded" if error.uncertain else "Not decided", str(error)
+            )
         self.changed()
 
     async def approve_call(self, request: ShownRequest, grant: Grant | None = None) -> None:
@@ -59,7 +61,7 @@ class DecidingApp(LettersApp[str]):
         """Change its arguments; what was changed is shown before it can be approved."""
         if await self.push_screen_wait(EditDialog(request)):
             request.preview()
-            self.query_one(RequestView).redraw()
+            self.query_one(ChatRequestView).redraw()
 
     async def reject_call(self, request: ShownRequest) -> None:
         """Reject it, with a reason for the model."""
@@ -110,15 +112,15 @@ class DecidingApp(LettersApp[str]):
         return await self.push_screen_wait(LineDialog(title, words, above))
 
 
-LETTERS: dict[str, Callable[[DecidingApp, ShownRequest], Awaitable[None]]] = {
-    "a": DecidingApp.approve_call,
-    "g": DecidingApp.grant_calls,
-    "e": DecidingApp.edit_call,
-    "r": DecidingApp.reject_call,
-    "w": DecidingApp.answer_call,
-    "d": DecidingApp.call_ran,
-    "n": DecidingApp.call_did_not_run,
-    "t": DecidingApp.retry_call,
-    "l": DecidingApp.leave_call,
-    "?": DecidingApp.explain_call,
+LETTERS: dict[str, Callable[[ChatDecidingApp, ShownRequest], Awaitable[None]]] = {
+    "a": ChatDecidingApp.approve_call,
+    "g": ChatDecidingApp.grant_calls,
+    "e": ChatDecidingApp.edit_call,
+    "r": ChatDecidingApp.reject_call,
+    "w": ChatDecidingApp.answer_call,
+    "d": ChatDecidingApp.call_ran,
+    "n": ChatDecidingApp.call_did_not_run,
+    "t": ChatDecidingApp.retry_call,
+    "l": ChatDecidingApp.leave_call,
+    "?": ChatDecidingApp.explain_call,
 }

@@ -21,7 +21,7 @@ from ..render.layout import LayoutLine, preview_lines, text_lines
 from ..render.one_row import first_arguments
 from ..render.terminal import NARROWEST, rows
 from ..screens.drawing import Row, labelled, line_rows, ours, prose
-from .transcript import CallEntry, Entry, Lane, Note, Transcript, Words
+from .transcript import CallEntry, Note, SubagentLane, Transcript, TranscriptEntry, Words
 
 SHOWN = 8  # rows of a preview, or of a result, that are shown unless all are asked for
 _BACK: LiteralString = "  "
@@ -54,7 +54,7 @@ _MARKS: dict[str, tuple[LiteralString, str]] = {
 }
 
 
-def entry_rows(entry: Entry, width: int, *, whole: bool = False, named: bool = True) -> Iterator[Row]:
+def entry_rows(entry: TranscriptEntry, width: int, *, whole: bool = False, named: bool = True) -> Iterator[Row]:
     """Draw one entry, its first rows or all; a subagent's stands back, under its name if that is to be said."""
     if not entry.lane:
         yield from _rows_of(entry, width, whole=whole)
@@ -65,7 +65,7 @@ def entry_rows(entry: Entry, width: int, *, whole: bool = False, named: bool = T
         yield [("text", _BACK), *row]
 
 
-def _rows_of(entry: Entry, width: int, *, whole: bool) -> Iterator[Row]:
+def _rows_of(entry: TranscriptEntry, width: int, *, whole: bool) -> Iterator[Row]:
     if isinstance(entry, Words):
         you = entry.who == "you"
         if not entry.lane:
@@ -152,7 +152,7 @@ def todo_rows(todos: list[dict[str, Any]], width: int) -> Iterator[Row]:
             lead = "    "
 
 
-def lane_rows(lanes: Iterable[Lane], width: int) -> Iterator[Row]:
+def lane_rows(lanes: Iterable[SubagentLane], width: int) -> Iterator[Row]:
     """Draw the subagents: who, what it does now, and its task."""
     for lane in lanes:
         style = {"waits for you": "waits", "done": "quiet"}.get(lane.doing, "runs")
@@ -162,7 +162,7 @@ def lane_rows(lanes: Iterable[Lane], width: int) -> Iterator[Row]:
             yield from islice(([("quiet", row)] for [(_, row)] in line_rows([text_lines(first)], width)), 3)
 
 
-def _with_tool(lane: Lane) -> str:
+def _with_tool(lane: SubagentLane) -> str:
     return f"{lane.name}, {lane.tool}" if lane.tool and not lane.over else lane.name
 
 

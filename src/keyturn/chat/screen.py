@@ -20,14 +20,14 @@ from ..screens.key_bar import KeyBar
 from ..screens.rows import Rows
 from ..screens.theme import wear
 from .archive import Talk, talks_in
-from .conversation import Assistant, Conversation
-from .deciding import DecidingApp
+from .conversation import Assistant, ChatConversation
+from .deciding import ChatDecidingApp
 from .drawing import summary
 from .help import help_rows
 from .style import CSS
-from .transcript import Entry
+from .transcript import TranscriptEntry
 from .widgets.prompt import Prompt
-from .widgets.request_view import RequestView
+from .widgets.request_view import ChatRequestView
 from .widgets.side_view import SideView
 from .widgets.talks import TalksDialog
 from .widgets.transcript_view import TranscriptView
@@ -38,7 +38,7 @@ _WIDE = 100  # columns from which the panel stands beside the conversation
 _FRAME_SECONDS = 0.05
 
 
-class ChatApp(DecidingApp):
+class ChatApp(ChatDecidingApp):
     """Holds the screen of one person; its result is the run that can be gone on with, "" where there is none."""
 
     TITLE = "keyturn chat"
@@ -64,7 +64,7 @@ class ChatApp(DecidingApp):
         self.assistant = assistant
         self._about = about
         self._talk = talk
-        self.conversation = Conversation(assistant, self)
+        self.conversation = ChatConversation(assistant, self)
         self._stale = False
 
     def compose(self) -> ComposeResult:
@@ -73,7 +73,7 @@ class ChatApp(DecidingApp):
         with Horizontal(id="middle"):
             yield TranscriptView(id="talk")
             yield SideView(id="side")
-        yield RequestView(id="request")
+        yield ChatRequestView(id="request")
         yield Rows(self._state_rows, id="state")
         yield Prompt(id="prompt")
         yield KeyBar()
@@ -106,16 +106,16 @@ class ChatApp(DecidingApp):
     def draw(self) -> None:
         """Show the conversation as it stands."""
         talk, main = self.conversation, self.screen_stack[0]
-        entries: list[Entry] = [entry for past in [*talk.past, talk.now] for entry in past.entries]
+        entries: list[TranscriptEntry] = [entry for past in [*talk.past, talk.now] for entry in past.entries]
         view = main.query_one(TranscriptView)
         view.settle(talk.now.turns, at_work=talk.at_work)
         view.show(entries)
         main.query_one(SideView).show(talk)
         main.query_one("#state", Rows).redraw()
         main.query_one("#top", Rows).redraw()
-        self._show_requests(main.query_one(RequestView), main.query_one(Prompt))
+        self._show_requests(main.query_one(ChatRequestView), main.query_one(Prompt))
 
-    def _show_requests(self, view: RequestView, prompt: Prompt) -> None:
+    def _show_requests(self, view: ChatRequestView, prompt: Prompt) -> None:
         came_up = view.show(self.conversation.waiting)
         if came_up and not prompt.text and len(self.screen_stack) == 1:
             view.take_focus()
@@ -136,7 +136,7 @@ class ChatApp(DecidingApp):
             yield from ours("quiet", "ctrl+g tries again; or say something.", width)
         elif talk.waiting:
             count = len(talk.waiting)
-            if self.query_one(RequestView).has_focus_within:
+            if self.query_one(ChatRequestView).has_focus_within:
                 yield from ours("waits", "{} waiting for you: a letter decides.", width, count)
             else:
                 yield from ours(
@@ -217,7 +217,7 @@ class ChatApp(DecidingApp):
 
     async def _open(self, talk: Talk | None) -> None:
         await self.conversation.close()
-        self.conversation = Conversation(self.assistant, self, talk)
+        self.conversation = ChatConversation(self.assistant, self, talk)
         self.query_one(TranscriptView).settle(0, at_work=False)
         if talk is not None:
             await self._done(self.conversation.load(talk))

@@ -25,7 +25,7 @@ _GRANTED: LiteralString = "an earlier grant"
 
 
 @dataclass(eq=False)
-class Entry:
+class TranscriptEntry:
     """Holds one piece of the conversation; `version` counts its changes."""
 
     frame: str = ev.ROOT
@@ -34,7 +34,7 @@ class Entry:
 
 
 @dataclass(eq=False)
-class Words(Entry):
+class Words(TranscriptEntry):
     """Holds what somebody said: "you" or "assistant"."""
 
     who: LiteralString = "assistant"
@@ -42,7 +42,7 @@ class Words(Entry):
 
 
 @dataclass(eq=False)
-class Note(Entry):
+class Note(TranscriptEntry):
     """Holds an event: words of ours, and data that they are about."""
 
     words: LiteralString = ""
@@ -50,7 +50,7 @@ class Note(Entry):
 
 
 @dataclass(eq=False)
-class CallEntry(Entry):
+class CallEntry(TranscriptEntry):
     """Holds one call: what it is, how far it came, who decided, and its result."""
 
     id: str = ""
@@ -67,7 +67,7 @@ class CallEntry(Entry):
 
 
 @dataclass(eq=False)
-class Lane:
+class SubagentLane:
     """Holds a subagent at work: its name, its task, and what it does now."""
 
     name: str
@@ -85,8 +85,8 @@ class Transcript:
     []
     """
 
-    entries: list[Entry] = field(default_factory=list[Entry])
-    lanes: dict[str, Lane] = field(default_factory=dict[str, Lane])
+    entries: list[TranscriptEntry] = field(default_factory=list[TranscriptEntry])
+    lanes: dict[str, SubagentLane] = field(default_factory=dict[str, SubagentLane])
     todos: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     _calls: dict[str, CallEntry] = field(default_factory=dict[str, CallEntry])
     _turns: dict[str, int] = field(default_factory=dict[str, int])
@@ -109,11 +109,11 @@ class Transcript:
         return self._turns.get(ev.ROOT, 0)
 
     @property
-    def at_work(self) -> list[Lane]:
+    def at_work(self) -> list[SubagentLane]:
         """Return the subagents that are at work now."""
         return [lane for lane in self.lanes.values() if not lane.over]
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: TranscriptEntry) -> None:
         lane = self.lanes.get(entry.frame)
         entry.lane = "" if lane is None else lane.name
         self.entries.append(entry)
@@ -137,7 +137,7 @@ class Transcript:
         call = run.calls.get(event.frame)
         given: Any = {} if call is None else _arguments(call)
         task: Any = cast("dict[str, Any]", given).get("description") if isinstance(given, dict) else None
-        self.lanes[event.frame] = Lane(event.agent.rpartition("/")[2], task if isinstance(task, str) else "")
+        self.lanes[event.frame] = SubagentLane(event.agent.rpartition("/")[2], task if isinstance(task, str) else "")
 
     def closed(self, run: Run, event: ev.FrameClosed) -> None:
         """Note that a subagent ended."""

@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote
 
 from ..chat import scripted
 from ..chat.archive import Talk, talk_of, talks_in
-from ..chat.assistant import Place, assistant_agent, place_of
+from ..chat.assistant import Workplace, assistant_agent, place_of
 from ..chat.conversation import Assistant
 from ..core.errors import KeyturnError, UserError
 from ..core.usage import Price, Prices
@@ -161,7 +161,7 @@ def _person() -> str:
         return "you"
 
 
-def _about(player: Player, place: Place, url: str) -> Callable[[int], Iterator[Row]]:
+def _about(player: Player, place: Workplace, url: str) -> Callable[[int], Iterator[Row]]:
     """Return what draws the first rows: which model, which folder, whether it can run commands, and which journal."""
 
     def rows(width: int) -> Iterator[Row]:

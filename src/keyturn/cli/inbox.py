@@ -34,10 +34,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _open(inbox: PersonalInbox, keyfile: str) -> Told | int:
-    from ..inbox_screen.reading import Seat
+    from ..inbox_screen.reading import InboxSeat
     from ..inbox_screen.screen import InboxApp
 
-    await InboxApp(Seat(inbox, (await inbox.who()).id, keyfile)).run_async()
+    await InboxApp(InboxSeat(inbox, (await inbox.who()).id, keyfile)).run_async()
     return 0
 
 

@@ -163,7 +163,7 @@ class MarkCall(RunCommand, frozen=True):
     once: str = ""
 
 
-class Look(RunCommand, frozen=True):
+class RecordLook(RunCommand, frozen=True):
     """Note that somebody has a request on the screen, bound to what is shown."""
 
     call: str
@@ -380,7 +380,7 @@ class Cancel(RunCommand, frozen=True):
     why: str = ""
 
 
-class Restored(RunCommand, frozen=True):
+class RecordRestore(RunCommand, frozen=True):
     """Record that the run's store was restored from a copy, once for each restore, which `nonce` names."""
 
     why: str

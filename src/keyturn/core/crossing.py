@@ -17,7 +17,7 @@ from .run import RESTORED, Run, told_of_copy
 from .states import OVER
 
 
-def restored(run: Run, c: cm.Restored) -> Events:
+def restored(run: Run, c: cm.RecordRestore) -> Events:
     """Put in doubt what a restored store lets run, and ask again what waits."""
     if run.status in OVER or run.status == "new" or told_of_copy(run, c.nonce or c.why):
         return

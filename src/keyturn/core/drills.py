@@ -21,8 +21,8 @@ from .run import Run, call_digest
 from .states import OVER
 
 _AS_ANY = (
-    *(cm.Start, cm.RecordReply, cm.MarkCall, cm.Look, cm.Withdraw, cm.Revoke, cm.GiveReview),
-    *(cm.Screen, cm.AddInput, cm.Resume, cm.SaveContext, cm.Cancel, cm.Fail, cm.Restored, cm.Fork),
+    *(cm.Start, cm.RecordReply, cm.MarkCall, cm.RecordLook, cm.Withdraw, cm.Revoke, cm.GiveReview),
+    *(cm.Screen, cm.AddInput, cm.Resume, cm.SaveContext, cm.Cancel, cm.Fail, cm.RecordRestore, cm.Fork),
 )
 _LET_RUN = ("approve", "edit")
 

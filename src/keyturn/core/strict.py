@@ -22,12 +22,12 @@ from .errors import BadJson
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
 
-class Limits(msgspec.Struct, frozen=True):
+class TextLimits(msgspec.Struct, frozen=True):
     """Sets how large a text may be: in UTF-8 bytes, in nesting, in the digits of one integer.
 
     `sys.set_int_max_str_digits` still holds: Python itself converts no longer integer.
 
-    >>> Limits(bytes=64 << 20).depth
+    >>> TextLimits(bytes=64 << 20).depth
     64
     """
 
@@ -36,10 +36,10 @@ class Limits(msgspec.Struct, frozen=True):
     digits: int = 4300
 
 
-ARGUMENTS = Limits()
+ARGUMENTS = TextLimits()
 
 
-def parse(text: str | bytes, limits: Limits = ARGUMENTS) -> JsonValue:
+def parse(text: str | bytes, limits: TextLimits = ARGUMENTS) -> JsonValue:
     """Parse a strict JSON text, or raise `BadJson`.
 
     >>> parse('{"x": 1}')

@@ -15,7 +15,7 @@ import pydantic
 
 from ..core.digest import canonical
 from ..core.errors import BadJson, StateRejected
-from ..core.strict import Limits, parse
+from ..core.strict import TextLimits, parse
 from ..engine.states.blob import MAX_BYTES
 
 
@@ -201,7 +201,7 @@ def messages_from_json(data: str | bytes, *, max_bytes: int = MAX_BYTES) -> list
         raise StateRejected(f"messages are JSON text, not {type(given).__name__}; {_REMEDY}")
     try:
         text = given if isinstance(given, str) else given.decode()
-        return ModelMessagesTypeAdapter.validate_python(parse(text, Limits(bytes=max_bytes)))
+        return ModelMessagesTypeAdapter.validate_python(parse(text, TextLimits(bytes=max_bytes)))
     except (BadJson, UnicodeDecodeError) as error:
         raise StateRejected(f"these are no messages: {error}; {_REMEDY}") from None
     except pydantic.ValidationError as error:

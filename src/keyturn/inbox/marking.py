@@ -43,7 +43,7 @@ class Marking:
         if known and bound and row.kind != "review":
             log, waiting = await self._requests.waiting(shown_of(request, words))
             who = await self._requests.who(by, waiting.terms, waiting.requester)
-            await self._requests.commit(log, cm.Look(waiting.call, waiting.digest, who))
+            await self._requests.commit(log, cm.RecordLook(waiting.call, waiting.digest, who))
             return
         person = (await self._requests.who(by)).id
         about = {"at": await self._requests.store.now(), "request": row.id, "person": person}

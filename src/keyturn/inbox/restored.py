@@ -73,7 +73,7 @@ async def settle(store: Any) -> Settled | None:
     nonce, done = await store.taken_for_restored(), Settled()
     for tenant in await store.tenants():
         view = store.of(tenant)
-        told = cm.Restored(f"its store {why}", nonce)
+        told = cm.RecordRestore(f"its store {why}", nonce)
         for run in [each for each in await view.every_run() if each != DIRECTORY]:
             if await restored() is None:  # another process was quicker: what was decided and begun since holds
                 log.info("the store was settled by another process")
@@ -94,7 +94,7 @@ async def settle_whole(store: object) -> None:
         raise StorageError(str(done))
 
 
-async def _settle_run(store: Store, run: str, told: cm.Restored, done: Settled) -> None:
+async def _settle_run(store: Store, run: str, told: cm.RecordRestore, done: Settled) -> None:
     try:
         row = next(iter(await store.runs(Query(run=run))), None)
         if row is not None and row.status in OVER:
@@ -108,7 +108,7 @@ async def _settle_run(store: Store, run: str, told: cm.Restored, done: Settled) 
         done.left.append(run)
 
 
-async def _settle_directory(store: Store, told: cm.Restored, done: Settled) -> None:
+async def _settle_directory(store: Store, told: cm.RecordRestore, done: Settled) -> None:
     try:
         await Book(store).restored(told.why, told.nonce)
     except KeyturnError as error:
@@ -121,7 +121,7 @@ def _whole(run: str, bad: int | None) -> None:
         raise StorageError(f"run {run!r} is not what was written, at line {bad}")
 
 
-async def _tell(store: Store, run: str, told: cm.Restored, done: Settled) -> None:
+async def _tell(store: Store, run: str, told: cm.RecordRestore, done: Settled) -> None:
     try:
         now = await Inbox(store).tell(run, told)
     except RunMissing:

@@ -25,23 +25,23 @@ from ..screens.letters_app import LettersApp
 from ..screens.quiet import Quiet
 from .dialogs import AlikeDialog
 from .help import help_rows
-from .reading import Seat
-from .request_view import RequestView
+from .reading import InboxSeat
+from .request_view import InboxRequestView
 from .signing import SignDialog, sign_off_screen
 
 _AGAIN = 5.0  # seconds within which a second key means it
 
 
-class DecidingApp(LettersApp[None]):
+class InboxDecidingApp(LettersApp[None]):
     """Decides the request of its view, for who sits at it."""
 
-    seat: Seat
+    seat: InboxSeat
     _meant: tuple[str, str, float] = ("", "", 0.0)
 
     @property
-    def view(self) -> RequestView:
+    def view(self) -> InboxRequestView:
         """Return the view of the request."""
-        return self.screen_stack[0].query_one(RequestView)
+        return self.screen_stack[0].query_one(InboxRequestView)
 
     def now(self) -> int:
         """Return the journal's time."""
@@ -340,19 +340,19 @@ def _told(row: RequestRow) -> str:
     return "" if row.state == "open" else STATES.get(row.state, row.state)
 
 
-LETTERS: dict[str, Callable[[DecidingApp, ShownRequest], Awaitable[None]]] = {
-    "a": DecidingApp.approve_call,
-    "g": DecidingApp.grant_calls,
-    "e": DecidingApp.edit_call,
-    "r": DecidingApp.reject_call,
-    "w": DecidingApp.answer_call,
-    "d": DecidingApp.call_ran,
-    "N": DecidingApp.say_no,
-    "y": DecidingApp.call_was_right,
-    "t": DecidingApp.retry_call,
-    "b": DecidingApp.ask_back,
-    "x": DecidingApp.decide_alike,
-    "c": DecidingApp.claim,
-    "z": DecidingApp.put_off,
-    "!": DecidingApp.break_glass,
+LETTERS: dict[str, Callable[[InboxDecidingApp, ShownRequest], Awaitable[None]]] = {
+    "a": InboxDecidingApp.approve_call,
+    "g": InboxDecidingApp.grant_calls,
+    "e": InboxDecidingApp.edit_call,
+    "r": InboxDecidingApp.reject_call,
+    "w": InboxDecidingApp.answer_call,
+    "d": InboxDecidingApp.call_ran,
+    "N": InboxDecidingApp.say_no,
+    "y": InboxDecidingApp.call_was_right,
+    "t": InboxDecidingApp.retry_call,
+    "b": InboxDecidingApp.ask_back,
+    "x": InboxDecidingApp.decide_alike,
+    "c": InboxDecidingApp.claim,
+    "z": InboxDecidingApp.put_off,
+    "!": InboxDecidingApp.break_glass,
 }

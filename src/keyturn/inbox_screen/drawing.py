@@ -36,20 +36,20 @@ _WANTS: dict[str, LiteralString] = {
 _BAR = 20  # columns of the bar that stands for the time left
 
 
-class Entry(NamedTuple):
+class ListEntry(NamedTuple):
     """Holds a request of the list as it stands there: what became of it, and whether it is ticked."""
 
     row: ListRow
     gone: str = ""
 
 
-def list_rows(entries: Sequence[Entry], at: int, now: int, width: int) -> Iterator[Row]:
+def list_rows(entries: Sequence[ListEntry], at: int, now: int, width: int) -> Iterator[Row]:
     """Draw the list, two rows for each request."""
     for place, entry in enumerate(entries):
         yield from _entry_rows(entry, now, width, on=place == at)
 
 
-def _entry_rows(entry: Entry, now: int, width: int, *, on: bool) -> Iterator[Row]:
+def _entry_rows(entry: ListEntry, now: int, width: int, *, on: bool) -> Iterator[Row]:
     row = entry.row
     bar = ("you", "\u258c") if on else ("text", " ")
     sign = MARKS[row.mark][0]

@@ -14,7 +14,7 @@ from textual.message import Message
 from ..presenting.asking import ListRow
 from ..screens.drawing import Row
 from ..screens.rows import Rows
-from .drawing import Entry, list_rows
+from .drawing import ListEntry, list_rows
 
 TALL = 2  # rows of one request
 
@@ -31,7 +31,7 @@ class ListView(VerticalScroll):
     def __init__(self, now: Callable[[], int], **options: Any) -> None:
         super().__init__(**options)
         self._now = now
-        self.entries: list[Entry] = []
+        self.entries: list[ListEntry] = []
         self.place = 0
         self._drawn = Rows(self._rows)
 
@@ -52,7 +52,7 @@ class ListView(VerticalScroll):
     def show(self, rows: list[ListRow]) -> None:
         """Show another list; the cursor stays on its request where that is still there."""
         before = self.at
-        self.entries = [Entry(row) for row in rows]
+        self.entries = [ListEntry(row) for row in rows]
         self.place = self.ids.index(before) if before in self.ids else min(self.place, max(len(rows) - 1, 0))
         self.redraw()
         if self.at != before:
@@ -60,7 +60,9 @@ class ListView(VerticalScroll):
 
     def renew(self, rows: dict[str, ListRow], gone: dict[str, str]) -> None:
         """Draw each request as it is now, in its place; of those that wait no longer, what became of them."""
-        self.entries = [Entry(rows.get(entry.row.id, entry.row), gone.get(entry.row.id, "")) for entry in self.entries]
+        self.entries = [
+            ListEntry(rows.get(entry.row.id, entry.row), gone.get(entry.row.id, "")) for entry in self.entries
+        ]
         self.redraw()
 
     def redraw(self) -> None:

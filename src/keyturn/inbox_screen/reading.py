@@ -93,7 +93,7 @@ class Detail(NamedTuple):
         return row.digest, row.state, row.request.revision, len(row.request.votes), row.request.claim, row.expires_at
 
 
-class Seat:
+class InboxSeat:
     """Lists, reads and decides in the inbox of one person; `keyfile` is what signs, "" for the key in ~/.ssh."""
 
     def __init__(self, inbox: PersonalInbox, person: str, keyfile: str = "") -> None:

@@ -36,7 +36,7 @@ _GLASS = {"!": Letter("break the glass", runs=True)}
 _REST = {"s": Letter("show the rest")}
 
 
-class RequestView(CallView):
+class InboxRequestView(CallView):
     """Shows a request, and passes on the letters that are typed."""
 
     def __init__(self, now: Callable[[], int], at: Callable[[], str], **options: Any) -> None:

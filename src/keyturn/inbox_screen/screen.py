@@ -28,10 +28,10 @@ from ..screens.drawing import Row, labelled, ours
 from ..screens.key_bar import KeyBar
 from ..screens.rows import Rows
 from ..screens.theme import wear
-from .deciding import DecidingApp
+from .deciding import InboxDecidingApp
 from .list_view import ListView
-from .reading import Detail, Seat
-from .request_view import RequestView
+from .reading import Detail, InboxSeat
+from .request_view import InboxRequestView
 from .style import CSS
 
 _WIDE = 90  # columns from which the request stands beside the list
@@ -45,7 +45,7 @@ _AWAY: dict[str, LiteralString] = {
 _NAMES = ("tool", "agent", "risk")
 
 
-class InboxApp(DecidingApp):
+class InboxApp(InboxDecidingApp):
     """Holds the screen of one person."""
 
     TITLE = "keyturn inbox"
@@ -63,7 +63,7 @@ class InboxApp(DecidingApp):
         Binding("q,ctrl+q", "quit", "Quit"),
     ]
 
-    def __init__(self, seat: Seat) -> None:
+    def __init__(self, seat: InboxSeat) -> None:
         super().__init__()
         wear(self)
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]
@@ -86,7 +86,7 @@ class InboxApp(DecidingApp):
                 yield Input(placeholder="search what waits", id="search")
                 yield Rows(self._empty_rows, id="empty")
                 yield ListView(self.now, id="list")
-            yield RequestView(self.now, lambda: self.list.at, id="right")
+            yield InboxRequestView(self.now, lambda: self.list.at, id="right")
         yield KeyBar()
 
     def on_mount(self) -> None:

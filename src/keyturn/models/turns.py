@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 
 from ..core.errors import BadJson, UserError
 from ..core.items import Item
-from ..core.strict import Limits, parse
+from ..core.strict import TextLimits, parse
 
 PROVIDER_DATA = "provider_data"
 NO_RESULT = "No result of this call was recorded."
@@ -23,7 +23,7 @@ NO_RESULT = "No result of this call was recorded."
 _SEALED = ("item_reference", "compaction")
 _SYSTEM = ("system", "developer")
 # What a model wrote is as long as it may be; only what it means must be plain.
-_INPUT = Limits(bytes=64 << 20)
+_INPUT = TextLimits(bytes=64 << 20)
 
 
 @dataclass

@@ -17,7 +17,7 @@ import msgspec
 from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
 from ..core.people import Proof, ProofRefused, plain_text
-from ..core.strict import Limits, parse
+from ..core.strict import TextLimits, parse
 from .base import MOST_PROOF, Asked, Checked, PublicKey, Scheme, Site, base64url, checked_label, strict_base64
 from .curves import check_ed25519, check_rsa
 
@@ -287,7 +287,7 @@ def _text_of(data: str) -> _Text:
 
 def _object(given: str | bytes, most: int) -> dict[str, Any]:
     try:
-        value = parse(given, Limits(bytes=most, depth=8))
+        value = parse(given, TextLimits(bytes=most, depth=8))
     except BadJson as error:
         raise ProofRefused(f"it is {error}") from None
     if not isinstance(value, dict):

@@ -18,7 +18,7 @@ from ..core.run import Call
 from ..engine.driving.drive import Drive
 from ..support.user_code import answer_of
 from .config import RealtimeRunConfig, RealtimeSessionModelSettings
-from .delivery import Delivery, Session
+from .delivery import ConnectionDelivery, Session
 from .model import RealtimeDisconnected, RealtimeModel, RealtimeModelConfig
 
 CLOSE = 10.0
@@ -67,7 +67,7 @@ class Connections:
         self._options = options
         self._config = config
         self._line = line
-        self._delivery: Delivery | None = None
+        self._delivery: ConnectionDelivery | None = None
         self._delivering: asyncio.Task[None] | None = None
         self._again: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
@@ -82,7 +82,7 @@ class Connections:
         self._turns = 0
 
     @property
-    def delivery(self) -> Delivery:
+    def delivery(self) -> ConnectionDelivery:
         """Return what delivers to the connection."""
         assert self._delivery is not None
         return self._delivery
@@ -110,7 +110,7 @@ class Connections:
             agent = self._line.agent()
             settings: Any = {**self._config.get("model_settings", {}), **await self._line.session.settings(agent)}
             settings |= self._options.get("initial_model_settings", {})
-            delivery = Delivery(self._line.session, agent)
+            delivery = ConnectionDelivery(self._line.session, agent)
             self._delivery = self._delivery or delivery  # until the next one is there, the last one may tell something
             options: Any = {**self._options, "initial_model_settings": settings}
             self._up = True
@@ -135,7 +135,7 @@ class Connections:
         self._attempts = 0
         await self.open()
 
-    async def _deliver(self, delivery: Delivery) -> None:
+    async def _deliver(self, delivery: ConnectionDelivery) -> None:
         try:
             await delivery.run()
         except RealtimeDisconnected:

@@ -17,7 +17,7 @@ from ..core.run import Call, Frame, Run
 from ..engine.driving.provider_line import NO_LINE
 from ..support.user_code import run_callback
 from .conversation import KEPT, kept_id, on_the_wire, output_text
-from .hosted_calls import Approvals
+from .hosted_calls import HostedApprovals
 from .model_events import RealtimeModelToolCallEvent
 from .model_inputs import (
     RealtimeModelSendEvent,
@@ -79,7 +79,7 @@ class Before(NamedTuple):
     output: str | None = None
 
 
-class Asked(NamedTuple):
+class HostedRequest(NamedTuple):
     """Holds a request of the provider's own, and from which place on an answer in the conversation is one to it."""
 
     item: Item
@@ -87,7 +87,7 @@ class Asked(NamedTuple):
     since: int
 
 
-class Delivery:
+class ConnectionDelivery:
     """Delivers to one connection, from its beginning to its end."""
 
     def __init__(self, session: Session, agent: str) -> None:
@@ -110,9 +110,9 @@ class Delivery:
         self.own: set[str] = set()
         #: Calls of the provider's own that were asked about on the connection, by their ids; before their place in the
         #: conversation an id may name a call of another connection.
-        self.asked: dict[str, Asked] = {}
+        self.asked: dict[str, HostedRequest] = {}
         #: What approves such calls, to be sent and sent.
-        self.approvals = Approvals()
+        self.approvals = HostedApprovals()
 
     @property
     def agent(self) -> str:
@@ -121,7 +121,7 @@ class Delivery:
 
     def ask(self, request: str, item: Item, agent: str) -> None:
         """Note a request of the provider's own, made for this agent, which is answered on this connection."""
-        self.asked[request] = Asked(item, agent, len(self._items()))
+        self.asked[request] = HostedRequest(item, agent, len(self._items()))
 
     def replayed(self, event: RealtimeModelToolCallEvent) -> Before | None:
         """Return the call that this is, where the connection was told of it and not the other way round."""

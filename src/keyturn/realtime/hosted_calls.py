@@ -31,7 +31,7 @@ class Approval:
             self.ended.set_exception(NotSent())
 
 
-class Approvals:
+class HostedApprovals:
     """Holds the approvals of one connection, by the requests that they answer."""
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ from ..core.usage import Usage
 from ..engine.driving.drive import Drive
 from ..engine.effects.ask_model import hear
 from ..models.base import ModelResponse
-from .delivery import Delivery, Send, rejection
+from .delivery import ConnectionDelivery, Send, rejection
 from .model_events import RealtimeModelToolCallEvent
 from .model_inputs import RealtimeModelSendEvent, RealtimeModelSendToolOutput
 
@@ -39,10 +39,10 @@ _DOWN = "The call was not taken: its tools cannot be reached now. Call again lat
 _Answer = Callable[[str], RealtimeModelSendEvent]
 
 
-class NotTaken(ModelBehaviorError):
+class CallNotTaken(ModelBehaviorError):
     """Raised for a call that is not recorded; `words` tell the model so, none where it waits for another result.
 
-    >>> NotTaken("told twice").words
+    >>> CallNotTaken("told twice").words
     ''
     """
 
@@ -51,7 +51,7 @@ class NotTaken(ModelBehaviorError):
         self.words = words
 
     @classmethod
-    def twice(cls, event: RealtimeModelToolCallEvent) -> NotTaken:
+    def twice(cls, event: RealtimeModelToolCallEvent) -> CallNotTaken:
         """Return the error for a call that was told before."""
         return cls(f"the model told the call {event.call_id!r} of {event.name!r} again; it is one call and runs once")
 
@@ -114,20 +114,20 @@ class Recorder:
         for call in self._room(event.name):
             proposal, told = call.proposal, call.raw.get("arguments")
             if (proposal.label, proposal.name, told) == (event.call_id, event.name, event.arguments):
-                raise NotTaken.twice(event)
+                raise CallNotTaken.twice(event)
 
     def _room(self, name: object) -> list[Call]:
         """Return the open calls of the model; refuse one more where there are too many."""
         run = self._drive.run
         calls: list[Call] = [run.calls[call] for call in run.frames[ROOT].calls] if ROOT in run.frames else []
         if len(calls) >= MOST_OPEN:
-            raise NotTaken(
+            raise CallNotTaken(
                 f"the model called {name!r} while {len(calls)} of its calls are open; it was not recorded",
                 "The call was not taken: too many calls are open. Wait for their results.",
             )
         return calls
 
-    async def request(self, item: Item, under: str, connection: Delivery) -> None:
+    async def request(self, item: Item, under: str, connection: ConnectionDelivery) -> None:
         """Record a call that the provider makes itself once that is approved on its connection."""
         heard = self.heard
         request = str(item.get("id"))
@@ -146,12 +146,12 @@ class Recorder:
 
         await self._put(record)
 
-    def _check_new_request(self, item: Item, request: str, connection: Delivery) -> None:
+    def _check_new_request(self, item: Item, request: str, connection: ConnectionDelivery) -> None:
         """Refuse a request whose id names another one: an answer names no more than the id."""
         if request in connection.asked:
-            raise NotTaken(f"the model told the request {request!r} again; it is one request and is answered once")
+            raise CallNotTaken(f"the model told the request {request!r} again; it is one request and is answered once")
         if any(call.proposal.label == request for call in self._room(item.get("name"))):
-            raise NotTaken(
+            raise CallNotTaken(
                 f"the model told the request {request!r} while another call with that id is open; it was not recorded",
                 "The request was not taken: another call with its id is open.",
             )
@@ -169,7 +169,7 @@ class Recorder:
         frame = self._drive.run.frames.get(ROOT)
         if frame is not None and frame.agent != under:
             agent = self._drive.agent(under).name
-            raise NotTaken(
+            raise CallNotTaken(
                 f"the model called {item.get('name')!r} of agent {agent!r}, which has handed over",
                 "The call was not taken: another agent is at work now. Call again if it is still needed.",
             )
@@ -177,7 +177,7 @@ class Recorder:
     async def _refuse(self, error: Exception, answer: _Answer) -> None:
         """Report to the model and the user that a call was not taken; nothing of it ran."""
         self._failed(error)
-        words = error.words if isinstance(error, NotTaken) else _DOWN if isinstance(error, ToolSourceDown) else _ODD
+        words = error.words if isinstance(error, CallNotTaken) else _DOWN if isinstance(error, ToolSourceDown) else _ODD
         if words:
             with contextlib.suppress(Exception):  # the next connection knows nothing of that call
                 await self._send(answer(words))

@@ -44,7 +44,7 @@ from .model_inputs import (
     RealtimeModelSendUserInput,
 )
 from .output_guards import OutputGuards
-from .recording import NotTaken, Recorder
+from .recording import CallNotTaken, Recorder
 from .session_events import RealtimeError, RealtimeEventInfo, RealtimeGuardrailTripped, RealtimeSessionEvent
 from .settling import Settling
 from .telling import Telling
@@ -255,7 +255,7 @@ class RealtimeSession(SessionDecisions, Settable):
     async def _called(self, event: RealtimeModelToolCallEvent, under: str) -> None:
         before = self._connections.delivery.replayed(event)
         if before is not None:
-            self._failed(NotTaken.twice(event))
+            self._failed(CallNotTaken.twice(event))
             if before.output is not None:
                 await self._send(RealtimeModelSendToolOutput(event, before.output, start_response=False))
             return

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .delivery import Delivery
+from .delivery import ConnectionDelivery
 
 # So many turns are found by their names.
 _NAMED = 64
@@ -20,7 +20,7 @@ class Turn:
     """Holds one turn: its agent, by path, and the agent of the turn before where it may be of that one."""
 
     agent: str
-    connection: Delivery
+    connection: ConnectionDelivery
     response: str = ""
     before: str | None = None
     begun: bool = False
@@ -44,7 +44,9 @@ class Turns:
         self._last: Turn | None = None
         self._named: dict[str, Turn] = {}
 
-    def begin(self, response: str | None, connection: Delivery, *, pending: bool = False) -> tuple[Turn, bool]:
+    def begin(
+        self, response: str | None, connection: ConnectionDelivery, *, pending: bool = False
+    ) -> tuple[Turn, bool]:
         """Begin a turn, and return it with whether it is new: one that is told twice is one.
 
         `pending` says that the settings which the connection was sent last were not in force when it began.
@@ -56,7 +58,7 @@ class Turns:
         self._name(turn)
         return turn, new
 
-    def end(self, response: str | None, connection: Delivery) -> Turn:
+    def end(self, response: str | None, connection: ConnectionDelivery) -> Turn:
         """End a turn, the one under way unless `response` names another, and return it."""
         named = self._named.get(response or "")
         turn = named or self.find(None, connection) or self._outside(connection)
@@ -67,13 +69,13 @@ class Turns:
         turn.ended = True
         return turn
 
-    def find(self, response: str | None, connection: Delivery) -> Turn | None:
+    def find(self, response: str | None, connection: ConnectionDelivery) -> Turn | None:
         """Return the turn that this names, else the one under way on this connection; None outside of a turn."""
         if named := self._named.get(response or ""):
             return named
         return self._current if self._current is not None and self._current.connection is connection else None
 
-    def of(self, item_id: str, response: str, connection: Delivery) -> Turn:
+    def of(self, item_id: str, response: str, connection: ConnectionDelivery) -> Turn:
         """Return the turn of a message: that in which it was first told of."""
         turn = self.of_item.get(item_id)
         if turn is None:
@@ -88,11 +90,11 @@ class Turns:
             del self.of_item[item_id]
         return whole
 
-    def _open(self, response: str | None, connection: Delivery) -> Turn | None:
+    def _open(self, response: str | None, connection: ConnectionDelivery) -> Turn | None:
         turn = self._named.get(response or "")
         return None if turn is None or turn.ended or turn.connection is not connection else turn
 
-    def _outside(self, connection: Delivery, response: str = "") -> Turn:
+    def _outside(self, connection: ConnectionDelivery, response: str = "") -> Turn:
         last = self._last
         before = last.agent if last is not None and last.connection is connection else None
         turn = Turn(connection.agent, connection, response, before)

@@ -14,7 +14,7 @@ import msgspec
 from ...core.digest import canonical
 from ...core.errors import BadJson, StateRejected
 from ...core.items import Item, wrong_in_kept
-from ...core.strict import Limits, parse
+from ...core.strict import TextLimits, parse
 
 VERSION = "1.21"
 _VERSION_KEY = "$schemaVersion"
@@ -228,7 +228,7 @@ class SavedState(KnownFields, frozen=True, rename={"version": _VERSION_KEY}):
 
 def read_state(data: Mapping[str, Any] | str, max_bytes: int) -> tuple[SavedState, str]:
     """Read a state, and return it with a text that names it and its copies, or raise `StateRejected`."""
-    limits = Limits(bytes=max_bytes, depth=256)
+    limits = TextLimits(bytes=max_bytes, depth=256)
     try:
         given: Any = parse(data, limits) if isinstance(data, str) else parse(canonical(dict(data)), limits)
         name = canonical(_undecided(given))

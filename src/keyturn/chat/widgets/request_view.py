@@ -25,7 +25,7 @@ _BESIDE = 4  # columns of the frame around it
 _HERE: dict[str, LiteralString] = {"g": "approve for this session", "s": "show the rest", "l": "later"}
 
 
-class RequestView(CallView):
+class ChatRequestView(CallView):
     """Shows one of the calls that wait, and passes on the letters that are typed."""
 
     def __init__(self, **options: Any) -> None:

@@ -9,7 +9,7 @@ from textual.containers import VerticalScroll
 
 from ...screens.drawing import Row, labelled, ours
 from ...screens.rows import Rows
-from ..conversation import Conversation
+from ..conversation import ChatConversation
 from ..drawing import lane_rows, todo_rows, usage_rows
 
 
@@ -18,7 +18,7 @@ class SideView(VerticalScroll):
 
     can_focus = False
 
-    def show(self, conversation: Conversation) -> None:
+    def show(self, conversation: ChatConversation) -> None:
         """Draw it as things stand."""
         self._rows.redraw(lambda width: _panel_rows(conversation, width))
 
@@ -28,7 +28,7 @@ class SideView(VerticalScroll):
         self.mount(self._rows)
 
 
-def _panel_rows(conversation: Conversation, width: int) -> Iterator[Row]:
+def _panel_rows(conversation: ChatConversation, width: int) -> Iterator[Row]:
     now = conversation.now
     yield from _part("Todos", list(todo_rows(now.todos, width)), "nothing is planned")
     yield from _part("Subagents", list(lane_rows(now.lanes.values(), width)), "none")

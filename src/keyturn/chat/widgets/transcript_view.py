@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from ...screens.drawing import Row, ours
 from ...screens.rows import Rows
 from ..drawing import entry_rows
-from ..transcript import Entry, Words
+from ..transcript import TranscriptEntry, Words
 
 MOST = 400  # entries that are shown; what came before is in the journal
 
@@ -22,7 +22,7 @@ class TranscriptView(VerticalScroll):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.whole = False
-        self._shown: list[tuple[Entry, int, bool, Rows]] = []
+        self._shown: list[tuple[TranscriptEntry, int, bool, Rows]] = []
         self._live = Rows(self._live_rows, id="live")
         self._saying: dict[int, str] = {}
         self._turns = 0
@@ -48,10 +48,10 @@ class TranscriptView(VerticalScroll):
         self._live.display = bool(self._saying)
         self._live.redraw()
 
-    def show(self, entries: list[Entry]) -> None:
+    def show(self, entries: list[TranscriptEntry]) -> None:
         """Show these entries: draw what is new or has changed, and leave the rest."""
         shown = entries[-MOST:]
-        lanes = [before.lane != entry.lane for before, entry in pairwise([Entry(), *shown])]
+        lanes = [before.lane != entry.lane for before, entry in pairwise([TranscriptEntry(), *shown])]
         for place, (entry, named) in enumerate(zip(shown, lanes, strict=True)):
             self._show_at(place, entry, named=named)
         for _entry, _version, _named, rows in self._shown[len(shown) :]:
@@ -64,7 +64,7 @@ class TranscriptView(VerticalScroll):
         for entry, _version, named, rows in self._shown:
             rows.redraw(self._drawn(entry, named=named))
 
-    def _show_at(self, place: int, entry: Entry, *, named: bool) -> None:
+    def _show_at(self, place: int, entry: TranscriptEntry, *, named: bool) -> None:
         if place < len(self._shown):
             known, version, was, rows = self._shown[place]
             if known is entry and version == entry.version and was == named:
@@ -77,7 +77,7 @@ class TranscriptView(VerticalScroll):
             self.mount(rows, before=self._live)
         rows.set_class(isinstance(entry, Words) and not entry.lane, "words")
 
-    def _drawn(self, entry: Entry, *, named: bool) -> Callable[[int], Iterator[Row]]:
+    def _drawn(self, entry: TranscriptEntry, *, named: bool) -> Callable[[int], Iterator[Row]]:
         def drawn(width: int) -> Iterator[Row]:
             return entry_rows(entry, width, whole=self.whole, named=named)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...application.app import App
 from ...directory.login import Login
-from ...inbox_screen.reading import Seat
+from ...inbox_screen.reading import InboxSeat
 from ...inbox_screen.screen import InboxApp
 from ..demo_player import Player
 from ..demo_voice import DemoVoice
@@ -31,6 +31,6 @@ async def _here(app: App, voice: DemoVoice) -> AsyncGenerator[Stay]:
         voice.say()
         voice.say("The inbox opens as Ada. A refund takes both people; in a second terminal the other one decides by:")
         voice.screen.show(f"  {command()} inbox --journal {shlex.quote(journal_url())} --token-file {ben.token}")
-        await InboxApp(Seat(app.inbox.as_person(Login(ada.id)), ada.id)).run_async()
+        await InboxApp(InboxSeat(app.inbox.as_person(Login(ada.id)), ada.id)).run_async()
 
     yield stay

@@ -46,7 +46,7 @@ def mark(run: Run, c: cm.MarkCall) -> Events:
         yield ev.CallMarked(c.call, c.mark, c.decider, c.until, c.digest, c.once)
 
 
-def look(run: Run, c: cm.Look) -> Events:
+def look(run: Run, c: cm.RecordLook) -> Events:
     """Record that somebody has a request on the screen, once as it is asked now; a name alone is nobody known."""
     open_run(run)
     call = run.calls.get(c.call)

@@ -27,7 +27,7 @@ from ..run.open_run import chain_of, journal_clock
 from ..tracing.spans import RunSpans
 from ..views.event_stream import Feed
 from ..views.rows import changes, known_open, open_after, replayed
-from ..views.tallies import Asked
+from ..views.tallies import OpenRequest
 from .stop import StopReason
 
 _FRUITLESS = 3
@@ -58,7 +58,7 @@ class Writer:
         self.clock = clock
         self.claim: Claim | None = None
         # The requests that the journal has as open, by call.
-        self.open: dict[str, Asked] = {}
+        self.open: dict[str, OpenRequest] = {}
         self.refused: Conflict | None = None
         self.feeds: dict[str, Feed] = {}
         self.traces: RunSpans | None = None
@@ -73,7 +73,7 @@ class Writer:
         async with self._appending:
             return await self._append_there(commands)
 
-    def known(self) -> dict[str, Asked]:
+    def known(self) -> dict[str, OpenRequest]:
         """Return the requests of the run that are open, as its log says."""
         return known_open(self.run)
 

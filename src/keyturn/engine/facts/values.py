@@ -11,11 +11,11 @@ from ...core.digest import canonical
 from ...core.errors import BadJson, UserError
 from ...core.items import Item, input_items, own_copy
 from ...core.people import plain_text
-from ...core.strict import Limits, parse
+from ...core.strict import TextLimits, parse
 from ...support.user_code import run_callback
 from ..logger import error_words, logger
 
-_ROOM = Limits(bytes=64 << 20)  # what people say has the room of a state
+_ROOM = TextLimits(bytes=64 << 20)  # what people say has the room of a state
 _MOST = 1 << 20  # a tool's value beyond that is not kept beside its text, which is cut in plain sight
 
 

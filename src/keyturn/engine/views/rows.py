@@ -26,7 +26,7 @@ from ...journal.rows import Changes, Closing, GrantRow, RequestRow, RunRow, Tall
 from ..run.about import session_name
 from ..run.log_cache import log_in
 from .notices import created_all, notices_of, review_created
-from .tallies import Asked, tallies
+from .tallies import OpenRequest, tallies
 
 # After these a call may have begun to wait; after those it waits no longer, and it is named; after these any may not.
 _OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain, ev.CallMarked, ev.CallLooked)
@@ -56,7 +56,7 @@ def opened_by(run: Run, events: list[ev.AnyEvent]) -> list[Call]:
     return [call for call_id in named if (call := run.groups["wait"].get(call_id)) is not None]
 
 
-def changes(run: Run, open: Mapping[str, Asked], events: list[ev.AnyEvent], started_at: int) -> Changes:
+def changes(run: Run, open: Mapping[str, OpenRequest], events: list[ev.AnyEvent], started_at: int) -> Changes:
     """Return the row changes of a step that was just folded; `open` holds the open requests by call."""
     closed = _closed(run, open, events)
     waits = opened_by(run, events)
@@ -73,13 +73,13 @@ def changes(run: Run, open: Mapping[str, Asked], events: list[ev.AnyEvent], star
     return Changes(row, opened, ends, _grants(run, events), revoked, told, quiet, counted, session_name(run.about))
 
 
-def open_after(open: dict[str, Asked], made: Changes) -> dict[str, Asked]:
+def open_after(open: dict[str, OpenRequest], made: Changes) -> dict[str, OpenRequest]:
     """Give the open requests by call as they are once these changes are kept."""
     if not made.opened and not made.closed:
         return open
     ended = {row.id for row in made.closed}
     left = {call: asked for call, asked in open.items() if asked.id not in ended}
-    return left | {row.call: Asked.of(row) for row in made.opened if row.state == "open"}
+    return left | {row.call: OpenRequest.of(row) for row in made.opened if row.state == "open"}
 
 
 def replayed(steps: list[ev.Step]) -> Changes:
@@ -88,7 +88,7 @@ def replayed(steps: list[ev.Step]) -> Changes:
     What a fork copied is counted where it was decided.
     """
     run = new_run()
-    open = dict[str, Asked]()
+    open = dict[str, OpenRequest]()
     counted = list[Tally]()
     requests = dict[str, RequestRow]()
     grants = dict[str, GrantRow]()
@@ -124,7 +124,7 @@ async def rows_in(journal: Journal, run: str) -> Changes:
     return replayed(log.steps)
 
 
-def _closed(run: Run, open: Mapping[str, Asked], events: list[ev.AnyEvent]) -> dict[str, Closing]:
+def _closed(run: Run, open: Mapping[str, OpenRequest], events: list[ev.AnyEvent]) -> dict[str, Closing]:
     """Return the requests that wait no longer, by call, with the verdict that closed them."""
     closed = dict[str, Closing]()
     if not open:
@@ -176,10 +176,12 @@ def _grant(run: Run, terms: ev.GrantTerms) -> GrantRow:
     return GrantRow(terms.id, run.id, tool, terms.agent, body, terms.reach, run.grant_uses.get(terms.id, 0))
 
 
-def known_open(run: Run) -> dict[str, Asked]:
+def known_open(run: Run) -> dict[str, OpenRequest]:
     """Return the open requests of a run that was loaded, under the ids that a store knows."""
-    waits = {call_id: Asked.in_run(run, call) for call_id, call in run.groups["wait"].items()}
+    waits = {call_id: OpenRequest.in_run(run, call) for call_id, call in run.groups["wait"].items()}
     asked = {
-        review_name(call): Asked.of_review(run, each) for call, each in run.reviews.items() if open_review(run, call)
+        review_name(call): OpenRequest.of_review(run, each)
+        for call, each in run.reviews.items()
+        if open_review(run, call)
     }
     return waits | asked

@@ -18,7 +18,7 @@ from ...core.run import Call, Review, Run, request_id
 from ...journal.rows import Closing, RequestRow, Tally, summed
 
 
-class Asked(NamedTuple):
+class OpenRequest(NamedTuple):
     """Holds what is counted of a request that is open; `id` is its name in the store."""
 
     id: str
@@ -29,18 +29,18 @@ class Asked(NamedTuple):
     asked_at: int
 
     @classmethod
-    def of(cls, row: RequestRow) -> Asked:
+    def of(cls, row: RequestRow) -> OpenRequest:
         """Take it from the row of a request."""
         return cls(row.id, row.tool, row.agent, row.kind, row.risk, row.asked_at)
 
     @classmethod
-    def in_run(cls, run: Run, call: Call) -> Asked:
+    def in_run(cls, run: Run, call: Call) -> OpenRequest:
         """Take it from a call that waits, as a store knows it."""
         made = call.proposal
         return cls(request_id(run, call.id), made.name, call.agent, call.kind, made.risk or "", call.asked_at)
 
     @classmethod
-    def of_review(cls, run: Run, review: Review) -> Asked:
+    def of_review(cls, run: Run, review: Review) -> OpenRequest:
         """Take it from a call that others are asked about, as a store knows that."""
         made, name = review.call.proposal, review_name(review.call.id)
         return cls(request_id(run, name), made.name, review.call.agent, "review", made.risk or "", review.asked_at)
@@ -53,7 +53,7 @@ class Asked(NamedTuple):
 
 
 def tallies(
-    run: Run, open: Mapping[str, Asked], events: list[ev.AnyEvent], closed: Mapping[str, Closing]
+    run: Run, open: Mapping[str, OpenRequest], events: list[ev.AnyEvent], closed: Mapping[str, Closing]
 ) -> list[Tally]:
     """Return what a step counts; `open` holds the requests that were open before it, by call, `closed` their ends."""
     found: list[Tally] = []
@@ -90,14 +90,14 @@ def tallies(
     return summed(found)
 
 
-def _of_decision(run: Run, asked: Asked, said: ev.Decision, what: str) -> Iterator[Tally]:
+def _of_decision(run: Run, asked: OpenRequest, said: ev.Decision, what: str) -> Iterator[Tally]:
     person = "" if said.decider is None else said.decider.id
     yield asked.tally(what, said.at, person)
     if person and said.via == "person" and said.verdict in RUNS:
         yield asked.tally("read", said.at, person, _read_since(run, asked, said))
 
 
-def _read_since(run: Run, asked: Asked, said: ev.Decision) -> int:
+def _read_since(run: Run, asked: OpenRequest, said: ev.Decision) -> int:
     """Return since when somebody can have read a request: since they looked, if that is known, or since it asked."""
     call = run.calls.get(said.call)
     since = None if call is None or said.decider is None else call.looks.get(said.decider.id)

@@ -10,7 +10,7 @@ import msgspec
 from starlette.requests import Request
 
 from ...core.errors import BadJson
-from ...core.strict import Limits, parse
+from ...core.strict import TextLimits, parse
 from ...wire import said
 from .refusing import Refusal
 
@@ -43,7 +43,7 @@ async def json_of(request: Request, most: int) -> Any:
         raise Refusal(415, "media_type", "a body is JSON: send it with content-type application/json")
     if len(raw) > most:
         raise Refusal(413, "too_long", f"the body of this request has at most {most} bytes")
-    limits = Limits(bytes=most)
+    limits = TextLimits(bytes=most)
     return parse(raw, limits) if len(raw) <= LARGE else await asyncio.to_thread(parse, raw, limits)
 
 

@@ -7,11 +7,11 @@ from typing import Any, cast
 from starlette.requests import Request
 
 from ...core.errors import NotAllowed, UserError
-from ...core.strict import Limits, parse
+from ...core.strict import TextLimits, parse
 from ..forms import changing
 from ..visitor import Visitor
 
-_LIMITS = Limits(bytes=262_144, depth=32)
+_LIMITS = TextLimits(bytes=262_144, depth=32)
 
 
 async def body_of(request: Request) -> dict[str, Any]:
