@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keyturn import Approval, MemoryJournal, UserError
-from keyturn.channels.base import Message, QuietHours, Recipient
+from keyturn.channels.base import ChannelRefused, Message, QuietHours, Recipient
 from keyturn.core import commands as cm
 from keyturn.directory.people import People
 from keyturn.directory.recipients import DirectoryRecipients
@@ -88,6 +88,32 @@ async def test_a_digest_that_failed_is_no_flood_of_single_messages() -> None:
         await wake(journal)
         await until(lambda: settled(journal))
     assert [message.count for message in mail.tried] == [5, 1, 4]
+
+
+@pytest.mark.parametrize("error", [ChannelRefused("too long"), OSError("500")], ids=["refused", "failed"])
+async def test_what_spoils_a_digest_takes_no_other_message_along(error: Exception) -> None:
+    """All that a digest told of was given up with it, where its receiver refused it once, or took it never."""
+    journal, clock = clocked()
+
+    def answer(message: Message) -> None:
+        if message.count > 1:
+            raise error
+
+    async def told() -> bool:
+        if await settled(journal):
+            return True
+        clock.now += MINUTE
+        await wake(journal)
+        return False
+
+    mail = Recorder(answers=answer)
+    async with dispatching(journal, mail, recipients=lambda _r: [to(digest=300)]):
+        await asked(journal, *"abcd")
+        await until(lambda: _put_off(journal, 4, clock.now))
+        clock.now += 5 * MINUTE
+        await until(told)
+    assert [message.count for message in mail.told] == [1] * 4
+    assert len(mail.tried) > 4
 
 
 async def test_a_digest_names_only_requests_that_its_reader_may_decide_when_it_is_sent() -> None:

@@ -8,12 +8,18 @@ import threading
 from typing import Any
 
 import httpx2
+import msgspec
 import pytest
 
 from keyturn import Agent, Conflict, Grant, NotAllowed, NotPending, RunMissing, RunStopped, UserError, function_tool
-from keyturn.client import AsyncClient, Client, ServerError
+from keyturn.client import AsyncClient, Client, ServerError, sending
+from keyturn.client import client as client_module
 from keyturn.client.sending import _trusted
+from keyturn.core.encodable import moment
+from keyturn.journal.rows import RunRow
+from keyturn.server.streams import event
 from keyturn.testing import ScriptedModel, function_call
+from keyturn.wire.seen import LAST, Decided, RunLine, RunSeen
 from tests.server.programs import Port
 from tests.waiting import turns_of_the_loop
 
@@ -159,6 +165,28 @@ def test_a_stream_misses_nothing_and_doubles_nothing_while_its_server_is_ended_a
     assert seen == list(range(head))
 
 
+@pytest.mark.parametrize("follow", [True, False], ids=["followed", "read"])
+async def test_a_stream_that_ends_in_order_as_its_server_is_stopped_is_not_all_of_a_run(
+    monkeypatch: pytest.MonkeyPatch, follow: bool
+) -> None:
+    """The run was over when the client asked next, and what it did meanwhile was never told."""
+    monkeypatch.setattr(client_module, "_PAUSE", 0.0)
+    at = moment(1_795_000_000_000)
+    row = RunSeen.of(RunRow("5e1f", "desk", "finished", 5, 6))
+    cut = [True]
+
+    def serves(request: httpx2.Request) -> httpx2.Response:
+        if not request.url.path.endswith("/events"):
+            return httpx2.Response(200, content=msgspec.json.encode(row))
+        after = int(request.headers.get("last-event-id", -1))
+        there = range(after + 1, 2 if cut else 4)
+        events = [event(msgspec.json.encode(RunLine(line, at, [])), id=str(line)) for line in there]
+        return httpx2.Response(200, content=b"".join(events) + (b"" if cut and cut.pop() else LAST + b"\n\n"))
+
+    async with AsyncClient("http://localhost", "t", transport=httpx2.MockTransport(serves)) as client:
+        assert [line.line async for line in client.events("5e1f", follow=follow)] == [0, 1, 2, 3]
+
+
 def test_a_list_that_is_followed_shows_what_waits_now() -> None:
     with Port() as port, Client(port.url, port.tokens["bot"]) as bot, Client(port.url, port.tokens["ben"]) as ben:
         pages = ben.inbox.pages()
@@ -197,6 +225,32 @@ async def test_what_fails_on_the_way_is_sent_again_with_the_same_key_and_not_for
         with pytest.raises(Exception, match="away"):
             await client.runs()
     assert len(keys) == 4
+
+
+@pytest.mark.parametrize("lost", ["the answer", "what was asked next"])
+async def test_a_decision_that_may_be_on_record_is_not_called_unrecorded(
+    monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    """A server that had the word answered no more to it, or to who read what it came to, than that it was busy."""
+    monkeypatch.setattr(sending, "_PAUSE", 0.0)
+    tried: list[str] = []
+
+    def serves(request: httpx2.Request) -> httpx2.Response:
+        tried.append(request.method)
+        if tried == ["POST"]:
+            if lost == "the answer":
+                raise httpx2.ReadError("lost", request=request)
+            return httpx2.Response(200, content=msgspec.json.encode(done))
+        return httpx2.Response(429, json={"error": {"kind": "too_many", "message": "later"}})
+
+    done = Decided("5e1f", "run", "approve", "ben", moment(1_795_000_000_000), 3, settled=True)
+    async with AsyncClient("http://localhost", "t", transport=httpx2.MockTransport(serves)) as client:
+        with pytest.raises(ServerError, match="later") as failed:
+            await client.inbox.decide("5e1f", "approve", digest="d1")
+        assert failed.value.uncertain
+        with pytest.raises(ServerError, match="later") as failed:
+            await client.inbox.decide("5e1f", "approve", digest="d2")
+        assert not failed.value.uncertain, "it was never taken"
 
 
 async def test_who_follows_changes_may_be_cancelled_again_while_the_first_is_seen_to() -> None:

@@ -33,7 +33,7 @@ _PAGE = 20
 # The most that one digest tells of.
 _TOGETHER = 100
 _HOUR_MS = 3_600_000
-# After so many attempts a delivery goes by itself: what spoils a digest spoils no others then.
+# After so many attempts a delivery goes by itself, or for its last one: what spoils a digest spoils no others then.
 _ALONE_AFTER = 6
 # How long a delivery is put off at most before its recipient's wishes are looked at again: they may have changed.
 _PUT_OFF = 900_000
@@ -263,11 +263,16 @@ class Lane:
 
         Somebody who could not be reached is told one thing first: where that is taken, the rest goes together.
         """
-        if row.attempts >= _ALONE_AFTER or row.person in self._held:
+        if row.attempts >= self._alone_after or row.person in self._held:
             return []
-        due = [each for each in await self._due(row, now) if each.attempts < _ALONE_AFTER]
+        due = [each for each in await self._due(row, now) if each.attempts < self._alone_after]
         found = [(each, await self._noticed(each)) for each in due]
         return [noticed for each, noticed in found if noticed and await self._recipient(each, noticed) is not None]
+
+    @property
+    def _alone_after(self) -> int:
+        """Return after how many attempts a delivery goes by itself; it has one by itself before it is given up."""
+        return max(min(_ALONE_AFTER, self._desk.plan.attempts.most - 1), 1)
 
     async def _due(self, row: Delivery, now: int) -> list[Delivery]:
         """Return what else is due for the person of a delivery, as much as one message tells of."""
@@ -300,19 +305,24 @@ class Lane:
         return sent[0] + _HOUR_MS if who.rate is not None and len(sent) >= who.rate else None
 
     async def _failed(self, rows: list[Delivery], error: BaseException, wait: float) -> Dispatch:
-        """Say what becomes of deliveries that failed: later, or dead; leave their recipient alone meanwhile."""
+        """Say what becomes of deliveries that failed: later, or dead; leave their recipient alone meanwhile.
+
+        What is refused of several is refused of none of them yet: each goes by itself.
+        """
         now, most = await self._desk.store.now(), self._desk.plan.attempts.most
+        refused = isinstance(error, ChannelRefused)
         busy = min(error.seconds, _LONGEST_BUSY) if isinstance(error, ChannelBusy) else 0.0
         wait = max(wait, busy)
         changed = list[Delivery]()
         for row in rows:
-            dead = isinstance(error, ChannelRefused) or row.attempts >= most
-            state = "dead" if dead else "waiting"
-            changed.append(replace(row, state=state, due_at=now + int(wait * 1_000), error=_words(error)))
+            dead = len(rows) == 1 if refused else row.attempts >= most
+            tried = max(row.attempts, self._alone_after) if refused else row.attempts
+            told = {"state": "dead" if dead else "waiting", "attempts": row.attempts if dead else tried}
+            changed.append(replace(row, **told, due_at=now + int(wait * 1_000), error=_words(error)))
             if dead:
                 said = "%s was not told %s by %r, which is kept (`keyturn notifications`): %s"
                 log.warning(said, row.person or "nobody", row.topic, row.channel, _words(error))
-        if not isinstance(error, ChannelRefused):
+        if not refused:
             self._leave_alone(rows, now, busy)
         return Dispatch(changed=changed)
 

@@ -20,6 +20,7 @@ from .sending import Sender, ServerError, read
 
 _WAIT = 25.0
 _PATIENCE = 5
+_PAUSE = 0.2
 _OVER = ("finished", "failed", "set_aside", "cancelled", "erased")
 
 
@@ -141,18 +142,23 @@ class AsyncClient:
         broken = 0
         asked: dict[str, Any] = {"words": words, "follow": None if follow else "false"}
         while True:
+            whole = False
             lines = self._sender.events(f"/runs/{run}/events", None if after < 0 else str(after), **asked)
             try:
                 async for _, data in lines:
+                    if whole := data is None:
+                        break
                     line = read(data, RunLine)
                     after, broken = line.line, 0
                     yield line
                 if not follow or (await self.get(run)).status in _OVER:
-                    return
+                    if whole:
+                        return
+                    raise ServerError("the stream ended before its last line", None)
             except ServerError as error:
                 broken += 1
                 if broken > _PATIENCE or error.status not in (None, 429, 503):
                     raise
             finally:
                 await lines.aclose()
-            await asyncio.sleep(0.2 * 2**broken)
+            await asyncio.sleep(_PAUSE * 2**broken)

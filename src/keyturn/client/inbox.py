@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Unpack
 
-from ..core.errors import Conflict, NotAllowed, NotPending, UserError
+from ..core.errors import Conflict, KeyturnError, NotAllowed, NotPending, UserError
 from ..core.preview import Preview
 from ..core.records import Word
 from ..core.request import Request
@@ -108,6 +108,8 @@ class AsyncInbox:
             try:
                 named = wanted | {"for": "me" if mine else None}
                 async for name, data in self._sender.events("/requests/stream", last, **named):
+                    if data is None:
+                        break
                     page = read(data, RequestPage)
                     last, broken = name, 0
                     yield [each.row for each in page.requests]
@@ -362,7 +364,7 @@ class AsyncInbox:
     async def _several(self, path: str, body: Any, once: str | None) -> list[Outcome]:
         made = (await self._sender.post(path, Outcomes, body, once)).outcomes
         told = [(each, None if each.error is None else told_error(each.error)) for each in made]
-        return [Outcome(each.request, None if why else await self.get(each.request), why) for each, why in told]
+        return [Outcome(each.request, None if why else await self._recorded(each.request), why) for each, why in told]
 
     async def _marked(
         self, request: Shown, word: str, words: SentWords, until: datetime | None = None, lasts: str | None = None
@@ -377,7 +379,15 @@ class AsyncInbox:
     ) -> RequestRow:
         name, body = body_of(request, kind, words, more)
         await self._sender.post(f"/requests/{name}/{word}", Decided, body, words.get("once"))
-        return await self.get(name)
+        return await self._recorded(name)
+
+    async def _recorded(self, request: str) -> RequestRow:
+        """Return a request on which a word was recorded; that it cannot be read says nothing against that."""
+        try:
+            return await self.get(request)
+        except KeyturnError as error:
+            error.uncertain = True
+            raise
 
 
 async def _next_page(pages: AsyncGenerator[Any], coming: asyncio.Future[Any]) -> asyncio.Future[Any]:

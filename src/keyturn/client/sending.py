@@ -33,7 +33,7 @@ from ..core.errors import (
 )
 from ..core.people import ProofRefused
 from ..journal.rows import Query
-from ..wire.seen import Failure, Told
+from ..wire.seen import LAST, Failure, Told
 from .address import request_path, server_url
 
 try:
@@ -58,6 +58,7 @@ _PAGE = 200
 _TRIES = 4
 _PAUSE = 0.2
 _AGAIN = (429, 502, 503, 504)
+_UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 _RUN = re.compile(r"/runs/([^/]+)")
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
@@ -155,8 +156,12 @@ class Sender:
     async def _sent(
         self, method: str, path: str, query: dict[str, Any], body: bytes | None, headers: dict[str, str], wait: float
     ) -> bytes:
-        """Send a request, again where that may help, and return the body of its answer."""
+        """Send a request, again where that may help, and return the body of its answer.
+
+        A change whose first answer was lost may have been made, whatever is answered to the next try.
+        """
         request_path(path)
+        lost = False
         timeout: Any = httpx2.Timeout(self._client.timeout.read or 30.0)
         if wait:
             timeout = httpx2.Timeout(timeout.read + wait)
@@ -168,17 +173,24 @@ class Sender:
             except httpx2.TransportError as error:
                 if tried == _TRIES:
                     raise ServerError(f"the server does not answer: {type(error).__name__}", None) from None
+                lost = lost or (body is not None and not isinstance(error, _UNSENT))
             else:
                 self._note_time(made.headers.get("date"))
                 if made.status_code < 300:
                     return made.content
                 if made.status_code not in _AGAIN or tried == _TRIES:
-                    raise error_of(made.status_code, made.content, path)
+                    failed = error_of(made.status_code, made.content, path)
+                    failed.uncertain = failed.uncertain or lost
+                    raise failed
+                lost = lost or (body is not None and made.status_code >= 500)
             await asyncio.sleep(_PAUSE * 2 ** (tried - 1))
         raise AssertionError("the last try returns or raises")
 
-    async def events(self, path: str, last: str | None, **wanted: Any) -> AsyncGenerator[tuple[str, bytes]]:
-        """Yield the events of one stream with their ids, until it ends; raise `ServerError` where it is cut."""
+    async def events(self, path: str, last: str | None, **wanted: Any) -> AsyncGenerator[tuple[str, bytes | None]]:
+        """Yield the events of one stream with their ids, until it ends; raise `ServerError` where it is cut.
+
+        None comes after the last event: a stream that ends without it was cut off in order, as its server stopped.
+        """
         request_path(path)
         headers = {} if last is None else {"last-event-id": last}
         timeout = httpx2.Timeout(30.0, read=60.0)
@@ -203,7 +215,8 @@ async def _lines_in(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
             yield line.removesuffix(b"\r")
 
 
-async def _events_in(lines: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, bytes]]:
+async def _events_in(lines: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, bytes | None]]:
+    """Yield the events; None where the server says that there are no more."""
     name = ""
     async for line in lines:
         field, _, value = line.partition(b": ")
@@ -211,6 +224,8 @@ async def _events_in(lines: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, b
             name = value.decode("utf-8", "replace")
         elif field == b"data":
             yield name, value
+        elif line == LAST:
+            yield name, None
 
 
 def _exact(body: msgspec.Struct) -> bytes:

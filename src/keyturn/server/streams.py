@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from ..core.errors import KeyturnError
+from ..wire.seen import LAST
 from .places import StreamPlaces
 
 _PING = 15.0
@@ -39,6 +40,8 @@ def event(data: bytes, *, id: str, name: str = "") -> bytes:
 
 class EventStream(Response):
     """Answers with the events of a generator, which it closes; `ended` ends it when the server stops.
+
+    After the last event it says so: what ends otherwise was cut off.
 
     `still` is asked before an event is sent, and every now and then; it raises one of `refusals` where the reader may
     read this no more: then it ends as well. Events that come at once share one look. A generator that looks for itself
@@ -85,6 +88,7 @@ class EventStream(Response):
             while (body := await self._next(events, send)) is not None:
                 await self._check(_AT_ONCE)
                 await send({"type": "http.response.body", "body": body, "more_body": True})
+            await send({"type": "http.response.body", "body": LAST + b"\n\n", "more_body": True})
 
     async def _next(self, events: AsyncGenerator[bytes], send: Send) -> bytes | None:
         """Return the next event, None after the last; while there is none, show that somebody is still here."""

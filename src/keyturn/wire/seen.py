@@ -17,6 +17,9 @@ from ..journal.rows import GrantRow, RequestRow, RunRow
 Status = Literal["queued", "running", "waiting", "finished", "failed", "set_aside", "cancelled", "erased", "damaged"]
 
 
+#: What a stream of events says after the last of them; one that ends without it was cut off.
+LAST = b": end"
+
 _GRANT = ("id", "run", "tool", "agent", "uses", "revoked", "damaged")
 
 
