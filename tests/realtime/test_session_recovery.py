@@ -23,7 +23,8 @@ from keyturn.realtime import RealtimeAgent, RealtimeRunner, RealtimeSession
 from keyturn.testing.loopback.realtime import Call, RealtimeServer, Say, Turn
 from tests.waiting import turns_of_the_loop, until
 
-from .own_model import TalkingModel, quiet
+from .attending import talking_to
+from .own_model import OwnModel, TalkingModel, quiet
 
 TALK: Any = {"model_settings": {"modalities": ["audio"]}}
 REFUND = Call("refund", {"order": "A1", "amount": 5}, "c1")
@@ -358,3 +359,43 @@ async def test_a_session_hears_a_decision_once_it_has_the_key_that_sealed_it(mon
     await until(model.outputs)
     await session.close()
     assert done == [("A1", 5)]
+
+
+class Held(MemoryJournal):
+    """A store in which what a session says takes its time, once it is held."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free = asyncio.Event()
+        self.free.set()
+
+    async def append(self, run: str, expected: int, lines: Any, claim: Any = None, changes: Any = None) -> None:
+        if claim is not None:
+            await self.free.wait()
+        await super().append(run, expected, lines, claim, changes)
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["one connection", "another connection"])
+async def test_a_model_is_told_what_is_recorded_in_the_order_of_the_record(anew: bool) -> None:
+    """Else it was told twice what was being recorded, and never what another process recorded first."""
+    journal, model = Held(), OwnModel()
+    async with talking_to(model, clerk([]), journal=journal) as (session, _told):
+        journal.free.clear()
+        saying = asyncio.ensure_future(session.send_message("mine"))
+        await turns_of_the_loop(20)
+        await Inbox(journal).send(session.run_id, "theirs")
+        again = asyncio.ensure_future(session.reconnect() if anew else asyncio.sleep(0))
+        session._connections.rouse()
+        await turns_of_the_loop(20)
+        journal.free.set()
+        await asyncio.gather(saying, again)
+        await until(lambda: len(told(model)) == 2)
+        await turns_of_the_loop(20)
+        assert told(model) == ["theirs", "mine"]
+
+
+def told(model: OwnModel) -> list[str]:
+    """The messages of the user that a model was told."""
+    items = [(getattr(each, "message", {}).get("other_data") or {}).get("item") or {} for each in model.sent]
+    replayed = [part["text"] for item in items if item.get("role") == "user" for part in item["content"]]
+    return [*replayed, *(each.user_input for each in model.sent if hasattr(each, "user_input"))]

@@ -55,6 +55,7 @@ class Loop:
                     await self._abandon()
                 todo = self._todo()
                 if self.drive.feeds and any(effect.do in _BEGINS for effect in todo) and await self._listened():
+                    await self.drive.kept()
                     todo = self._todo()
                 if not todo and not self._jobs:
                     break

@@ -2,6 +2,7 @@
 
 A connection is told the conversation so far, then each message, each result, and each change of agent, in the order of
 the log. What could not be sent is still in the log: the next connection is told of it, and no tool runs again for it.
+What is being recorded is told once it is: what others recorded first comes before it.
 """
 
 from __future__ import annotations
@@ -69,6 +70,8 @@ class Session(NamedTuple):
     failed: Callable[[Exception], None]
     # Whether this process holds the run still: another one that took it over delivers its results.
     held: Callable[[], Awaitable[bool]]
+    # Waits until the run is as its log has it: what is being recorded may have to stand behind what others said.
+    kept: Callable[[], Awaitable[None]]
 
 
 class Before(NamedTuple):
@@ -136,6 +139,7 @@ class ConnectionDelivery:
 
     async def open(self) -> None:
         """Tell the connection the conversation so far, and ask for a response where one is owed."""
+        await self._session.kept()
         items = self._items().copy()
         frame = self._session.run().frames.get(ROOT)
         owed = frame is not None and any(_asks(item, place, frame) for place, item in enumerate(items))
@@ -184,8 +188,7 @@ class ConnectionDelivery:
             self._replayed[label] = self._replayed[label]._replace(output=wire["output"])
 
     async def _deliver(self) -> None:
-        while self._sent < len(self._items()) and await self._session.held():
-            item = self._items()[self._sent]
+        while (item := await self._next()) is not None:
             self._note(item)
             self.told = self._sent + 1
             for event in self._events(item, self._sent):
@@ -206,8 +209,17 @@ class ConnectionDelivery:
                 approval.sent = True
                 await self._session.send(_created({"id": self._new_id("approval"), **approval.item}))
 
+    async def _next(self) -> Item | None:
+        """Return the next item that is recorded and was not sent, while this process holds the run."""
+        if self._sent >= len(self._items()) or not await self._session.held():
+            return None
+        await self._session.kept()
+        items = self._items()
+        return items[self._sent] if self._sent < len(items) else None
+
     async def _under_agent(self) -> None:
         """Bring the connection under the agent that is at work."""
+        await self._session.kept()
         frame = self._session.run().frames.get(ROOT)
         if frame is not None and frame.agent != self._agent:
             agent = frame.agent
@@ -261,6 +273,7 @@ class ConnectionDelivery:
 
     async def _tell_of_waiting(self) -> bool:
         """Tell the model which of its calls wait, each once, and return whether there was anything to tell."""
+        await self._session.kept()
         run = self._session.run()
         told = False
         for call in list(run.groups["wait"].values()):

@@ -119,7 +119,7 @@ class RealtimeSession(SessionDecisions, Settable):
         self._recorder = Recorder(play.drive, play.model, self._send, self._failed)
         words = self._config.get("waiting_message", waiting_message)
         asked = partial(settings_of, play.drive, self._info.context), partial(same_server, play.drive)
-        session = Session(lambda: self._run, self._send, *asked, words, self._failed, play.held)
+        session = Session(lambda: self._run, self._send, *asked, words, self._failed, play.held, play.drive.kept)
         line = Line(session, lambda: self._run.frames[ROOT].agent, self._failed)
         made = self._connections = Connections(self._model, self._model_config, self._config, line)
         heard = Conversation(), self._recorder, self._guards, self._judging, made, self._called
