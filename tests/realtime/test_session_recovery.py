@@ -384,7 +384,7 @@ async def test_a_model_is_told_what_is_recorded_in_the_order_of_the_record(anew:
         saying = asyncio.ensure_future(session.send_message("mine"))
         await turns_of_the_loop(20)
         await Inbox(journal).send(session.run_id, "theirs")
-        again = asyncio.ensure_future(session.reconnect() if anew else asyncio.sleep(0))
+        again = asyncio.ensure_future(session.reconnect() if anew else turns_of_the_loop(1))
         session._connections.rouse()
         await turns_of_the_loop(20)
         journal.free.set()

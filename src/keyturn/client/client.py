@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Self
@@ -140,21 +141,14 @@ class AsyncClient:
         With `words`, each event has rows for people; with `follow=False` the lines end with those that are there now.
         """
         broken = 0
-        asked: dict[str, Any] = {"words": words, "follow": None if follow else "false"}
         while True:
-            whole = False
-            lines = self._sender.events(f"/runs/{run}/events", None if after < 0 else str(after), **asked)
+            lines = self._lines(run, after, words=words, follow=follow)
             try:
-                async for _, data in lines:
-                    if whole := data is None:
-                        break
-                    line = read(data, RunLine)
+                async for line in lines:
                     after, broken = line.line, 0
                     yield line
-                if not follow or (await self.get(run)).status in _OVER:
-                    if whole:
-                        return
-                    raise ServerError("the stream ended before its last line", None)
+                if await self._is_all(run, follow=follow):
+                    return
             except ServerError as error:
                 broken += 1
                 if broken > _PATIENCE or error.status not in (None, 429, 503):
@@ -162,3 +156,18 @@ class AsyncClient:
             finally:
                 await lines.aclose()
             await asyncio.sleep(_PAUSE * 2**broken)
+
+    async def _lines(self, run: str, after: int, *, words: bool, follow: bool) -> AsyncGenerator[RunLine]:
+        """Yield the lines of one stream; raise `ServerError` where it was cut off and nothing would come after it."""
+        asked: dict[str, Any] = {"words": words, "follow": None if follow else "false"}
+        last, data = None if after < 0 else str(after), b"-"
+        stream = self._sender.events(f"/runs/{run}/events", last, ends=True, **asked)
+        async with contextlib.aclosing(stream) as events:
+            async for _, data in events:
+                if data:
+                    yield read(data, RunLine)
+        if data and await self._is_all(run, follow=follow):
+            raise ServerError("the stream ended before its last line", None)
+
+    async def _is_all(self, run: str, *, follow: bool) -> bool:
+        return not follow or (await self.get(run)).status in _OVER

@@ -108,8 +108,6 @@ class AsyncInbox:
             try:
                 named = wanted | {"for": "me" if mine else None}
                 async for name, data in self._sender.events("/requests/stream", last, **named):
-                    if data is None:
-                        break
                     page = read(data, RequestPage)
                     last, broken = name, 0
                     yield [each.row for each in page.requests]

@@ -186,10 +186,12 @@ class Sender:
             await asyncio.sleep(_PAUSE * 2 ** (tried - 1))
         raise AssertionError("the last try returns or raises")
 
-    async def events(self, path: str, last: str | None, **wanted: Any) -> AsyncGenerator[tuple[str, bytes | None]]:
+    async def events(
+        self, path: str, last: str | None, *, ends: bool = False, **wanted: Any
+    ) -> AsyncGenerator[tuple[str, bytes]]:
         """Yield the events of one stream with their ids, until it ends; raise `ServerError` where it is cut.
 
-        None comes after the last event: a stream that ends without it was cut off in order, as its server stopped.
+        Where it `ends`, one without data comes last: else it was cut off in order, as its server stopped.
         """
         request_path(path)
         headers = {} if last is None else {"last-event-id": last}
@@ -200,7 +202,7 @@ class Sender:
             ) as made:
                 if made.status_code != 200:
                     raise error_of(made.status_code, await made.aread(), path)
-                async for each in _events_in(_lines_in(made.aiter_bytes())):
+                async for each in _events_in(_lines_in(made.aiter_bytes()), ends=ends):
                     yield each
         except httpx2.TransportError as error:
             raise ServerError(f"the stream was cut: {type(error).__name__}", None) from None
@@ -215,8 +217,7 @@ async def _lines_in(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
             yield line.removesuffix(b"\r")
 
 
-async def _events_in(lines: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, bytes | None]]:
-    """Yield the events; None where the server says that there are no more."""
+async def _events_in(lines: AsyncIterator[bytes], *, ends: bool) -> AsyncGenerator[tuple[str, bytes]]:
     name = ""
     async for line in lines:
         field, _, value = line.partition(b": ")
@@ -224,8 +225,8 @@ async def _events_in(lines: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, b
             name = value.decode("utf-8", "replace")
         elif field == b"data":
             yield name, value
-        elif line == LAST:
-            yield name, None
+        elif ends and line == LAST:
+            yield name, b""
 
 
 def _exact(body: msgspec.Struct) -> bytes:

@@ -44,10 +44,11 @@ class Place:
         """Let the next work of this block have the place."""
         token = _GIVEN.set(self)
         try:
-            with self:
-                yield
+            yield
         finally:
             _GIVEN.reset(token)
+            if not self._used and self._free is not None:
+                self.leave()
 
     @contextlib.contextmanager
     def kept(self) -> Generator[None]:
