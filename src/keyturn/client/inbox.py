@@ -106,7 +106,7 @@ class AsyncInbox:
         broken = 0
         while True:
             try:
-                named = wanted | {"for": "me" if mine else None}
+                named: dict[str, Any] = wanted | {"for": "me" if mine else None}
                 async for name, data in self._sender.events("/requests/stream", last, **named):
                     page = read(data, RequestPage)
                     last, broken = name, 0
