@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import msgspec
@@ -140,14 +141,15 @@ class AsyncClient:
 
         With `words`, each event has rows for people; with `follow=False` the lines end with those that are there now.
         """
-        broken = 0
+        broken, told = 0, _Told(after)
         while True:
-            lines = self._lines(run, after, words=words, follow=follow)
+            lines = self._lines(run, told, {"words": words, "follow": None if follow else "false"})
             try:
                 async for line in lines:
-                    after, broken = line.line, 0
+                    broken = 0
                     yield line
-                if await self._is_all(run, follow=follow):
+                if not follow or (await self.get(run)).status in _OVER:
+                    told.check()
                     return
             except ServerError as error:
                 broken += 1
@@ -157,17 +159,26 @@ class AsyncClient:
                 await lines.aclose()
             await asyncio.sleep(_PAUSE * 2**broken)
 
-    async def _lines(self, run: str, after: int, *, words: bool, follow: bool) -> AsyncGenerator[RunLine]:
-        """Yield the lines of one stream; raise `ServerError` where it was cut off and nothing would come after it."""
-        asked: dict[str, Any] = {"words": words, "follow": None if follow else "false"}
-        last, data = None if after < 0 else str(after), b"-"
-        stream = self._sender.events(f"/runs/{run}/events", last, ends=True, **asked)
-        async with contextlib.aclosing(stream) as events:
+    async def _lines(self, run: str, told: _Told, asked: dict[str, Any]) -> AsyncGenerator[RunLine]:
+        """Yield the lines of one stream after what was told before."""
+        last, told.whole = None if told.after < 0 else str(told.after), False
+        async with contextlib.aclosing(self._sender.events(f"/runs/{run}/events", last, ends=True, **asked)) as events:
             async for _, data in events:
+                told.whole = not data
                 if data:
-                    yield read(data, RunLine)
-        if data and await self._is_all(run, follow=follow):
-            raise ServerError("the stream ended before its last line", None)
+                    line = read(data, RunLine)
+                    told.after = line.line
+                    yield line
 
-    async def _is_all(self, run: str, *, follow: bool) -> bool:
-        return not follow or (await self.get(run)).status in _OVER
+
+@dataclass
+class _Told:
+    """Holds the last line that was told of a run, and whether its stream said that there were no more."""
+
+    after: int
+    whole: bool = False
+
+    def check(self) -> None:
+        """Raise `ServerError` where the stream ended in order all the same, as its server stopped."""
+        if not self.whole:
+            raise ServerError("the stream ended before its last line", None)
