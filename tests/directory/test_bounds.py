@@ -141,12 +141,26 @@ async def test_a_setting_that_is_toggled_makes_no_more_entries_than_an_hour_has_
     with pytest.raises(LimitReached) as refused:
         await people.set_address("bob", "mail", "x", by=BOB)
     assert 0 < refused.value.after <= 3_600
+    await _ends_what_bob_has(people)
     await people.set("s", 1, person="cyd", by=Login("cyd", ("people",)))
     await people.begin_session("bob", "password", lasts="1h")
     clock.now += 7_200_000
     await toggle(-1)
     for number in range(bounds.CHANGES_AN_HOUR + 5):
         await people.set("s", number, by=Login("ada", ("people",)))
+
+
+async def _ends_what_bob_has(people: People) -> None:
+    """Whoever used up the changes of a person keeps them from taking nothing back."""
+    await people.issue_token("bob", by="ada")
+    await people.set_address("bob", "mail", "elsewhere", by="ada")
+    lent = await people.delegate("bob", "cyd", lasts="1h")
+    [token] = await people.tokens("bob")
+    await people.revoke_token(token.id, by=BOB)
+    await people.end_delegation(lent.id, by=BOB)
+    await people.set_address("bob", "mail", "", by=BOB)
+    directory = await people.directory()
+    assert (directory.people["bob"].addresses, directory.tokens[token.id].revoked_at is None) == ({}, False)
 
 
 async def test_a_server_says_that_a_limit_is_reached() -> None:

@@ -15,9 +15,10 @@ from keyturn.audit.evidence.signing import Signer
 from keyturn.audit.evidence.verify import verify_file
 from keyturn.audit.evidence.write import FileWriter
 from keyturn.cli.main import main
+from keyturn.core.people import Decider
 from keyturn.directory.book import Book
 from keyturn.directory.decide import MOST_SESSIONS
-from keyturn.directory.events import shown
+from keyturn.directory.events import KeyEnrolled, shown
 from keyturn.directory.login import id_in
 from keyturn.directory.people import Login, People
 from trials.signers import SSHSigner
@@ -150,6 +151,31 @@ async def test_a_new_password_ends_the_logins_of_before(people: People, journal:
         await people.login(old)
     for good in (kept, other, api):
         await people.login(good)
+    assert (await check(journal)).ok
+
+
+async def test_a_key_that_is_revoked_while_it_signs_in_begins_no_login(people: People) -> None:
+    key = SSHSigner("ssh-ed25519")
+    await people.enrol_key("bob", key.public, key.sign(people.to_sign("bob", key.public)))
+    await people.begin_session("bob", "passkey", lasts="1h", counted=(key.public.id, 0))
+    await people.revoke_key(key.public.id, by="bob")
+    with pytest.raises(NotAllowed, match="revoked"):
+        await people.begin_session("bob", "passkey", lasts="1h", counted=(key.public.id, 0))
+
+
+async def test_with_a_passkey_the_logins_by_passkeys_end_but_for_the_one_that_revokes_it(
+    people: People, journal: MemoryJournal
+) -> None:
+    enrolled = [KeyEnrolled(name, "bob", "passkey", "text") for name in ("phone", "laptop")]
+    await Book(journal).change(Decider("bob"), lambda _directory, _at: enrolled)
+    for person, proof in (("bob", "passkey"), ("bob", "password"), ("ada", "passkey")):
+        await people.begin_session(person, proof, lasts="1h")
+    own = await people.login(await people.begin_session("bob", "passkey", lasts="1h"))
+    await people.revoke_key("phone", by=own)
+    assert [each.session for each in await people.sessions("bob")] == ["passkey", "password"]
+    await people.revoke_key("laptop", by="ada")
+    assert [each.session for each in await people.sessions("bob")] == ["password"]
+    assert len(await people.sessions("ada")) == 1
     assert (await check(journal)).ok
 
 

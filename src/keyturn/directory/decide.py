@@ -26,6 +26,8 @@ Events = list[ev.AnyDirectoryEvent]
 MOST_SESSIONS = 20
 #: A password that is kept by another hash ends no login.
 ALL_SESSIONS = ev.ALL_SESSIONS
+# A password is chosen by whoever has the one before, or proved who they are otherwise.
+_ENDS = (ev.TokenRevoked, ev.KeyRevoked, ev.DelegationEnded, ev.PasswordSet)
 _HASH = re.compile(r"\$argon2id\$v=\d+\$m=\d{1,9},t=\d{1,4},p=\d{1,3}\$[A-Za-z0-9+/]{8,100}\$[A-Za-z0-9+/]{16,200}")
 
 
@@ -249,11 +251,17 @@ def confirm_key(directory: Directory, by: str, key: str, proof: Proof | None) ->
     return [ev.KeyConfirmed(key, proof)]
 
 
-def revoke_key(directory: Directory, by: str, key: str) -> Events:
-    """Revoke a key."""
+def revoke_key(directory: Directory, by: str, key: str, keeps: str = "") -> Events:
+    """Revoke a key; with a passkey the logins by passkeys of its person end, but for the one whose token it keeps."""
     found = known_key(directory, key)
     own_or_admin(directory, by, found.person)
-    return [] if found.revoked_at is not None else [ev.KeyRevoked(key)]
+    if found.revoked_at is not None:
+        return []
+    logins = [
+        each for each in directory.tokens.values() if each.person == found.person and each.session == found.scheme
+    ]
+    over = [each.id for each in logins if each.revoked_at is None and each.id != keeps]
+    return [ev.KeyRevoked(key), *map(ev.TokenRevoked, over)]
 
 
 def count_key(directory: Directory, by: str, key: str, count: int) -> Events:
@@ -317,20 +325,35 @@ def check_relinked(directory: Directory, person: str) -> None:
         raise NotAllowed("the store was brought back from a copy: sign in by a link of an administrator first")
 
 
-def begin_session(directory: Directory, issued: ev.TokenIssued, count: ev.KeyCounted | None = None) -> Events:
-    """Begin a login of a person who proved who they are; of too many, the oldest ends."""
+def begin_session(
+    directory: Directory, issued: ev.TokenIssued, count: ev.KeyCounted | None = None, hashed: str = ""
+) -> Events:
+    """Begin a login of a person who proved who they are, if the proof is good still; of too many, the oldest ends."""
     if present(directory, issued.person).kind == "machine":
         raise NotAllowed(f"{issued.person!r} is a machine: it comes with a token")
     check_relinked(directory, issued.person)
     if issued.token in directory.tokens:
         raise NotAllowed("this proof was used already: log in again")
+    if hashed and directory.passwords.get(issued.person) != hashed:
+        raise NotAllowed("the password was changed meanwhile: log in again")
     live = [each for each in directory.tokens.values() if each.session and each.person == issued.person]
     live = sorted((each for each in live if each.revoked_at is None), key=lambda each: each.issued_at)
     ended: Events = [ev.TokenRevoked(each.id) for each in live[: max(0, len(live) - MOST_SESSIONS + 1)]]
-    counted: Events = [] if count is None else count_key(directory, issued.person, count.key, count.count)
-    if count is not None and not counted:
-        raise NotAllowed("the key counts no more than it did before: it was copied, or the proof is an old one")
+    counted = [] if count is None else _signed_in(directory, issued.person, count)
     return [*counted, *ended, issued]
+
+
+def _signed_in(directory: Directory, person: str, said: ev.KeyCounted) -> Events:
+    """Record how far a key has counted that signed somebody in, or refuse it; 0 is of a key that does not count."""
+    found = known_key(directory, said.key)
+    if found.revoked_at is not None:
+        raise NotAllowed("the key was revoked meanwhile: log in by another")
+    if not said.count and not found.count:
+        return []
+    counted = count_key(directory, person, said.key, said.count)
+    if not counted:
+        raise NotAllowed("the key counts no more than it did before: it was copied, or the proof is an old one")
+    return counted
 
 
 def set_password(directory: Directory, by: str, chosen: ev.PasswordSet) -> Events:
@@ -363,7 +386,12 @@ def change_setting(directory: Directory, by: str, changed: ev.SettingChanged) ->
     return [cast("Any", changed)]
 
 
-def often(directory: Directory, by: str, now: int) -> None:
-    """Refuse a person who changes the directory too often; administrators change it for many."""
-    if by in directory.paces and ADMIN not in directory.roles_of(by):
+def often(directory: Directory, by: str, events: Events, now: int) -> None:
+    """Refuse a person who changes the directory too often; administrators change it for many.
+
+    What ends something is done once with each thing: whoever uses up the changes of a person, with a token of theirs,
+    does not keep them from revoking it.
+    """
+    ends = all(isinstance(each, _ENDS) or (isinstance(each, ev.AddressSet) and not each.address) for each in events)
+    if not ends and by in directory.paces and ADMIN not in directory.roles_of(by):
         check_pace(directory.paces[by], now)

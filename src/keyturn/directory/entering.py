@@ -142,13 +142,15 @@ class Entering(ABC):
         label: str = "",
         once: str = "",
         counted: tuple[str, int] | None = None,
+        hashed: str = "",
         subject: Subject | None = None,
     ) -> str:
         """Begin the login of somebody who proved who they are, and return its token, which is shown this once.
 
-        `proof` says by what. `once` is the id of a proof that is good for one login, and `counted` the key that made
-        it, with its count of signatures. `subject` is the account of a provider that was signed in: the first one is
-        bound to the person. Whoever calls this vouches for the person.
+        `proof` says by what. `once` is the id of a proof that is good for one login, `counted` the key that made
+        it, with its count of signatures, and `hashed` the password that was compared: none begins a login that was
+        revoked or changed meanwhile. `subject` is the account of a provider that was signed in: the first one is bound
+        to the person. Whoever calls this vouches for the person.
         """
         name, text = new_secret(once)
         length = milliseconds(lasts)
@@ -159,7 +161,7 @@ class Entering(ABC):
             scopes = credentials.SESSION_SCOPES
             issued = ev.TokenIssued(name, person, digest_of(text), scopes, label, at + length, proof)
             bound = [] if subject is None else subjects.bind_subject(now, person, subject)
-            return [*bound, *decide.begin_session(now, issued, count)]
+            return [*bound, *decide.begin_session(now, issued, count, hashed)]
 
         await self._change(Decider(person, (), "authenticated"), made)
         return text

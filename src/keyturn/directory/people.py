@@ -350,8 +350,12 @@ class People(Entering):
         return (await self._book.read()).lapsed(who, await self._store.now(), terms, requester)
 
     async def revoke_key(self, key: str, *, by: By) -> None:
-        """Revoke a key: nothing that it signed runs any more, and what ran stays."""
-        await self._change(by, lambda now, _at: decide.revoke_key(now, id_of(by), key))
+        """Revoke a key: nothing that it signed runs any more, and what ran stays.
+
+        With a passkey the logins by passkeys of its person end, but for the login that revokes it.
+        """
+        keeps = by.token if isinstance(by, Login) else ""
+        await self._change(by, lambda now, _at: decide.revoke_key(now, id_of(by), key, keeps))
 
     def once(self, name: str, asked: str = "") -> Self:
         """Return these people for one change that is made once under a name, by whichever process is asked again.
@@ -374,9 +378,9 @@ class People(Entering):
                 decide.let_in(now, by.person, by.token, by.scopes, PEOPLE, at)
             if once is not None and now.made_before(once):
                 return []
-            if isinstance(by, Login):
-                decide.often(now, by.person, at)
             events = decided(now, at)
+            if isinstance(by, Login):
+                decide.often(now, by.person, events, at)
             credentials.check(now, by, events, at, scopes=needs)
             return events
 

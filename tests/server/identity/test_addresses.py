@@ -88,6 +88,15 @@ async def test_the_api_says_the_same_and_an_administrator_needs_no_code(own_key:
     assert len(mail.told) == 1
 
 
+async def test_whoever_writes_an_address_on_their_own_page_is_sent_its_code(own_key: None) -> None:
+    door, mail = await _door()
+    bob = door.browser()
+    await bob.post("/enter", {"link": await door.people.make_link("bob", by="ada")})
+    await bob.send("/people/bob", do="address", channel="mail", address="bob@example.org")
+    assert [told.to.address for told in mail.told] == ["bob@example.org"]
+    assert "set it here to confirm it" not in (await bob.get("/people/bob")).text
+
+
 async def test_a_channel_that_fails_leaves_the_address_waiting_and_codes_have_an_end(own_key: None) -> None:
     door, mail = await _door()
     http = door.browser(authorization=f"Bearer {await _bob(door)}")

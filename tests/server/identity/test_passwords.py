@@ -129,6 +129,21 @@ async def test_a_new_password_takes_the_one_before_and_ends_other_logins(door: D
     assert (await door.browser().log_in(password=NEW)).status_code == 303
 
 
+async def test_a_password_that_is_changed_while_it_is_compared_begins_no_login(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits = door.entrance.passwords.fits
+
+    async def slowly(*given: Any, **words: Any) -> bool:
+        fitted = await fits(*given, **words)
+        await door.people.set_password("bob", QUICK.hash(NEW), by="bob")
+        return fitted
+
+    monkeypatch.setattr(door.entrance.passwords, "fits", slowly)
+    assert (await door.browser().log_in()).status_code == 403
+    assert await door.people.sessions("bob") == []
+
+
 async def test_an_open_browser_is_no_place_to_guess_the_password(door: Door) -> None:
     browser = door.browser()
     await browser.log_in()

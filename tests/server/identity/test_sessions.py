@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 
 from keyturn import UserError
+from keyturn.core.digest import canonical
+from keyturn.core.people import Decider
+from keyturn.directory.book import Book
+from keyturn.directory.events import KeyEnrolled
 from keyturn.directory.login import id_in
 from keyturn.server.forms import own_path
+from keyturn.server.identity import entrance
 from keyturn.server.settings import ServerSettings
 from tests.server.identity.door import ORIGIN, PASSWORD, Door
 
@@ -146,6 +151,58 @@ async def test_no_other_site_changes_anything(door: Door, headers: dict[str, str
         answer = await browser.client.post(path, data={"form_mark": mark, "hours": "1"}, headers=headers)
         assert answer.status_code in (403, 421)
     assert (await door.people.directory()).place == before
+
+
+async def test_the_api_takes_a_change_of_a_session_with_the_mark_of_its_forms_only(door: Door) -> None:
+    browser = door.browser()
+    await browser.log_in()
+    mark = {"x-form-mark": await browser.mark()}
+    asked = {"name": "s", "value": 1, "person": "bob"}
+    assert (await browser.get("/v1/me")).status_code == 200
+    assert (await browser.post("/v1/people/set", json=asked)).status_code == 403
+    assert (await browser.post("/v1/people/set", json=asked, headers=mark)).status_code == 200
+
+
+async def test_whoever_uses_up_the_changes_of_an_account_keeps_its_person_from_ending_no_login(door: Door) -> None:
+    thief, bob = door.browser(), door.browser()
+    await thief.log_in()
+    await bob.log_in()
+    while not door.entrance.limits.spent(entrance.CHANGES, "bob"):
+        door.entrance.limits.spend(entrance.CHANGES, "bob")
+    assert (await thief.send("/account/mute", hours="1")).status_code == 429
+    assert (await bob.send("/account/logins/end", login="others")).status_code == 303
+    assert (await thief.get("/account")).status_code == 303
+    word = "a quite different sentence"
+    assert (await bob.send("/account/password", current=PASSWORD, new=word, again=word)).status_code == 303
+
+
+async def test_a_passkey_of_an_id_that_somebody_has_is_not_enrolled_by_another(door: Door) -> None:
+    text = canonical({"credential": "Y3JlZA", "key": "", "origins": [ORIGIN], "rp": "localhost"})
+    enrolled = KeyEnrolled("phone", "ada", "passkey", text)
+    await Book(door.app.journal).change(Decider("ada"), lambda _directory, _at: [enrolled])
+    bob = door.browser()
+    await bob.log_in()
+    mark = {"x-form-mark": await bob.mark()}
+    await bob.post("/account/passkeys/options", json={}, headers=mark)
+    answer = await bob.post("/account/passkeys", json={"registration": {"id": "Y3JlZA"}}, headers=mark)
+    assert (answer.status_code, "enrolled once" in answer.text) == (409, True)
+
+
+async def test_what_a_script_sends_is_read_before_a_login_begins(door: Door) -> None:
+    stranger = door.browser()
+    await stranger.post("/login/passkey/options", json={})
+    assert (await stranger.post("/login/passkey", json={"credential": {}, "next": 5})).status_code == 422
+
+
+async def test_why_somebody_decides_for_another_is_told_to_the_two_and_to_administrators(door: Door) -> None:
+    await door.people.add("cyd", by="ada")
+    await door.people.delegate("bob", "ada", lasts="1h", why="a surgery")
+    told = dict[str, str]()
+    for who in ("ada", "bob", "cyd"):
+        token = await door.people.issue_token(who, ["read", "people"], by="ada")
+        shown = {"authorization": f"Bearer {token}"}
+        told[who] = (await door.browser().get("/v1/delegations", headers=shown)).json()["delegations"][0]["why"]
+    assert told == {"ada": "a surgery", "bob": "a surgery", "cyd": ""}
 
 
 async def test_a_form_of_another_session_is_refused(door: Door) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from msgspec.structs import replace
+
 from ...core.errors import NotAllowed
 from ...directory.events import shown
 from ...wire import said
@@ -84,10 +86,13 @@ async def list_keys(here: Here, person: Name = None) -> Any:
 
 @routes.add("GET", "/delegations", scope=("read", "people"), gives=DelegationsSeen)
 async def list_delegations(here: Here) -> Any:
-    """List who may decide in whose place."""
+    """List who may decide in whose place; why, the two and administrators see."""
     now = await here.app.inbox.now()
     found = here.visitor.directory.delegations.values()
-    return answer(DelegationsSeen([DelegationSeen.of(each, now) for each in found]))
+    seen = [
+        (DelegationSeen.of(each, now), _closely(here, each.giver) or _closely(here, each.receiver)) for each in found
+    ]
+    return answer(DelegationsSeen([each if closely else replace(each, why="") for each, closely in seen]))
 
 
 @routes.add("GET", "/settings", scope="people", gives=SettingsSeen)

@@ -20,6 +20,8 @@ from ...core.errors import NotAllowed
 from ...directory.people import People
 from ...inbox.personal import PersonalInbox
 from ...wire.people import Secret
+from ..forms import changing
+from ..guard import SAFE
 from ..limits import MARKS
 from ..live import Live
 from ..settings import ServerSettings
@@ -193,6 +195,8 @@ async def _admit(request: Request, scopes: tuple[str, ...]) -> Call:
     visitor = await visitor_of(state.app, request)
     if visitor is None:
         raise Refusal(401, "unknown", "show a token that is good: authorization: Bearer kt_...", _BEARER)
+    if request.method not in SAFE:
+        changing(visitor, request.headers.get("x-form-mark", ""))
     if not any(visitor.may(scope) for scope in scopes):
         raise NotAllowed(f"this takes a token for {' or '.join(map(repr, scopes))}")
     sight = await Sight.of(state.app, visitor)

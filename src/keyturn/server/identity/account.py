@@ -33,7 +33,7 @@ _DONE = {
     "password": "Your password is set. Your other logins have ended.",
     "passkey": "The passkey is enrolled.",
     "confirmed": "The passkey is confirmed: decisions can be signed with it.",
-    "revoked": "The passkey counts no more.",
+    "revoked": "The passkey counts no more. Your other logins by passkeys have ended.",
     "ended": "That login has ended.",
     "address": "The address is kept.",
     "reached": "The address is confirmed: you are told there.",
@@ -136,9 +136,12 @@ def _login(token: Token, here: str) -> _Login:
 
 
 async def _changed(
-    request: Request, at: str, change: Callable[[Entrance, Visitor, FormData], Any], done: str
+    request: Request, at: str, change: Callable[[Entrance, Visitor, FormData], Any], done: str, *, counts: bool = True
 ) -> Response:
-    """Make a change that a form of this session asks for; what is refused is said beside the form."""
+    """Make a change that a form of this session asks for; what is refused is said beside the form.
+
+    What `counts` is done so often an hour; what ends a login or revokes a key does not, whatever else was changed.
+    """
     entrance = entrance_of(request)
     visitor = await entrance.visitor(request)
     if visitor is None:
@@ -146,7 +149,8 @@ async def _changed(
     try:
         form = await form_of(request)
         changing(visitor, text_in(form, FIELD))
-        entrance.limits.spend(CHANGES, visitor.id)
+        if counts:
+            entrance.limits.spend(CHANGES, visitor.id)
         await change(entrance, visitor, form)
     except TooMany as many:
         made = await _page(request, visitor, at=at, error=f"Too many attempts. Wait {many.after} s.", status=429)
@@ -174,6 +178,8 @@ async def set_password(request: Request) -> Response:
                 raise NotAllowed("that is not your password as it is now")
         elif not recent:
             raise NotAllowed("log in once more for this: it was too long ago")
+        else:
+            entrance.limits.spend(CHANGES, visitor.id, "password")
         chosen = text_in(form, "new")
         if chosen != text_in(form, "again"):
             raise UserError("the two do not match: type the new password twice")
@@ -181,7 +187,7 @@ async def set_password(request: Request) -> Response:
         made = await entrance.passwords.hashed(text)
         await entrance.people.set_password(visitor.id, made, by=visitor.login, keeps=visitor.login.token)
 
-    return await _changed(request, "password", change, "password")
+    return await _changed(request, "password", change, "password", counts=False)
 
 
 async def _proof(entrance: Entrance, visitor: Visitor) -> str:
@@ -200,7 +206,7 @@ async def revoke_key(request: Request) -> Response:
             raise UserError("you have no such key")
         await entrance.people.revoke_key(name, by=visitor.login)
 
-    return await _changed(request, "passkeys", change, "revoked")
+    return await _changed(request, "passkeys", change, "revoked", counts=False)
 
 
 @router.post("/account/logins/end")
@@ -213,7 +219,7 @@ async def end_login(request: Request) -> Response:
             if each.id == named or (named == "others" and each.id != visitor.login.token):
                 await entrance.people.revoke_token(each.id, by=visitor.login)
 
-    return await _changed(request, "logins", change, "ended")
+    return await _changed(request, "logins", change, "ended", counts=False)
 
 
 @router.post("/account/address")

@@ -66,7 +66,7 @@ async def log_in(request: Request) -> Response:
         if not await entrance.passwords.fits(hashed, text_in(form, "password"), known=known):
             return await _login_page(request, next, _WRONG, name, 403)
         attempts.forgive(entrance, request, name)
-        token = await entrance.begin(request, name, "password")
+        token = await entrance.begin(request, name, "password", hashed=hashed)
     except TooMany as many:
         return await _login_page(request, next, _held_up(many), name, 429, many.after)
     except NotAllowed:

@@ -83,24 +83,23 @@ async def log_in(request: Request) -> Response:
         if ticket is None:
             raise NotAllowed("this login was begun too long ago, or in another browser; begin again")
         body = await body_of(request)
-        keys = await _keys(entrance, site)
+        keys, next = await _keys(entrance, site), own_path(text_of(body, "next"))
         with failures(entrance, request, FAILED_KEYS, _SCHEME, _named(body, keys)):
             proof = proof_of(_credential(body), keys)
             person, count = await entrance.people.person_by_key(ticket.challenge, proof)
-        counted = (proof.key, count) if count else None
-        token = await entrance.begin(request, person, _SCHEME, once=ticket.once, counted=counted)
+        token = await entrance.begin(request, person, _SCHEME, once=ticket.once, counted=(proof.key, count))
     except ProofRefused:
         return told(NotAllowed("this passkey is not known here, or was revoked"))
     except KeyturnError as error:
         return told(error)
-    made = JSONResponse({"next": root_of(request) + own_path(text_of(body, "next"))})
+    made = JSONResponse({"next": root_of(request) + next})
     tickets.drop(request, made, _SCHEME)
     return entrance.keep(request, made, token)
 
 
-def _named(body: dict[str, Any], keys: Sequence[PublicKey]) -> str:
+def _named(body: dict[str, Any], keys: Sequence[PublicKey], what: str = "credential") -> str:
     """Return the id of the key that a browser names; "" for one that nobody has."""
-    found = body.get("credential")
+    found = body.get(what)
     name = cast("dict[str, Any]", found).get("id") if isinstance(found, dict) else None
     return next((key.id for key in keys if credential_of(key) == name), "")
 
@@ -142,6 +141,9 @@ async def enrol(request: Request) -> Response:
         if ticket is None or ticket.words.get("mark") != tickets.mark_of(visitor):
             raise NotAllowed("this was begun too long ago, or in another session; begin again")
         label = text_of(body, "label") or "a passkey"
+        enrolled = [public_of(key) for key in await entrance.people.keys() if key.scheme == _SCHEME]
+        if _named(body, enrolled, "registration"):
+            raise Conflict("a passkey of this id is enrolled already; a key is enrolled once")
         asked = Asked(ticket.challenge, site)
         key = entrance.people.read_key(_SCHEME, _credential(body, "registration"), label=label, asked=asked)
         if "credential" not in body:

@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from ...core.errors import KeyturnError, UserError
 from ...directory.state import SCOPES, Directory, Person
+from ..addresses import keep_address
 from ..errors import Refused, refused
 from .form import PageForm, Reading, change, form_of
 from .pages import Here, page
@@ -93,6 +94,10 @@ async def change_person(request: HttpRequest, at: Reading, name: str) -> Respons
 
     async def make(form: PageForm) -> str:
         found = _CHANGES.get(form.text("do"))
+        if form.text("do") == "address":
+            told = form.text("channel"), form.text("address")
+            await keep_address(at.app, at.app.people, request.app.state.limits, at.visitor, name, *told)
+            return _path(name)
         if found is None:
             raise UserError(f"a form of ours never asks for {form.text('do')!r}")
         await found(at, name, form)
@@ -127,9 +132,6 @@ _CHANGES: dict[str, Callable[[Here, str, PageForm], Awaitable[Any]]] = {
     "confirm_key": lambda at, name, form: at.app.people.confirm_key(form.text("key"), by=at.visitor.login),
     "revoke_key": lambda at, name, form: at.app.people.revoke_key(form.text("key"), by=at.visitor.login),
     "end": lambda at, name, form: at.app.people.end_delegation(form.text("delegation"), by=at.visitor.login),
-    "address": lambda at, name, form: at.app.people.set_address(
-        name, form.text("channel"), form.text("address"), by=at.visitor.login
-    ),
     "forget_subject": lambda at, name, form: at.app.people.forget_subject(name, by=at.visitor.login),
     "delegate": _delegate,
     "remove": _remove,
