@@ -27,7 +27,7 @@ from keyturn import (
 )
 from keyturn.audit.checker import check
 from keyturn.core import decide
-from keyturn.core.standing import Still
+from keyturn.core.gate.opening import Still
 from keyturn.testing import ScriptedModel, function_call
 from tests.waiting import until_status
 

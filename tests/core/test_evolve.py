@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core import evolve as module
-from keyturn.core.conversation import viewed
 from keyturn.core.errors import Conflict
-from keyturn.core.evolve import evolve, fold
+from keyturn.core.evolve import evolve, fold, viewed
 from keyturn.core.run import new_run, request_id
 from keyturn.core.usage import Counts
 from tests.core.samples import ASK, USED, Pen, asked, everything, nested, reply, result, says, start, tool, user

@@ -21,13 +21,12 @@ from .effects import comes_next, sent_along
 from .errors import Conflict, UserError
 from .evolve import evolve
 from .gate.deciding import bound_as_decided
-from .gate.delivery import deliver
+from .gate.delivery import deliver, on_run_time
 from .gate.expiry import stale, tick
 from .gate.grants import by_grant, grant_for
 from .gate.lending import borrow, lend, revoke
-from .gate.looking import on_run_time
 from .gate.marks import look, mark, withdraw
-from .gate.opening import Events, call_in, go_on, open_run, said_once
+from .gate.opening import Events, Still, call_in, check_still, go_on, open_run, said_once
 from .gate.reviews import give_review
 from .gate.verdicts import lost_before, screen, screened, unknown
 from .items import own_copy
@@ -36,7 +35,6 @@ from .policy import Verdict
 from .records import WANTS
 from .reply import check_proposal, check_usage, keyed, record_reply, refuse_reply
 from .run import Frame, Run, unknown_below
-from .standing import Still, check_still
 from .states import MOVES, OVER, READY
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from . import conversation, crossing, queueing, quota
+from . import crossing, queueing, quota
 from . import events as ev
-from .conversation import viewed
 from .digest import digest
 from .gate import lending, noting
 from .gate.noting import unmarked
-from .moves import ask_before_acting, drop_below, let_run, move, read_in, runs_last, troubled
+from .items import Item
+from .moves import ask_before_acting, count, drop_below, let_run, move, read_in, recorded, runs_last, troubled
 from .policy import BY_BREAKER
 from .records import RUNS
 from .run import Frame, Run
@@ -274,7 +274,7 @@ def _history_compacted(run: Run, event: ev.HistoryCompacted) -> None:
     frame.items = viewed(frame.items, event.view)
     frame.sent = frame.heard = max(len(frame.items) - unread, 0)
     frame.history = len(frame.items)
-    conversation.count(run, event)
+    count(run, event)
 
 
 def _tools_judged(run: Run, event: ev.ToolsJudged) -> None:
@@ -336,8 +336,8 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.ContextSaved: _context_saved,
     ev.FrameOpened: _frame_opened,
     ev.InputAdded: _input_added,
-    ev.ReplyRecorded: conversation.recorded,
-    ev.ReplyRefused: conversation.count,
+    ev.ReplyRecorded: recorded,
+    ev.ReplyRefused: count,
     ev.CallScreened: _call_screened,
     ev.VoteCast: noting.vote_cast,
     ev.CallDecided: _call_decided,
@@ -373,3 +373,14 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.RunRestored: crossing.was_restored,
     ev.RunForked: crossing.was_forked,
 }
+
+
+def viewed(items: list[Item | int], view: list[list[int] | Item]) -> list[Item | int]:
+    """Return the items of a recorded view: ranges of the old ones and new ones."""
+    seen: list[Item | int] = []
+    for part in view:
+        if isinstance(part, list):
+            seen.extend(items[part[0] : part[1]])
+        else:
+            seen.append(part)
+    return seen

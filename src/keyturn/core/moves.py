@@ -1,9 +1,11 @@
-"""Move calls: from state to state, from group to group, and past the barrier when a reply is settled.
+"""Move calls: opened by a reply, from state to state, from group to group, past the barrier when the reply is settled.
 
 The table in `states.py` says which moves there are; this is the one place that makes them.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -15,6 +17,7 @@ from .preview import Preview
 from .quota import owe, tell_of
 from .run import Call, Frame, Let, Run
 from .states import GROUPS, MOVES, READY, SETTLED
+from .usage import NOTHING
 
 
 def move(run: Run, call: Call, verb: str) -> None:
@@ -126,6 +129,53 @@ def _pass_barrier(run: Run, frame: Frame) -> None:
         frame.unread = frame.judged
     frame.results = done if frame.judged else []
     frame.move("settle_for_judgement" if frame.judged else "settle")
+
+
+def recorded(run: Run, event: ev.ReplyRecorded) -> None:
+    """Put a reply behind what its model was asked, and open its calls."""
+    frame = run.frames[event.frame]
+    frame.turn += 1
+    frame.fresh = False
+    frame.unread = False
+    late = _not_heard(frame, event)
+    read_in(frame, event.output)
+    frame.sent = len(frame.items)
+    frame.heard = frame.sent if event.heard is None or frame.barrier else event.heard
+    frame.replied = len(event.output)
+    frame.used_tools = frame.used_tools or bool(event.proposals)
+    frame.judged = event.judged and bool(event.proposals)
+    if event.response_id is not None:
+        frame.response_id = event.response_id
+    count(run, event)
+    if event.tools:
+        run.tools.update(event.tools)
+    if frame.id == ev.ROOT:
+        run.turns = frame.turn
+        run.response_id = event.response_id or run.response_id
+    if frame.barrier:
+        frame.move("propose" if event.proposals else "reply")
+    if late and event.proposals:
+        frame.queued.extend(late)
+    elif late:
+        read_in(frame, late)
+        frame.unread = True
+    frame.open += len(event.proposals)
+    open_calls(run, frame, event)
+
+
+def _not_heard(frame: Frame, event: ev.ReplyRecorded) -> list[Any]:
+    """Take out the messages that were added while the model was asked: its reply passed over them."""
+    late = frame.items[event.heard :] if frame.barrier and event.heard is not None else []
+    if late:
+        del frame.items[event.heard :], frame.tape[-len(late) :]
+    return late
+
+
+def count(run: Run, event: ev.ReplyRefused | ev.ReplyRecorded | ev.HistoryCompacted) -> None:
+    """Count a reply's usage, whatever became of the reply."""
+    if event.usage != NOTHING:
+        run.usage += event.usage
+        run.replies.append((event.model, event.usage))
 
 
 def open_calls(run: Run, frame: Frame, event: ev.ReplyRecorded) -> None:

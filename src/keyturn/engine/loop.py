@@ -14,9 +14,9 @@ from ..core import events as ev
 from ..core.call_ids import frame_of
 from ..core.effects import Effect, pending
 from ..core.errors import Conflict, StorageError, ToolInputGuardrailTripwireTriggered, ToolSourceDown, UserError
+from ..core.gate.opening import Outdated
 from ..core.policy import StoppedByPolicy
 from ..core.run import Run, unknown_below
-from ..core.standing import Outdated
 from ..core.states import READY
 from ..support.forwarding import forwarded
 from ..support.user_code import RaisedByUser, contained

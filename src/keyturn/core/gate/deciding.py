@@ -7,10 +7,10 @@ from ..digest import same
 from ..errors import Conflict, Expired, NotAllowed, NotPending
 from ..people import barred, same_voice, voices
 from ..policy import Approval
+from ..records import RUNS
 from ..run import Call, Run, call_digest, confirmed, edit_digest, let_by, ran_out, terms_now
 from ..states import WAITING
 from .combined_terms import escalated_from
-from .looking import unlooked
 from .opening import OPENING, open_run
 from .words import check_words, confirmed_by, decided_before, lacks_reason, needed, say_alike
 
@@ -132,3 +132,21 @@ def bound_as_decided(run: Run, call: Call) -> bool:
     if decision is None or decision.args is None:
         return decision is None or decision.digest == call_digest(run, call)
     return decision.runs == edit_digest(run, call, call.text, decision.basis)
+
+
+def unlooked(call: Call, terms: Approval | None, said: ev.Decision) -> str:
+    """Return why a word comes too soon to let a call run; "" where it does not."""
+    floor = None if terms is None else terms.min_look_ms
+    if floor is None or said.verdict not in RUNS:
+        return ""
+    who = said.decider
+    since = None if who is None or who.strength == "claimed" else call.looks.get(who.id)
+    if since is None:
+        return (
+            "it takes somebody who logged in and had the request on the screen first, and nobody recorded that; "
+            "show it, call looked(request, by=...) of the inbox, and decide after that"
+        )
+    left = floor - (said.at - since)
+    if left <= 0:
+        return ""
+    return f"it takes {floor / 1_000:g} seconds of looking at it, and {left / 1_000:g} of them are left; read it first"

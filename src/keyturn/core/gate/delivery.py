@@ -21,6 +21,17 @@ from .reviews import glass_broken
 from .words import in_two_steps, needed, say_alike
 
 
+def on_run_time(run: Run, c: cm.Deliver, now: int) -> cm.Deliver:
+    """Return decisions with the time of each on the run's own time, given what the clock says now.
+
+    The same clock says how long a decision was in hand; that is subtracted from the run's time, which never goes back
+    though the clock may have been wrong.
+    """
+    ahead = run.now - now
+    said = [replace(each, at=max(0, min(run.now, each.at + ahead)) if each.at else run.now) for each in c.decisions]
+    return replace(c, decisions=said)
+
+
 def deliver(run: Run, c: cm.Deliver) -> Events:
     """Record decisions, from whatever door, all or none; what a person decides resumes a run that failed."""
     recorded = False

@@ -1,13 +1,19 @@
-"""Ask what every command asks first: is the run open, and is the call there in such a state."""
+"""Ask what every command asks first: is the run open, is the call there in such a state, and does it stand as before.
+
+A policy, a guardrail or a hook takes its time, and meanwhile an approval may be taken back and given anew for other
+arguments. What was found out about the one is not true of the other. A verdict records the revision that it is of, so
+that the auditor sees it too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from .. import events as ev
+from ..commands import RunCommand
 from ..digest import digest
 from ..errors import Conflict
-from ..records import Word
+from ..records import Decision, Word
 from ..run import Call, Run
 from ..states import OVER
 
@@ -49,3 +55,33 @@ def call_in(run: Run, call_id: str, *states: str) -> Call:
         found = "settled" if call is None else call.state
         raise Conflict(f"this needs a call that is {' or '.join(states)}; it is {found}")
     return call
+
+
+class Outdated(Conflict):
+    """Raised where a call was asked or decided anew since the author of a command looked at it."""
+
+
+class Still(RunCommand, frozen=True):
+    """Let the commands behind it be decided only if nothing was asked or decided anew of a call.
+
+    `grants` are all that the run had, where it matters that none covers the call: what is let run is counted before.
+    """
+
+    call: str
+    revision: int
+    decision: Decision | None
+    grants: frozenset[str] | None = None
+
+
+def still(call: Call) -> Still:
+    """Return what stands of a call now."""
+    return Still(call.id, call.revision, call.decision)
+
+
+def check_still(run: Run, c: Still) -> Iterable[ev.AnyEvent]:
+    """Refuse what rests on an asking or a decision that is not the one that stands."""
+    call = run.calls.get(c.call)
+    as_before = call is not None and (call.revision, call.decision) == (c.revision, c.decision)
+    if not as_before or c.grants not in (None, frozenset(run.grants)):
+        raise Outdated("this call was asked or decided anew meanwhile; what stands now is looked at next")
+    return ()

@@ -10,10 +10,10 @@ from ..digest import canonical
 from ..policy import Approval, Verdict
 from ..preview import Preview
 from ..records import BY_GRANT
-from ..run import Call, Run
+from ..run import Call, Run, let_by
 from ..states import OVER, READY
 from .deciding import meets
-from .grants import by_grant, grant_for
+from .grants import by_grant, covers, grant_for
 from .opening import Events
 from .reviews import sampled
 
@@ -92,3 +92,14 @@ def unknown(call: Call) -> bool:
 def lost_before(call: Call, why: str, preview: Preview | None = None) -> Events:
     """Leave a call that will not be started again in doubt: only a person can say what it did before."""
     yield ev.CallLost(call.id, f"{why}; it was started before, and nobody knows what it did", preview=preview)
+
+
+def meets_now(run: Run, call: Call, terms: Approval) -> bool:
+    """Return whether what lets a call run meets terms that its tool states since it asked, time limits included."""
+    decision = let_by(call)
+    if decision is None:
+        grant = run.grants.get(call.by.removeprefix(BY_GRANT)) if call.by.startswith(BY_GRANT) else None
+        return grant is not None and covers(run, grant, call, terms)
+    over = terms.expires_ms is not None and decision.at > call.asked_at + terms.expires_ms
+    old = terms.execute_by_ms is not None and run.now > decision.at + terms.execute_by_ms
+    return not old and not (over and decision.verdict in ("approve", "edit")) and meets(run, call, terms)

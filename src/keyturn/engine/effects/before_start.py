@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from ...core.gate.combined_terms import escalated_from
-from ...core.gate.newest_terms import meets_now
+from ...core.gate.verdicts import meets_now
 from ...core.people import Decider
 from ...core.policy import Approval
 from ...core.records import BY_GRANT

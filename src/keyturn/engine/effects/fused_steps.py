@@ -13,10 +13,10 @@ from ...core import commands as cm
 from ...core import events as ev
 from ...core.effects import pending
 from ...core.errors import Conflict
+from ...core.gate.opening import still
 from ...core.items import Item
 from ...core.policy import ALLOW
 from ...core.run import Call, Frame
-from ...core.standing import still
 from ...core.states import WAITING
 from ...support.threads import place_of
 from ...tools.base import Tool

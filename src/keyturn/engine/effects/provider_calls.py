@@ -14,9 +14,9 @@ from ...agents.context import ToolContext
 from ...core import commands as cm
 from ...core.effects import sent_along
 from ...core.errors import Conflict, ModelBehaviorError, StorageError, UserError
+from ...core.gate.opening import Outdated
 from ...core.items import Item, own_copies
 from ...core.run import Call, Frame
-from ...core.standing import Outdated
 from ...models.base import not_begun
 from ...tools.base import TOOL_CHANGED, OutcomeUnknown, Prepared, Tool
 from ...tools.known_digests import is_tool

@@ -16,11 +16,11 @@ from ...core import commands as cm
 from ...core.digest import canonical
 from ...core.errors import Conflict
 from ...core.events import Report
+from ...core.gate.opening import Still, still
 from ...core.items import Item, own_copy
 from ...core.moves import asked_on
 from ...core.preview import Json, Preview
 from ...core.run import Call
-from ...core.standing import Still, still
 from ...support.threads import Place, place_of
 from ...support.user_code import answer_of, as_user_error, class_name, contained, raised_by
 from ...tools.base import (

@@ -21,13 +21,13 @@ from ...core.errors import AgentMissing, Conflict, Expired, UserError
 from ...core.gate.combined_terms import NOT_COMBINED, combined, escalated_from
 from ...core.gate.deciding import meets
 from ...core.gate.grants import grant_for
+from ...core.gate.opening import Still, still
 from ...core.past import RunPast
 from ...core.people import barred
 from ...core.policy import ALLOW, STRICTNESS, Approval, CallView, StoppedByPolicy, Verdict
 from ...core.preview import Preview
 from ...core.records import BY_GRANT
 from ...core.run import Call, call_digest
-from ...core.standing import Still, still
 from ...core.states import READY
 from ...support.user_code import answer_of, class_name
 from ...tools.base import Tool, plain_preview, stands_for_several

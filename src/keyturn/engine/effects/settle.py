@@ -6,8 +6,8 @@ from typing import Any
 
 from ...core import commands as cm
 from ...core.errors import ToolSourceDown
+from ...core.gate.opening import still
 from ...core.run import Call
-from ...core.standing import still
 from ...tools.base import Tool
 from ..driving.drive import Drive
 from ..facts.values import jsonable

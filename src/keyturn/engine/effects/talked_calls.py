@@ -7,8 +7,8 @@ ends before, it is in doubt. An approval that no connection can be sent lets not
 from __future__ import annotations
 
 from ...core import commands as cm
+from ...core.gate.opening import still
 from ...core.run import Call
-from ...core.standing import still
 from ...tools.base import OutcomeUnknown, Prepared, Tool
 from ..driving.drive import Drive
 from ..driving.lease import still_held
