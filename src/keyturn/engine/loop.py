@@ -7,7 +7,9 @@ tool does not delay a nested agent. A single effect without a lease is awaited w
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
 
 from ..core import commands as cm
 from ..core import events as ev
@@ -21,9 +23,17 @@ from ..core.states import READY
 from ..support.forwarding import forwarded
 from ..support.user_code import RaisedByUser, contained
 from .driving.drive import Drive
+from .effects.ask_model import ask_model, exhausted, limited
+from .effects.input_guardrails import guard, tripped
+from .effects.judge import judge
 from .effects.nested_frames import close_failed
+from .effects.provider_calls import run_at_provider
+from .effects.quotas import return_owed
 from .effects.recover import lose_started
-from .effects.table import PERFORM
+from .effects.run_tool import run_tool
+from .effects.screening import screen
+from .effects.settle import settle
+from .effects.tool_errors import keep_words
 
 _ON_CALLS = ("run", "screen", "settle")
 # With these begins what a reader may not want any more; a screening may record a start.
@@ -223,3 +233,35 @@ class Loop:
         self._jobs, self._done = {}, []  # what ended meanwhile is abandoned as well
         self.drive.drop_begun(*self.drive.begun)
         await lose_started(self.drive, "it was cancelled while it ran")
+
+
+_Perform = Callable[[Any, str], Awaitable[None]]
+
+
+def _of_call(perform: _Perform, at_provider: _Perform | None = None) -> _Perform:
+    """Perform an effect on a call; what is raised carries none of its secrets to a record or a trace."""
+
+    async def performed(drive: Any, call_id: str) -> None:
+        call = drive.run.calls[call_id]
+        try:
+            await (at_provider if at_provider and call.proposal.by_provider else perform)(drive, call_id)
+        except Exception as error:
+            keep_words(call, error)
+            raise
+
+    return performed
+
+
+#: What performs each effect.
+PERFORM: dict[str, _Perform] = {
+    "guard": guard,
+    "tripped": tripped,
+    "model": ask_model,
+    "exhausted": exhausted,
+    "limited": limited,
+    "screen": _of_call(screen),
+    "run": _of_call(run_tool, run_at_provider),
+    "settle": _of_call(settle),
+    "judge": judge,
+    "return": return_owed,
+}

@@ -42,12 +42,11 @@ from .judge import answered
 from .proposals import ReplyReading
 from .provider_calls import ProviderCalls, checked_calls
 from .result_words import unknown_worded
-from .run_tool import Objection
 
 _TEXT = (str, type(None))
 
 
-async def ask_model(drive: Drive, frame_id: str, objection: Objection) -> None:
+async def ask_model(drive: Drive, frame_id: str) -> None:
     """Ask the model of a frame's agent and record what it answers; calls that the provider runs are started with it."""
     frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
     agent = drive.agent(frame.agent)
@@ -57,7 +56,7 @@ async def ask_model(drive: Drive, frame_id: str, objection: Objection) -> None:
     if not drive.meter.lets(model):  # a summary counts, too
         drive.stops.add("limit")
         return
-    calls = await checked_calls(drive, frame, scope, objection)
+    calls = await checked_calls(drive, frame, scope)
     if calls is None:
         return
     drive.meter.asking += 1

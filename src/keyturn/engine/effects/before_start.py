@@ -9,20 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from ...core import commands as cm
 from ...core.gate.combined_terms import escalated_from
+from ...core.gate.opening import Still, still
 from ...core.gate.verdicts import meets_now
 from ...core.people import Decider
 from ...core.policy import Approval
+from ...core.preview import Preview
 from ...core.records import BY_GRANT
 from ...core.run import Call, Run
 from ...support.threads import all_busy
-from ...tools.base import Tool
+from ...tools.base import Tool, tool_digest, tool_spec
 from ...tools.gates import always_asks
 from ...tools.known_digests import is_tool
 from ..driving.drive import Drive
 from ..driving.home import stands_open
 from ..logger import logger
 from ..run.frame_settings import FrameSettings
+from .proposals import revised
 
 First = Literal[
     "home", "policy", "verdict", "tool", "terms", "proof", "grant", "guardrails", "slot", "world", "hooks", "question"
@@ -31,6 +35,9 @@ First = Literal[
 
 #: Why a call asks anew whose tool states other terms than it was decided on.
 OUTGROWN = "its tool takes other terms now, which the decision does not meet: it is asked anew on those"
+#: Why one does whose tool is another one.
+ANOTHER_TOOL = "the tool changed after it was shown: compare its description and schema before you decide again"
+_NO_RETRY = "the tool is not the one that was shown, so no retry runs it: resolve the call as ran or did_not_run"
 
 
 def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> list[First]:
@@ -146,3 +153,25 @@ def asked_otherwise(call: Call) -> bool:
 def hooked(drive: Drive, scope: FrameSettings, agent: str) -> bool:
     """Return whether hooks watch an agent."""
     return scope.hooks is not None or drive.agent(agent).hooks is not None
+
+
+async def ask_anew(
+    drive: Drive,
+    scope: FrameSettings,
+    call: Call,
+    tool: Tool,
+    why: str,
+    changed: Preview | None = None,
+    stands: Still | None = None,
+) -> None:
+    """Void the approval and propose the call anew, since what would run, or on what terms, is not what was shown.
+
+    `changed` is what it would do now, `stands` what the reason was found of. A call in doubt keeps its tool, so that no
+    retry runs another one.
+    """
+    stands = stands or still(call)
+    if call.acted and why == ANOTHER_TOOL:
+        why = _NO_RETRY
+    terms = tool.approval if why == OUTGROWN else None
+    spec = {tool_digest(tool, call.raw): tool_spec(tool, call.raw)}
+    await drive.commit(stands, cm.VoidCall(call.id, revised(scope, tool, call), why, spec, terms, changed))

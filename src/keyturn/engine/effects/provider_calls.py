@@ -1,8 +1,9 @@
-"""Start the calls that a provider runs with the question to the model that holds their approval, and end them with it.
+"""Start the calls that a provider runs with what holds their approval, and end them with what it says of them.
 
-The provider runs such a call while it answers that question, and says so in its reply only. So the call is started just
-before the question is sent, and has its result in the step that records the reply. Where no reply came it is in doubt,
-unless the provider refused the question as a whole: then nothing ran, and it may start again.
+The provider runs such a call while it answers the question that holds its approval, and says so in its reply only. So
+the call is started just before the question is sent, and has its result in the step that records the reply. Where no
+reply came it is in doubt, unless the provider refused the question as a whole: then nothing ran, and it may start
+again. A model that is talked to is sent the approval on its connection, and says there what came of it.
 """
 
 from __future__ import annotations
@@ -14,20 +15,23 @@ from ...agents.context import ToolContext
 from ...core import commands as cm
 from ...core.effects import sent_along
 from ...core.errors import Conflict, ModelBehaviorError, StorageError, UserError
-from ...core.gate.opening import Outdated
+from ...core.gate.opening import Outdated, still
 from ...core.items import Item, own_copies
 from ...core.run import Call, Frame
 from ...models.base import not_begun
 from ...tools.base import TOOL_CHANGED, OutcomeUnknown, Prepared, Tool
 from ...tools.known_digests import is_tool
 from ..driving.drive import Drive
+from ..driving.lease import still_held
+from ..driving.provider_line import NO_LINE, NotSent
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings, Toolset
 from .judge import answer_of_tools, unsent
 from .result_words import RecordedResult, item_of
-from .run_tool import Objection, start_with_question
+from .run_tool import start_with_question
 
 _UNKNOWN = "the question that held its approval failed ({}), and the provider may have run it"
+_UNSENT = "the connection ended before its approval was sent, and the provider ran nothing"
 _REFUSED = "the provider refused the question that held its approval, and ran nothing"
 
 
@@ -125,7 +129,7 @@ class ProviderCalls:
         return True
 
 
-async def checked_calls(drive: Drive, frame: Frame, scope: FrameSettings, objection: Objection) -> ProviderCalls | None:
+async def checked_calls(drive: Drive, frame: Frame, scope: FrameSettings) -> ProviderCalls | None:
     """Check the calls that the next question is to hold; None where that question is not to be asked now."""
     calls = sent_along(drive.run, frame)
     if frame.phase != "calls":
@@ -137,8 +141,39 @@ async def checked_calls(drive: Drive, frame: Frame, scope: FrameSettings, object
     checked: list[_Checked] = []
     for call in calls:
         tool = await drive.tool_of(call)
-        start = await start_with_question(drive, call, tool, objection)
+        start = await start_with_question(drive, call, tool)
         if start is None:
             return None
         checked.append(_Checked(call, tool, *start))
     return ProviderCalls(drive, frame, checked)
+
+
+async def run_at_provider(drive: Drive, call_id: str) -> None:
+    """Run a call of a model that is talked to: its approval is sent on the connection, which says what came of it.
+
+    Where the connection ends before, it is in doubt. What no connection can be sent lets nothing run, and the model is
+    told so.
+    """
+    call = drive.run.calls[call_id]
+    tool = await drive.tool_of(call)
+    stands, line = still(call), drive.provider
+    refusal = NO_LINE if line is None else await line.refusal(call)
+    if line is None or refusal:
+        item = item_of(call, tool, RecordedResult(refusal), ran=False)
+        await drive.commit(stands, cm.FinishCall(call.id, item, failed=True))
+        return
+    checked = await start_with_question(drive, call, tool)
+    if checked is None:
+        return
+    context, start = checked
+    await drive.commit(*start)
+    item = item_of(call, tool, RecordedResult(await tool.invoke(context, Prepared(call.text))))
+    await still_held(drive)  # a process that stood still may have lost the run, and others say what becomes of the call
+    try:
+        await line.approve(call, item)
+    except NotSent:
+        await drive.commit(cm.LoseCall(call.id, _UNSENT, again=False, unsent=True))
+    except OutcomeUnknown as unknown:
+        await drive.commit(cm.LoseCall(call.id, str(unknown), again=False))
+    else:
+        await drive.commit(cm.FinishCall(call.id, item))

@@ -6,7 +6,7 @@ the tool's own declaration says so. A value that cannot be recorded is a failed 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -35,11 +35,9 @@ from ...tools.base import (
     Tool,
     ToolProblem,
     not_blank,
-    tool_digest,
-    tool_spec,
 )
 from ...tools.known_digests import is_tool
-from ..driving.drive import Begun, Drive, let_run_as
+from ..driving.drive import Drive, let_run_as
 from ..driving.home import lives_elsewhere
 from ..driving.lease import still_held
 from ..facts.live_preview import CHANGED, changed_since, look, recorded
@@ -48,12 +46,12 @@ from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
 from ..states.context_data import context_now
 from .around_tool import judged, rejected_by_input, tool_hooks
-from .before_start import OUTGROWN, First, before_start, lapsed, outgrown, terms_of, unsigned
+from .before_start import ANOTHER_TOOL, OUTGROWN, First, ask_anew, before_start, lapsed, outgrown, terms_of, unsigned
 from .borrowing import borrow_for_call
 from .handoff_view import filtered_view
 from .nested_frames import open_frame
-from .proposals import revised
 from .result_words import RecordedResult, item_of, worded
+from .screening import outvoted
 from .tool_errors import log_tool_error, without_secrets
 
 #: What the model is told of a second handoff of one agent.
@@ -61,25 +59,21 @@ TWICE = "Multiple handoffs detected, ignoring this one."
 _TOO_EARLY = "This call hands the conversation over, and others made beside it have no result yet: make it alone."
 #: The label of what a tool said of its call when it asked for approval or for a result.
 SAID = "metadata"
-_TOOL_CHANGED = "the tool changed after it was shown: compare its description and schema before you decide again"
-_NO_RETRY = "the tool is not the one that was shown, so no retry runs it: resolve the call as ran or did_not_run"
 
 
 # Values of these types are the same when they are read from a log; those in a dict or a list are as JSON has them.
 _JSON = (str, bool, int, float, type(None), dict, list)
 
 
-#: Returns why the policies of now do not let a call run that they were not asked about; "" where they do.
-Objection = Callable[[Drive, FrameSettings, Call, Tool], Awaitable[str]]
-
-
-async def run_tool(drive: Drive, call_id: str, objection: Objection) -> None:
+async def run_tool(drive: Drive, call_id: str) -> None:
     """Run a call that may run."""
     call = drive.run.calls[call_id]
     begun = drive.begun.pop(call_id, None)
-    if begun is not None:
+    if begun is not None:  # its start was recorded in a fused step
         with begun.place:
-            await _go_on(drive, call, begun)
+            tool, scope = await drive.tool_of(call), drive.scope(call.frame)
+            if call.state == "started" and call.asks == begun.asks:  # else they ask what became of it
+                await _invoke(drive, scope, call, tool, drive.tool_context(call, tool), begun.place)
         return
     if await lives_elsewhere(drive.journal, drive.home, call):
         drive.stops.add("elsewhere")
@@ -89,7 +83,7 @@ async def run_tool(drive: Drive, call_id: str, objection: Objection) -> None:
     stands = still(call)
     first = before_start(drive, scope, call, tool)
     context = drive.tool_context(call, tool)
-    reports = await _first_looks(drive, scope, call, tool, context, first, objection, stands)
+    reports = await _first_looks(drive, scope, call, tool, context, first, stands)
     if reports is None:
         return
     if not first:
@@ -99,22 +93,15 @@ async def run_tool(drive: Drive, call_id: str, objection: Objection) -> None:
         return
     async with scope.slot(tool.blocking) as place:
         with place.kept():
-            ready = await _last_looks(drive, scope, call, tool, context, objection, stands)
+            ready = await _last_looks(drive, scope, call, tool, context, stands)
         if ready:
             context.__dict__.update(let_run_as(call))  # hooks may have edited theirs
             await drive.commit(stands, drive.start_of(call, call.proposal.tool, reports))
             await _invoke(drive, scope, call, tool, context, place)
 
 
-async def _go_on(drive: Drive, call: Call, begun: Begun) -> None:
-    """Run a call whose start was recorded in a fused step, unless somebody took the run over meanwhile."""
-    tool, scope = await drive.tool_of(call), drive.scope(call.frame)
-    if call.state == "started" and call.asks == begun.asks:  # else they ask what became of it
-        await _invoke(drive, scope, call, tool, drive.tool_context(call, tool), begun.place)
-
-
 async def start_with_question(
-    drive: Drive, call: Call, tool: Tool, objection: Objection
+    drive: Drive, call: Call, tool: Tool
 ) -> tuple[ToolContext[Any], list[cm.RunCommand]] | None:
     """Check a call that the provider runs a last time; return its context and the commands that start it.
 
@@ -123,8 +110,8 @@ async def start_with_question(
     stands = still(call)
     scope, context = drive.scope(call.frame), drive.tool_context(call, tool)
     first = before_start(drive, scope, call, tool)
-    reports = await _first_looks(drive, scope, call, tool, context, first, objection, stands)
-    if reports is None or not await _last_looks(drive, scope, call, tool, context, objection, stands):
+    reports = await _first_looks(drive, scope, call, tool, context, first, stands)
+    if reports is None or not await _last_looks(drive, scope, call, tool, context, stands):
         return None
     return context, [stands, drive.start_of(call, call.proposal.tool, reports)]
 
@@ -136,11 +123,10 @@ async def _first_looks(
     tool: Tool,
     context: ToolContext[Any],
     first: Sequence[First],
-    objection: Objection,
     stands: Still,
 ) -> list[Report] | None:
     """Return what input guardrails said of a call; None where it asks anew, or one of them rejected it."""
-    if why := await _why_anew(drive, scope, call, tool, first, objection):
+    if why := await _why_anew(drive, scope, call, tool, first):
         await ask_anew(drive, scope, call, tool, why, stands=stands)
         return None
     if "guardrails" not in first:
@@ -153,15 +139,13 @@ async def _first_looks(
     return None
 
 
-async def _why_anew(
-    drive: Drive, scope: FrameSettings, call: Call, tool: Tool, first: Sequence[First], objection: Objection
-) -> str:
+async def _why_anew(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, first: Sequence[First]) -> str:
     """Return why what lets a call run does not any more; "" where it does."""
     if "tool" in first:
-        return _TOOL_CHANGED
+        return ANOTHER_TOOL
     if "terms" in first:
         return OUTGROWN
-    if "verdict" in first and (why := await objection(drive, scope, call, tool)):
+    if "verdict" in first and (why := await outvoted(drive, scope, call, tool)):
         return why
     if "proof" in first and (why := await unsigned(drive, call, terms_of(call, tool))):
         return why
@@ -174,7 +158,6 @@ async def _last_looks(
     call: Call,
     tool: Tool,
     context: ToolContext[Any],
-    objection: Objection,
     stands: Still,
 ) -> bool:
     """Check a call once more, now that others had their word; return whether it may start, else it asks anew."""
@@ -185,38 +168,16 @@ async def _last_looks(
     await tool_hooks(scope, context, "on_tool_start", tool)
     why = ""
     if not is_tool(tool, call.raw, call.proposal.tool):  # it changed while others had their word
-        why = _TOOL_CHANGED
+        why = ANOTHER_TOOL
     elif outgrown(drive.run, call, tool):
         why = OUTGROWN
     else:  # the policy may have changed, a key may have been revoked, or a person may have left
         terms = terms_of(call, tool)
-        why = await objection(drive, scope, call, tool)
+        why = await outvoted(drive, scope, call, tool)
         why = why or await unsigned(drive, call, terms) or await lapsed(drive, call, terms)
     if why:
         await ask_anew(drive, scope, call, tool, why, stands=stands)
     return not why
-
-
-async def ask_anew(
-    drive: Drive,
-    scope: FrameSettings,
-    call: Call,
-    tool: Tool,
-    why: str,
-    changed: Preview | None = None,
-    stands: Still | None = None,
-) -> None:
-    """Void the approval and propose the call anew, since what would run, or on what terms, is not what was shown.
-
-    `changed` is what it would do now, `stands` what the reason was found of. A call in doubt keeps its tool, so that no
-    retry runs another one.
-    """
-    stands = stands or still(call)
-    if call.acted and why == _TOOL_CHANGED:
-        why = _NO_RETRY
-    terms = tool.approval if why == OUTGROWN else None
-    spec = {tool_digest(tool, call.raw): tool_spec(tool, call.raw)}
-    await drive.commit(stands, cm.VoidCall(call.id, revised(scope, tool, call), why, spec, terms, changed))
 
 
 async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: object, place: Place) -> None:

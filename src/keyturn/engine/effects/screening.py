@@ -39,11 +39,10 @@ from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
 from ..views.projection import approval_item
 from .around_tool import rejected_by_input
-from .before_start import asked_otherwise, unsigned
+from .before_start import ask_anew, asked_otherwise, unsigned
 from .borrowing import borrow_for_call
 from .fused_steps import pass_on
 from .quotas import NoRoom, Quotas
-from .run_tool import ask_anew
 
 _Judge = Callable[[Drive, FrameSettings, Call, Tool, "_Looked"], Awaitable[Verdict]]
 

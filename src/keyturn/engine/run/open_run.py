@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 from ...agents.context import RunContextWrapper
 from ...core.codec import Log
 from ...core.events import Report
 from ...core.items import Item, own_copy
-from ...core.run import Run
+from ...core.people import Decider
+from ...core.policy import Approval
+from ...core.run import Call, Run
 from ...core.seal import Chain
 from ...journal.base import Journal
 from ...support.forwarding import forwarded
@@ -24,11 +26,22 @@ from ...support.keys import ring
 from .agents import AgentGraph
 from .copies import Copies
 from .used_states import THIS_PROCESS, UsedStates
-from .witness import Witness
 
 # An answer about the time that took longer, in seconds, is asked for again, so many times.
 TIMELY, TRIES = 1.0, 3
 _PROCESS_SECRET = secrets.token_bytes(32)
+
+
+class Witness(Protocol):
+    """Says why people's signatures, or their grants, do not apply now; "" where nothing speaks against them."""
+
+    async def objection(self, run: Run, call: Call, terms: Sequence[Approval]) -> str:
+        """Return why the signatures on a call do not count by these terms."""
+        ...
+
+    async def lapsed(self, who: Decider, terms: Sequence[Approval], requester: str | None) -> str:
+        """Return why a grant of somebody does not apply to a call on these terms any more."""
+        ...
 
 
 def wrapped(context: Any) -> RunContextWrapper[Any]:
