@@ -25,7 +25,7 @@ _HOMES = {
     "AgentOutputSchemaBase": "agents.output",
     "AgentsException": "core.errors",
     "AgentSpanData": "tracing.span_data",
-    "AgentToolInvocation": "engine.views.invocation",
+    "AgentToolInvocation": "engine.result",
     "AgentToolStreamEvent": "engine.views.event_stream",
     "AgentUpdatedStreamEvent": "engine.views.event_stream",
     "AnthropicModel": "models.anthropic.model",

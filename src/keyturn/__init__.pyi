@@ -118,6 +118,7 @@ from .deferred.requests import ModelRetry as ModelRetry
 from .deferred.requests import ToolApproved as ToolApproved
 from .deferred.requests import ToolDenied as ToolDenied
 from .deferred.tool import RunContext as RunContext
+from .engine.result import AgentToolInvocation as AgentToolInvocation
 from .engine.result import RunErrorDetails as RunErrorDetails
 from .engine.result import RunResult as RunResult
 from .engine.runner import Runner as Runner
@@ -129,7 +130,6 @@ from .engine.views.event_stream import ApprovalRequestedStreamEvent as ApprovalR
 from .engine.views.event_stream import RawResponsesStreamEvent as RawResponsesStreamEvent
 from .engine.views.event_stream import RunItemStreamEvent as RunItemStreamEvent
 from .engine.views.event_stream import StreamEvent as StreamEvent
-from .engine.views.invocation import AgentToolInvocation as AgentToolInvocation
 from .engine.views.item_texts import ItemHelpers as ItemHelpers
 from .engine.views.items import CompactionItem as CompactionItem
 from .engine.views.items import HandoffCallItem as HandoffCallItem

@@ -6,7 +6,8 @@ Everything else is the engine's: there is no loop here and no gate.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Generic
+from typing import Any, Generic, cast
+from weakref import WeakKeyDictionary
 
 from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper, TContext
@@ -16,10 +17,18 @@ from ..core.nested_agent import nested_agent
 from ..tools.backends.backend import Backend
 from ..tools.backends.state import StateBackend
 from ..tools.base import Tool, stands_for_several
+from ..tools.files import filesystem_tools
 from .compaction import Compaction
 from .deps import DeepAgentDeps, deps_of
+from .execute import ExecuteTool
 from .interrupts import Interrupts, unknown_names
-from .toolset import EXECUTE, backend_tools
+
+FILE_TOOLS = ("ls", "read_file", "write_file", "edit_file", "glob", "grep")
+EXECUTE = "execute"
+
+_MADE: WeakKeyDictionary[Backend, list[Tool]] = WeakKeyDictionary()
+# Whether one asks is for the agent's interrupts to say.
+_UNASKED: dict[str, Any] = {"write_file": False, "edit_file": False}
 
 
 @dataclass
@@ -112,6 +121,21 @@ class DeepCore(Agent[TContext], Generic[TContext]):
         """Return the tools that are enabled now; before the first turn, rules that name none of them are refused."""
         await self.family.settle(run_context)
         return await super().get_all_tools(run_context)
+
+
+def backend_tools(backend: Backend) -> list[Tool]:
+    """Return the tools of a backend: its files, and its commands where it has a shell.
+
+    They are made once for each. What a call of one would touch is part of what is approved, so that an approval for the
+    files of one place says nothing of those of another.
+    """
+    known = _MADE.get(backend)
+    if known is None:
+        known = _MADE[backend] = [
+            *filesystem_tools(backend, needs_approval=_UNASKED),
+            cast("Tool", ExecuteTool(backend)),
+        ]
+    return known
 
 
 class BackendTools:

@@ -20,14 +20,13 @@ from ..policies.base import PolicyLike
 from ..tools.backends.backend import Backend
 from ..tools.backends.state import StateBackend
 from .compaction import Compaction
-from .core import BackendTools, DeepCore, Family
+from .core import EXECUTE, FILE_TOOLS, BackendTools, DeepCore, Family
 from .deps import DeepAgentDeps
 from .instructions import BASE, DELEGATE, PLAN, told
 from .interrupts import InterruptRule, Interrupts
 from .skills import Skill, found_skills, skill_tools, told_of
 from .task import TaskTool
 from .todos import todo_tools
-from .toolset import EXECUTE, FILE_TOOLS
 
 GENERAL = "general-purpose"
 _GENERAL_TASKS = "Does any task of several steps with the same tools, so that only its result takes room here."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeVar, cast
 
@@ -15,6 +16,7 @@ from ..agents.tool_guardrail import ToolInputGuardrailResult, ToolOutputGuardrai
 from ..core import events as ev
 from ..core.errors import UserError
 from ..core.evolve import fold
+from ..core.immutable import immutable
 from ..core.items import Item, as_given, input_items, message_text, own_copies, own_copy, without_id
 from ..core.run import Frame, Run, new_run
 from ..models.base import ModelResponse, Usage
@@ -23,12 +25,25 @@ from .logger import error_words, logger
 from .run.open_run import OpenRun
 from .states.state import RunState
 from .views.decisions_by_label import decision_on
-from .views.invocation import AgentToolInvocation
 from .views.items import AddedInputItem, MCPApprovalResponseItem, RunItem, ToolApprovalItem, ToolCallOutputItem
 from .views.projection import Projection, by_person, requests_of, results_of
 
 T = TypeVar("T")
 _WAITING = "not executed: it still waits for a decision"
+
+
+@immutable
+@dataclass(frozen=True)
+class AgentToolInvocation:
+    """The call that a nested agent's result belongs to, as a `custom_output_extractor` may want to know it.
+
+    >>> AgentToolInvocation("ask_expert", "c1", '{"input": "Is it valid?"}').tool_name
+    'ask_expert'
+    """
+
+    tool_name: str
+    tool_call_id: str
+    tool_arguments: str
 
 
 class RunResult:

@@ -23,13 +23,12 @@ from ..journal.rows import ENDED
 from ..models.base import ModelResponse, Usage
 from .driving.stop import BY_CALLER
 from .execution import Execution
-from .result import RunResult
+from .result import AgentToolInvocation, RunResult
 from .run.agents import AgentGraph
 from .run.open_run import OpenRun, chain_of, wrapped
 from .states.loading import waiting_tools
 from .states.state import RunState
 from .views.event_stream import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, EventFeed, StreamEvent
-from .views.invocation import AgentToolInvocation
 from .views.items import RunItem, ToolApprovalItem
 from .views.projection import approval_item
 from .views.rows import opened_by

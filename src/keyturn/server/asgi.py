@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -10,7 +11,7 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..application.app import App
 from .api.refusing import answer_http
@@ -23,7 +24,6 @@ from .identity.entrance import Entrance, too_many, too_much
 from .limiter import Limiter
 from .limits import Limits, TooMany
 from .live import Live
-from .opening import Opening
 from .places import StreamPlaces
 from .reading_logs import LogReaders
 from .settings import ServerSettings
@@ -101,3 +101,27 @@ async def _drawn(
     if visitor is None:
         return bare_page(template, request.scope.get("root_path", ""), status, **values)
     return page(await here(request), template, status, **values)
+
+
+class Opening:
+    """Opens an app where nobody did: a server that is mounted in another app is not told when that begins.
+
+    The first request has its worker begin, unless a lifespan did. Where the app is entered elsewhere (`async with
+    app:`), nothing is done twice. Where it was not, it stays open until `app.stop()`, whoever enters and leaves it
+    meanwhile.
+    """
+
+    def __init__(self, routes: ASGIApp, app: App) -> None:
+        self._routes, self._app = routes, app
+        self._opened = False
+        self._lock = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        if scope["type"] == "lifespan":
+            self._opened = True
+        if not self._opened:
+            async with self._lock:
+                await self._app.at_work(serves=True)
+                self._opened = True
+        await self._routes(scope, receive, send)

@@ -16,6 +16,8 @@ from ..application.app import App
 from ..core.errors import NotAllowed
 from ..directory.login import Login
 from ..directory.state import ADMIN, Directory, Person
+from ..journal.rows import RequestRow
+from ..presenting.asking import Standing, standing
 from .limits import MISSES
 
 COOKIE = "keyturn_session"
@@ -122,3 +124,15 @@ def form_mark(token: str) -> str:
     True
     """
     return hmac.new(hashlib.sha256(token.encode()).digest(), b"keyturn form", hashlib.sha256).hexdigest()[:32]
+
+
+async def standing_of(app: App, visitor: Visitor, row: RequestRow) -> Standing:
+    """Return what a visitor can do about a request, and why not where they cannot."""
+    terms, requester = row.request.terms_now, row.request.requester
+    try:
+        who = await app.people.decider(visitor.id, "authenticated", terms=terms, requester=requester)
+    except NotAllowed as error:
+        return Standing((), str(error))
+    if visitor.person.kind == "machine":
+        return Standing((), "No machine decides.")
+    return standing(row, who, may=visitor.may("decide"))

@@ -20,7 +20,7 @@ _HOMES = {
     "BackendSuite": "testing.suites.backends",
     "InvalidModelStep": "models.scripted.script",
     "JournalSuite": "testing.suites.journals",
-    "ModelCall": "models.scripted.calls",
+    "ModelCall": "models.scripted.model",
     "ModelRequest": "models.base",
     "ModelScriptError": "models.scripted.script",
     "ModelStep": "models.scripted.script",

@@ -5,13 +5,13 @@ from ..audit.checker import heads as heads
 from ..audit.report import Told as Told
 from ..models.base import ModelRequest as ModelRequest
 from ..models.reply_events import StreamEvent as StreamEvent
-from ..models.scripted.calls import ModelCall as ModelCall
 from ..models.scripted.items import assistant_message as assistant_message
 from ..models.scripted.items import function_call as function_call
 from ..models.scripted.items import last_user_text as last_user_text
 from ..models.scripted.items import reasoning as reasoning
 from ..models.scripted.items import refusal as refusal
 from ..models.scripted.items import tool_outputs as tool_outputs
+from ..models.scripted.model import ModelCall as ModelCall
 from ..models.scripted.model import ScriptedModel as ScriptedModel
 from ..models.scripted.script import InvalidModelStep as InvalidModelStep
 from ..models.scripted.script import ModelScriptError as ModelScriptError

@@ -10,9 +10,8 @@ from typing import Any
 import httpx2
 
 from keyturn import App
-from keyturn.server.asgi import face, limited
+from keyturn.server.asgi import Opening, face, limited
 from keyturn.server.guard import Guard
-from keyturn.server.opening import Opening
 from keyturn.server.settings import ServerSettings
 from keyturn.server.visitor import COOKIE
 from tests.waiting import until

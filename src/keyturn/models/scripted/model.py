@@ -10,15 +10,15 @@ import asyncio
 import inspect
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from dataclasses import replace
+from copy import copy
+from dataclasses import fields, replace
 from itertools import islice
 from typing import Any, cast
 
-from ...core.items import input_items
+from ...core.items import Item, input_items, own_copies
 from ...core.settable import Sealed
 from ..base import Model, ModelRequest, ModelResponse, Usage
 from ..reply_events import StreamEvent, reply_events
-from .calls import ModelCall, copied
 from .items import assistant_message, function_call, last_user_text, reasoning, refusal, tool_outputs
 from .script import (
     InvalidModelStep,
@@ -49,6 +49,41 @@ __all__ = [
 
 # What is a step by itself where several are wanted.
 _SINGLE = (str, Mapping, ModelStep, ModelResponse, BaseException)
+
+
+class ModelCall(ModelRequest):
+    """Holds one recorded request of a `ScriptedModel`; its items are copied when they are first read.
+
+    >>> from keyturn.models.base import ModelSettings
+    >>> given = [{"role": "user", "content": "hi"}]
+    >>> call = ModelCall(ModelRequest(None, given, ModelSettings(), [], None, []))
+    >>> call.input[0]["content"] = "edited"
+    >>> given[0]["content"], call.input[0]["content"], call.streamed
+    ('hi', 'edited', False)
+    """
+
+    __slots__ = ("_copied", "_input")
+
+    def __init__(self, request: ModelRequest) -> None:
+        for name in _FIELDS:
+            setattr(self, name, getattr(request, name))
+        self.model_settings = copy(request.model_settings)
+        self.tools, self.handoffs = list(request.tools), list(request.handoffs)
+        self._copied = False
+
+    @property
+    def input(self) -> list[Item]:
+        """Return the items of the request, as a list of its own."""
+        if not self._copied:
+            self._input, self._copied = own_copies(self._input), True
+        return self._input
+
+    @input.setter
+    def input(self, items: list[Item]) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]  # see above
+        self._input = items
+
+
+_FIELDS = tuple(field.name for field in fields(ModelRequest))
 
 
 class ScriptedModel(Model, Sealed):
@@ -188,7 +223,7 @@ class ScriptedModel(Model, Sealed):
 
     def _reply(self, step: ModelStep, number: int) -> ModelResponse:
         usage = Usage.from_counts((step.usage or self._usage).counts())
-        return ModelResponse(copied(step.output), usage, step.response_id or f"resp_{number}", step.request_id)
+        return ModelResponse(own_copies(step.output), usage, step.response_id or f"resp_{number}", step.request_id)
 
 
 async def _exactly(events: Iterable[Any] | Callable[[ModelRequest], Any], request: ModelRequest) -> AsyncIterator[Any]:

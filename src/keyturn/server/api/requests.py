@@ -19,9 +19,9 @@ from ...presenting.facts import RequestFacts
 from ...wire import said
 from ...wire.detail import RequestDetail
 from ...wire.seen import Done, Form, RequestPage, RequestSeen
-from ..standing import standing_of
 from ..streams import EventStream, event
 from ..visible_pages import of_one_size, visible_page
+from ..visitor import standing_of
 from .paging import After, IdPath, Limit, Name, Newest, after_of, key_of, plain
 from .refusing import Refusal
 from .routes import Call, Here, Routes, answer, taken

@@ -29,7 +29,7 @@ from ...presenting.asking import row_of, unrecorded
 from ...presenting.proposed_grants import ProposedGrant, grant_for, proposed_grants
 from ...presenting.shown_request import ShownRequest
 from ..errors import refused
-from ..standing import standing_of
+from ..visitor import standing_of
 from .blocks import Block, blocks_of
 from .form import Judging, Reading, form_of
 from .inbox import detail_of, told, words_of

@@ -29,7 +29,7 @@ from ...presenting.trail import trail_of
 from ...presenting.words_before import ADVICE, context_of
 from ..errors import refused
 from ..limits import MARKS
-from ..standing import standing_of
+from ..visitor import standing_of
 from .form import Judging, Reading, form_of
 from .pages import Here, drawn, failure
 from .payload import GUARDED, check_seen, payload_of

@@ -6,6 +6,7 @@ What cannot work is refused here, at the declaration, never at a call.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache, partial
 from inspect import Parameter
@@ -54,33 +55,27 @@ class Parameters(msgspec.Struct, frozen=True):
 def build_parameters(tool: str, signature: Signature, said: Mapping[str, str], strict: bool) -> Parameters:
     """Build the model of a signature, once for all that are alike; `said` are the descriptions from the docstring."""
     form = form_of(tool, signature, said, strict)
+    asked = _Asked(form, tool, signature, said, strict)
     if form is None:
-        return _build(tool, signature, said, strict)
-    built = _remembered(_Asked(form, tool, signature, said, strict))
+        return _build(asked)
+    built = _remembered(asked)
     return msgspec.structs.replace(built, json_schema=own_copy(built.json_schema))
 
 
+@dataclasses.dataclass(frozen=True)
 class _Asked:
     """Holds what a model is built of; it is equal to another of the same form."""
 
-    def __init__(self, form: Hashable, *parts: Any) -> None:
-        self.form = form
-        self.parts = parts
-
-    def __hash__(self) -> int:
-        return hash(self.form)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Asked) and self.form == other.form
+    form: Hashable
+    tool: str = dataclasses.field(compare=False)
+    signature: Signature = dataclasses.field(compare=False)
+    said: Mapping[str, str] = dataclasses.field(compare=False)
+    strict: bool = dataclasses.field(compare=False)
 
 
-@lru_cache(maxsize=512)
-def _remembered(asked: _Asked) -> Parameters:
-    return _build(*asked.parts)
-
-
-def _build(tool: str, signature: Signature, said: Mapping[str, str], strict: bool) -> Parameters:
-    model, fields = _model(tool, signature, said, strict)
+def _build(asked: _Asked) -> Parameters:
+    strict = asked.strict
+    model, fields = _model(asked.tool, asked.signature, asked.said, strict)
     facts = _survey(model, fields)
     validate = model.__pydantic_validator__.validate_json
     # Strict is strict in nested models too: their schemas promise it.
@@ -90,6 +85,9 @@ def _build(tool: str, signature: Signature, said: Mapping[str, str], strict: boo
     schema = _built(fields, model.model_json_schema)
     told = ensure_strict_json_schema(schema) if strict else schema
     return Parameters(fields, told, facts.secrets, read, show, facts.runs_code)
+
+
+_remembered = lru_cache(maxsize=512)(_build)
 
 
 def _model(tool: str, signature: Signature, said: Mapping[str, str], strict: bool) -> tuple[Any, tuple[Field, ...]]:
