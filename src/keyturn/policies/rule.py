@@ -25,9 +25,14 @@ from .breaker import Breaker
 from .explain import RuleFinding
 from .grants import own_where
 from .limits import Budget, Calls, Rejections
+from .patch_operations import operations_of
 
 # Kinds whose tools a server names as it likes, so that the name alone allows none of their calls.
 _NAMED_BY_SERVERS = ("hosted_mcp",)
+
+# Which operation of several decides: the first of these that is said of one.
+_ALL = (Truth.NO, Truth.UNKNOWN, Truth.YES)
+_ANY = (Truth.YES, Truth.UNKNOWN, Truth.NO)
 
 Limit = Calls | Budget | Rejections | Breaker
 When = Callable[[CallView, Any], bool]
@@ -155,7 +160,7 @@ class Rule:
         """
         truth = self._truth(call)
         other = self._another(call)
-        found = [] if other else list(findings(self.where, call.params))
+        found = [] if other else list(findings(self.where, self._compared(call)))
         answer = self._means(truth) and self._answer(call, context)
         verdict = self._said(call, truth, answer, f"policy:{number}") if answer is not False else None
         applies = [each.says for each in found if each.truth is Truth.YES]
@@ -166,7 +171,18 @@ class Rule:
         return RuleFinding(number, self.action, verdict, tuple(applies), untold, passed)
 
     def _truth(self, call: CallView) -> Truth:
-        return Truth.NO if self._another(call) else evaluate(self.where, call.params)
+        return Truth.NO if self._another(call) else evaluate(self.where, self._compared(call))
+
+    def _compared(self, call: CallView) -> Any:
+        """Return the arguments that decide: of a patch, those of one operation.
+
+        A rule that allows means all of them. One that asks, denies or limits means any.
+        """
+        parts = operations_of(call, self.where)
+        if len(parts) == 1:
+            return parts[0]
+        first = _ALL if self.action == "allow" else _ANY
+        return min(parts, key=lambda part: first.index(evaluate(self.where, part)))
 
     def _means(self, truth: Truth) -> bool:
         """Return whether the rule is about the call.
@@ -226,7 +242,7 @@ class Rule:
 
     def _doubt(self, call: CallView, by: str) -> str:
         """Return what nobody can tell of a call that is denied or asked about for just that."""
-        untold = [each.says for each in findings(self.where, call.params) if each.truth is Truth.UNKNOWN]
+        untold = [each.says for each in findings(self.where, self._compared(call)) if each.truth is Truth.UNKNOWN]
         number = by.removeprefix("policy").replace(":", " ")
         return f"rule{number} ({self.action}): {'; '.join(untold)}"
 

@@ -166,7 +166,9 @@ class ApplyPatchTool(Tool):
         except ToolProblem as error:
             raise self._invalid(str(error)) from None
         told = [_as_json(operation) for operation in settled]
-        value: Any = told[0] if len(told) == 1 else {"operations": told}
+        # What touches two files is a list: no word about `path` alone is one about the place that a file goes to.
+        one = len(told) == 1 and settled[0].move_to is None
+        value: Any = told[0] if one else {"operations": told}
         return Prepared(canonical(value))
 
     async def invoke(self, context: object, prepared: Prepared) -> ApplyPatchResult:
