@@ -84,3 +84,13 @@ async def test_an_approval_is_revoked_by_anybody() -> None:
     [grant] = await at.inbox.grants()
     await at.inbox.revoke(at.run, grant.id, by=EVE)
     assert (await at.inbox.grants())[0].revoked
+
+
+async def test_a_rejection_for_good_holds_for_a_tool_that_is_described_in_other_words_by_then() -> None:
+    at = desk(None)
+    await at.start()
+    await at.inbox.reject(await at.row(), by=BOB, always=True)
+    at.agent.tools[0].description = "Wipe nothing at all."
+    result = await at.go_on()
+    assert (wiped, [item.name for item in result.interruptions]) == ([], [])
+    assert (await check(at.journal)).violations == []

@@ -125,9 +125,10 @@ def start(**more: Any) -> cm.Start:
 
 def tool(label: str, gate: str = "allow", arguments: str = '{"n":1}', **more: Any) -> tuple[Item, ev.Proposal]:
     """A call as the model wrote it and as it is proposed; `item` is set when it is put in a reply."""
-    raw = {"type": "function_call", "call_id": label, "name": "t", "arguments": arguments}
     settings: dict[str, Any] = {"tool": "t1", "gate": gate} | more
-    return raw, ev.Proposal("function", "t", label, 0, **settings)
+    name = "t" if settings["tool"] == "t1" else settings["tool"]
+    raw = {"type": "function_call", "call_id": label, "name": name, "arguments": arguments}
+    return raw, ev.Proposal("function", name, label, 0, **settings)
 
 
 def reply(*calls: tuple[Item, ev.Proposal], frame: str = "r", **more: Any) -> cm.RecordReply:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
@@ -125,6 +126,15 @@ def test_nothing_is_allowed_unseen_while_a_standing_rejection_is_about_its_tool(
     assert pen.does() == ["screen r/2.0", "screen r/2.1", "run r/2.2"]
     pen(cm.Screen(NEXT, ALLOW), cm.Screen(AFTER, ALLOW))
     assert states(pen) == ["allowed", "rejected", "allowed"]
+
+
+def test_a_standing_rejection_is_about_whatever_has_the_name_of_its_tool() -> None:
+    raw, renewed = tool("c0", tool="t2")
+    pen = granted(grant(verdict="reject"), then=((raw, replace(renewed, name="t")),))
+    pen(cm.Screen(NEXT, ALLOW))
+    assert states(pen) == ["rejected"]
+    pen = granted(grant(), then=((raw, replace(renewed, name="t", gate="ask")),))
+    assert states(pen) == ["asked"]
 
 
 def test_a_standing_approval_leaves_what_needs_nobody_alone() -> None:

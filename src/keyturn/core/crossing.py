@@ -13,13 +13,13 @@ from . import events as ev
 from .errors import Conflict
 from .gate.opening import Events, open_run
 from .records import BY_GRANT
-from .run import RESTORED, Run, told_of_copy
+from .run import RESTORED, Run
 from .states import OVER
 
 
 def restored(run: Run, c: cm.RecordRestore) -> Events:
     """Put in doubt what a restored store lets run, and ask again what waits."""
-    if run.status in OVER or run.status == "new" or told_of_copy(run, c.nonce or c.why):
+    if run.status in OVER or run.status == "new" or _told_of_copy(run, c.nonce or c.why):
         return
     anew = _asked_anew(run, "restored", c.why, c.nonce)
     for call in list(run.groups["screen"].values()):
@@ -31,6 +31,18 @@ def restored(run: Run, c: cm.RecordRestore) -> Events:
     yield from anew
     yield from _approvals_end(run)
     yield ev.RunRestored(c.why, c.nonce)
+
+
+def _told_of_copy(run: Run, which: str) -> bool:
+    """Return whether a run was told of this restore, and nothing that would be in doubt was let run since.
+
+    What was decided anew may be in the next copy, and have run: it is no less in doubt than what was there before.
+    """
+    groups = run.groups
+    may_run = [call for group in ("run", "started") for call in groups[group].values() if call.id not in run.frames]
+    unjudged = any(not call.voided for call in groups["screen"].values())
+    heard = any(call.votes for call in groups["wait"].values())
+    return run.restored == which and not (may_run or unjudged or heard)
 
 
 def fork(run: Run, c: cm.Fork) -> Events:

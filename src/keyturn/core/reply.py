@@ -11,6 +11,7 @@ from . import commands as cm
 from . import events as ev
 from .call_ids import call_id
 from .errors import Conflict, ModelBehaviorError, UserError
+from .gate.lending import is_about
 from .gate.opening import Events, open_run
 from .gate.verdicts import screened
 from .items import Item
@@ -60,9 +61,11 @@ def check_usage(usage: Counts) -> None:
 
 def _screen_the_rejected(run: Run, frame: Frame, proposals: list[ev.Proposal]) -> list[ev.Proposal]:
     """Screen the calls of a tool that a standing rejection is about, and not allow them at once."""
-    never = {(grant.agent, grant.tool) for grant in run.grants.values() if grant.verdict == "reject"}
+    never = [grant for grant in run.grants.values() if grant.verdict == "reject"]
     return [
-        replace(made, gate="") if made.gate == "allow" and (frame.agent, made.tool) in never else made
+        replace(made, gate="")
+        if made.gate == "allow" and any(is_about(run, grant, frame.agent, made) for grant in never)
+        else made
         for made in proposals
     ]
 

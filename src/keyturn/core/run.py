@@ -222,6 +222,7 @@ class Run(msgspec.Struct):
     groups: dict[str, dict[str, Call]] = {}  # the open calls by what the world owes them
     grants: dict[str, ev.GrantTerms] = {}  # the standing decisions, by id
     grant_uses: dict[str, int] = {}  # how often each grant was used, revoked ones included
+    never: dict[str, tuple[str, str]] = {}  # which tool each standing rejection is about: its name and kind
     lent: dict[str, str] = {}  # the grants that calls of other runs used, by run and call
     taken: dict[str, Taken] = {}  # what calls of other runs count for here
     spent: Fraction = Fraction(0)  # the sum of that
@@ -285,6 +286,7 @@ def twin(run: Run) -> Run:
         groups={group: {name: calls[name] for name in members} for group, members in run.groups.items()},
         grants=run.grants.copy(),
         grant_uses=run.grant_uses.copy(),
+        never=run.never.copy(),
         lent=run.lent.copy(),
         taken=run.taken.copy(),
         owed=run.owed.copy(),
@@ -355,18 +357,6 @@ def unknown_below(run: Run, frame_id: str) -> list[Call]:
     begun = [*run.groups["started"].values(), *run.groups["wait"].values()]
     below = [call for call in begun if is_below(call.id, frame_id) and call.id not in run.frames]
     return [call for call in below if call.state in ("started", "in_doubt")]
-
-
-def told_of_copy(run: Run, which: str) -> bool:
-    """Return whether a run was told of this restore, and nothing that would be in doubt was let run since.
-
-    What was decided anew may be in the next copy, and have run: it is no less in doubt than what was there before.
-    """
-    groups = run.groups
-    may_run = [call for group in ("run", "started") for call in groups[group].values() if call.id not in run.frames]
-    unjudged = any(not call.voided for call in groups["screen"].values())
-    heard = any(call.votes for call in groups["wait"].values())
-    return run.restored == which and not (may_run or unjudged or heard)
 
 
 def ran_out(run: Run, call: Call) -> bool:

@@ -28,6 +28,8 @@ def given(audited: AuditedRun, event: ev.GrantGiven) -> None:
     audited.grants[grant.id] = grant
     audited.uses[grant.id] = 0
     audited.given_in[grant.id] = audited.line
+    if grant.verdict == "reject":
+        audited.never[grant.id] = calls[0].proposal.name, calls[0].proposal.kind
 
 
 def lent_out(audited: AuditedRun, event: ev.GrantLent) -> None:
@@ -99,14 +101,17 @@ def used(audited: AuditedRun, event: ev.GrantUsed) -> None:
 
 def newest(audited: AuditedRun, call: AuditedCall, terms: Approval | None) -> str:
     """Return what the newest grant that covers a call says, the run's own first; "" where none does."""
-    covering = [grant for grant in reversed(audited.grants.values()) if not uncovered(audited, grant, call, terms)]
+    # In logs of earlier versions a tool ran that was described in other words than when it was rejected.
+    same = [grant for grant in reversed(audited.grants.values()) if grant.tool == call.proposal.tool]
+    covering = [grant for grant in same if not uncovered(audited, grant, call, terms)]
     own = [grant for grant in covering if grant.call is None]
     return (own or covering)[0].verdict if covering else ""
 
 
 def uncovered(audited: AuditedRun, grant: ev.GrantTerms, call: AuditedCall, terms: Approval | None) -> str:
     """Return why a grant does not cover a call; "" where it does."""
-    if (grant.agent, grant.tool) != (call.agent, call.proposal.tool):
+    named = audited.never.get(grant.id) == (call.proposal.name, call.proposal.kind)
+    if grant.agent != call.agent or not (grant.tool == call.proposal.tool or named):
         return "is for another tool or agent"
     if grant.call not in (None, call.id):
         return "was borrowed for another call"

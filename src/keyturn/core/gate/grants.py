@@ -11,6 +11,7 @@ from ..policy import Approval, check_share
 from ..predicates.predicate import check_where, holds, may_hold
 from ..run import Call, Run, call_digest, confirmed, ran_out
 from .deciding import NO_PERSON, repeated
+from .lending import is_about
 from .opening import Events
 from .reviews import sampled
 from .words import decided_before, in_two_steps, needed
@@ -25,7 +26,7 @@ def grant_for(run: Run, call: Call, terms: Approval | None) -> ev.GrantTerms | N
 
 def covers(run: Run, grant: ev.GrantTerms, call: Call, terms: Approval | None) -> bool:
     """Return whether a standing decision covers a call: one whose giver could decide this very call alone."""
-    if (grant.agent, grant.tool) != (call.agent, call.proposal.tool) or needed(terms, grant.verdict) > 1:
+    if not is_about(run, grant, call.agent, call.proposal) or needed(terms, grant.verdict) > 1:
         return False
     if grant.call not in (None, call.id):
         return False

@@ -88,8 +88,21 @@ def taken_over(run: Run, event: ev.GrantBorrowed) -> None:
 
 def given(run: Run, event: ev.GrantGiven) -> None:
     """Fold a standing decision."""
-    run.grants[event.grant.id] = event.grant
-    run.grant_uses[event.grant.id] = 0
+    grant = event.grant
+    run.grants[grant.id] = grant
+    run.grant_uses[grant.id] = 0
+    if grant.verdict == "reject":
+        about = (call.proposal for call in run.calls.values() if is_about(run, grant, call.agent, call.proposal))
+        for made in about:
+            run.never[grant.id] = made.name, made.kind
+
+
+def is_about(run: Run, grant: ev.GrantTerms, agent: str, made: ev.Proposal) -> bool:
+    """Return whether a standing decision is about a tool of an agent.
+
+    An approval is for the tool that was shown. A rejection is for what has its name, whatever is said of it by now.
+    """
+    return agent == grant.agent and (made.tool == grant.tool or run.never.get(grant.id) == (made.name, made.kind))
 
 
 def used(run: Run, event: ev.GrantUsed) -> None:
@@ -106,3 +119,4 @@ def used(run: Run, event: ev.GrantUsed) -> None:
 def revoked(run: Run, event: ev.GrantRevoked) -> None:
     """Fold the end of a standing decision."""
     run.grants.pop(event.grant, None)
+    run.never.pop(event.grant, None)
