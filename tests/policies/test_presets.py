@@ -35,6 +35,10 @@ def said(rules: Any, tool: str, *, kind: str = "function", **facts: Any) -> str 
         ("rm", {}, "ask", None, "deny", "deny"),
         ("list_deleted", {"read_only": True}, "allow", "allow", "allow", None),
         ("farm", {}, "ask", None, "deny", None),
+        ("deleteFile", {}, "ask", None, "deny", "deny"),
+        ("fs.bulk-remove", {}, "ask", None, "deny", "deny"),
+        ("DBDrop", {}, "ask", None, "deny", "deny"),
+        ("dropboxUpload", {}, "ask", None, "deny", None),
     ],
 )
 def test_what_each_lets_run(

@@ -13,8 +13,9 @@ from typing import Any, Literal, NamedTuple
 from . import presets
 from .argument_types import Unsure, argument, misfit, names_in
 from .limits import Budget
-from .rule import Rule, is_named
+from .rule import Rule
 from .toml_lines import Misplaced
+from .tool_names import is_named
 
 _RISKS = ("low", "medium", "high", "critical")
 _PRESETS = frozenset(id(rule) for rules, _default in presets.NAMED.values() for rule in rules)
@@ -98,7 +99,7 @@ class _Linted:
     def _means(self, tool: KnownTool) -> bool:
         rule = self._rule
         stated = rule.read_only in (None, tool.read_only) and rule.risk in (None, tool.risk)
-        return is_named(rule.tool, tool.name) and rule.kind in (None, tool.kind) and stated
+        return rule.names(tool.name) and rule.kind in (None, tool.kind) and stated
 
     def complaints(self) -> Iterator[Complaint]:
         """Yield what is wrong, the first of the names that match nothing only: the others follow from it."""
@@ -128,7 +129,7 @@ class _Linted:
 
     def _tool(self) -> Complaint | None:
         asked, names = self._rule.tool, [each.name for each in self._near]
-        if asked is None or any(is_named(asked, name) for name in names):
+        if asked is None or any(map(self._rule.names, names)):
             return None
         if asked in self._known.provided:
             return self._say("tool", f"{asked!r} is run by the provider, which asks no rule: take it from the agent")

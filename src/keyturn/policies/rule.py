@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from fnmatch import fnmatchcase
 from typing import Any, TypedDict, Unpack, cast
 
 import msgspec
@@ -26,6 +25,7 @@ from .explain import RuleFinding
 from .grants import own_where
 from .limits import Budget, Calls, Rejections
 from .patch_operations import operations_of
+from .tool_names import in_words, is_named
 
 # Kinds whose tools a server names as it likes, so that the name alone allows none of their calls.
 _NAMED_BY_SERVERS = ("hosted_mcp",)
@@ -61,12 +61,13 @@ class Rule:
     """Decides on the calls that it matches: all that is given must hold, and what is None matches any call.
 
     `tool` and `agent` are names, or patterns in which `*` stands for any text; an agent is meant by its
-    name, or by its path from the root agent as in "desk/billing". `risk` matches only a tool that states it,
-    `read_only` one that states that it changes nothing, or does not. `over` is
-    a limit on the calls that the rest of the rule means, and matches a call that is over it: it stands before the rule
-    that allows such calls. `when` is asked last, of the call and the run's context; if it raises or answers neither
-    True nor False, the call asks. `stop` ends the drive of the run where a call is denied. `review` is the share of
-    what the rule, or a grant under it, lets run that people are asked to look at afterwards.
+    name, or by its path from the root agent as in "desk/billing". A rule that asks or denies means a tool by its words:
+    `delete_*` is also `deleteFile` and `delete-file`. `risk` matches only a tool that states it, `read_only` one that
+    states that it changes nothing, or does not. `over` is a limit on the calls that the rest of the rule means, and
+    matches a call that is over it: it stands before the rule that allows such calls. `when` is asked last, of the call
+    and the run's context; if it raises or answers neither True nor False, the call asks. `stop` ends the drive of the
+    run where a call is denied. `review` is the share of what the rule, or a grant under it, lets run that people are
+    asked to look at afterwards.
 
     >>> rule = Rule("allow", tool="pay", where={"amount": {"gt": 0, "le": 100}})
     >>> call = CallView("pay", "function", "desk", {"amount": 250}, digest="5e1f", call_id="call_1")
@@ -131,6 +132,16 @@ class Rule:
         truth = self._truth(call)
         return self._said(call, truth, self._answer(call, context), by) if self._means(truth) else None
 
+    def names(self, tool: str) -> bool:
+        """Return whether the rule is about tools of a name.
+
+        One that asks, denies or limits goes by the words of it: else whoever names a tool could turn it off.
+
+        >>> deny(tool="delete_*").names("deleteFile"), allow(tool="delete_*").names("deleteFile")
+        (True, False)
+        """
+        return is_named(self.tool, tool) or (self.action != "allow" and is_named(self.tool, in_words(tool)))
+
     def fits(self, call: CallView) -> bool:
         """Return whether the rule is about this call, leaving aside its limit and its condition."""
         return self._means(self._truth(call))
@@ -194,7 +205,7 @@ class Rule:
 
     def _another(self, call: CallView) -> str:
         """Return which name of the call differs from the rule's; "" where none does."""
-        if not is_named(self.tool, call.tool):
+        if not self.names(call.tool):
             return "it is about another tool"
         if not (is_named(self.agent, call.agent) or is_named(self.agent, call.path)):
             return "it is about another agent"
@@ -256,18 +267,6 @@ class Rule:
             against = Truth.NO if truth is Truth.NO else Truth.UNKNOWN
             return "; ".join(each.says for each in found if each.truth is against)
         return "the call is within its limit" if self.over is not None else "its condition does not hold"
-
-
-def is_named(pattern: str | None, name: str) -> bool:
-    """Return whether a name matches; None matches any.
-
-    >>> is_named("read*", "read_file"), is_named("read?", "reads")
-    (True, False)
-    """
-    if pattern is None or "*" not in pattern:
-        return pattern is None or pattern == name
-    # Only the asterisk is special: a tool may well be called "read[1]?", and that must not let "read1x" in.
-    return fnmatchcase(name, pattern.replace("[", "[[]").replace("?", "[?]"))
 
 
 def allow(**matching: Unpack[Matching]) -> Rule:

@@ -21,9 +21,9 @@ from .rule import Rule as Rule
 from .rule import allow as allow
 from .rule import ask as ask
 from .rule import deny as deny
-from .rule import is_named
 from .toml_lines import Misplaced, parsed, placed, text_of
 from .toml_rules import PolicyParts, read_policy, written
+from .tool_names import is_named
 
 SHADOWS = 1_000
 

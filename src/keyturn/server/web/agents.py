@@ -12,8 +12,9 @@ from ...agents.agent import Agent
 from ...core.nested_agent import nested_agent
 from ...engine.run.agents import AgentGraph
 from ...policies.file import PolicyFile
-from ...policies.rule import Rule, is_named
+from ...policies.rule import Rule
 from ...policies.rules import Policy
+from ...policies.tool_names import is_named
 from ...render.escape import quote
 from .form import Overseeing
 from .pages import page
@@ -121,7 +122,7 @@ def _facts(tool: object) -> Iterator[VisibleHtml]:
 
 def _means(rule: Rule, tool: Any, path: str, agent: str) -> bool:
     """Return whether a rule may be about calls of a tool, as far as names and facts tell."""
-    named = is_named(rule.tool, str(tool.name)) and (is_named(rule.agent, agent) or is_named(rule.agent, path))
+    named = rule.names(str(tool.name)) and (is_named(rule.agent, agent) or is_named(rule.agent, path))
     kind = rule.kind in (None, getattr(tool, "kind", None))
     risk = rule.risk in (None, getattr(tool, "risk", None))
     reads = rule.read_only in (None, getattr(tool, "read_only", False))
