@@ -299,11 +299,18 @@ def test_words_of_proposed_grants(params: Any, words: list[str]) -> None:
         {"sql": "select a/b from sales"},
         {"url": "https://bank.example/pay"},
         {"path": "https://bank.example"},
+        {"source": "6/2"},
+        {"path": "src/a", "destination": "b"},
+        {"path": "src/a", "move_to": "src/b"},
     ],
 )
 def test_a_directory_is_proposed_for_files_alone(params: Any) -> None:
     """`cat src/; rm -rf .` begins as the command `cat src/a.txt` does, and is in no directory."""
     assert not any("under" in str(made.where) for made in proposed_grants(params, complete=True))
+
+
+def test_no_directory_is_proposed_where_a_later_call_may_name_a_second_file() -> None:
+    assert not any("under" in str(made.where) for made in proposed_grants({"path": "src/a"}))
 
 
 @pytest.mark.parametrize("value", ['", whatever else it says', 'ada", amount is from 0 to 9', "x\u202ey", "\x1b[2J"])

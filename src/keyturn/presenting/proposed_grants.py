@@ -26,9 +26,9 @@ DIGITS = 9  # that a number of calls has at most
 SINGLE = 3  # so many proposals that fix one argument alone
 # What an argument is called that names a file. Of any other text nobody knows what a slash in it means: "cat src/x" is
 # no file in "cat src", and all that a shell takes may follow it.
-_FILES = frozenset({
-    "path", "file", "filename", "filepath", "folder", "dir", "directory", "source", "src", "destination", "dest", "dst",
-})  # fmt: skip
+_FILES = frozenset({"path", "file", "filename", "filepath", "folder", "dir", "directory"})
+# What the other places of a call are called, of which no word on its file says anything; or what is no file at all.
+_PLACES = _FILES | {"source", "src", "destination", "dest", "dst", "target", "to", "into", "output", "out"}
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
@@ -100,21 +100,27 @@ def _narrowed(named: Mapping[str, Any], but: str, *, whole: bool) -> Iterator[Pr
     for name in short if len(named) > 1 else ():
         alone = {name: exact[name]}
         yield ProposedGrant(alone, f"{_words(alone, named)}{others}")
-    for name in filter(_names_a_file, short):
-        above = dirname(named[name])
-        if names_of(above) and not is_elsewhere(above):  # else it is everything, however it is written: "/", "/.", " "
-            under = {name: {"under": above}}
-            yield ProposedGrant(under, f"{_words(under, named)}{others}")
+    places = [name for name in named if _is_called(name, _PLACES)]
+    if whole and len(places) == 1 and places[0] in short and _is_called(places[0], _FILES):
+        yield from _directory(places[0], named, others)
 
 
-def _names_a_file(argument: str) -> bool:
-    """Return whether an argument names a file, by the last word of its own name.
+def _directory(name: str, named: Mapping[str, Any], others: str) -> Iterator[ProposedGrant]:
+    """Yield the directory of the one file that a call is about; no other call could be about a second one."""
+    above = dirname(named[name])
+    if names_of(above) and not is_elsewhere(above):  # else it is everything, however it is written: "/", "/.", " "
+        under = {name: {"under": above}}
+        yield ProposedGrant(under, f"{_words(under, named)}{others}")
 
-    >>> _names_a_file("target_path"), _names_a_file("logFile"), _names_a_file("command"), _names_a_file("sql")
-    (True, True, False, False)
+
+def _is_called(argument: str, words: Collection[str]) -> bool:
+    """Return whether an argument is called one of some words, by the last word of its own name.
+
+    >>> [_is_called(name, _FILES) for name in ("target_path", "logFile", "command", "sql")]
+    [True, True, False, False]
     """
-    words = _WORDS.findall(argument)
-    return bool(words) and words[-1].lower() in _FILES
+    found = _WORDS.findall(argument)
+    return bool(found) and found[-1].lower() in words
 
 
 def _covers(made: ProposedGrant, params: Mapping[str, Any]) -> bool:

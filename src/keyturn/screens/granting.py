@@ -98,7 +98,7 @@ class GrantDialog(Dialog[Grant]):
     def grant(self) -> Grant:
         """Return the grant that stands in the fields, or raise what is wrong with it."""
         typed = self.query_one("#where", Input).value.strip()
-        terms = self.query_one("#terms", Input).value.strip()
+        terms = self.query_one("#terms", Input).value.strip().lower()
         where: Any = parse(typed) if typed else None
         if where is not None and not isinstance(where, dict):
             raise BadJson("a predicate is a JSON object of argument names")
@@ -113,7 +113,7 @@ class GrantDialog(Dialog[Grant]):
         except (KeyturnError, BadJson, ValueError) as error:
             return labelled("bad", "not a grant yet", str(error), width)
         words = next((each.words for each in self.proposed if each.where == made.where), None)
-        told = words or (ANY if made.where is None else json.dumps(made.where))
+        told = words or (json.dumps(made.where) if made.where else ANY)
         ends = "in this session" if made.scope == SESSION and how_long(made) == _UNTIL else how_long(made)
         return labelled("note", "It would cover this call, and each later one with", f"{told}; {ends}", width)
 

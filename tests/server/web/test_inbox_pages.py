@@ -254,6 +254,11 @@ async def test_an_edit_that_fits_no_schema_is_refused_where_it_is_typed() -> Non
         ({"which": "99"}, 422),
         ({"which": "own", "where": "[1]"}, 422),
         ({"which": "own", "where": '{"channel": "#dev"}'}, 422),
+        ({"which": "own", "where": ""}, 422),
+        ({"which": "own", "where": "{}"}, 422),
+        ({"which": "0", "limit": "uses", "uses": ""}, 422),
+        ({"which": "0", "limit": "uses", "uses": "run"}, 422),
+        ({"which": "0", "limit": "uses", "uses": "3"}, 303),
         ({"which": "0", "scope": "all"}, 422),
     ],
 )

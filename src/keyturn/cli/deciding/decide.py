@@ -134,10 +134,18 @@ def _said_yes(name: str, words: dict[str, Any]) -> bool:
 
 
 def _grant_words(grant: Any) -> str:
-    where = "any arguments" if grant.where is None else f"arguments where {grant.where}"
+    where = f"arguments where {grant.where}" if grant.where else "any arguments"
     uses = "" if grant.uses is None else f", {grant.uses} times"
     until = "" if grant.expires is None else f", for {grant.expires}"
-    return f"{where}{uses}{until}, in this {grant.scope}"
+    return f"{where}{uses}{until}, {_SCOPES[grant.scope]}"
+
+
+_SCOPES: dict[str, str] = {
+    "run": "in this run",
+    "session": "in every run of its session",
+    "requester": "in every run for the same person",
+    "agent": "in every run of this agent",
+}
 
 
 def _told(verb: Verb, row: RequestRow, given: Sequence[GrantRow], claimed: str) -> Told:

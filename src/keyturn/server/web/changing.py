@@ -241,8 +241,10 @@ def _predicate(shown: ShownRequest, form: dict[str, str]) -> Any:
     which = form.get("which", "")
     if which == "own":
         made = parse(form.get("where") or "{}")
-        if not isinstance(made, dict):
-            raise UserError("a predicate is a JSON object of argument names")
+        if not isinstance(made, dict) or not made:
+            raise UserError(
+                "a predicate is a JSON object of argument names; for any arguments at all, choose just that"
+            )
         return made
     proposed = _proposed(shown)
     if not (which.isascii() and which.isdigit() and int(which[:4]) < len(proposed)):
@@ -251,7 +253,12 @@ def _predicate(shown: ShownRequest, form: dict[str, str]) -> Any:
 
 
 def _terms(form: dict[str, str]) -> str:
-    return (form.get("uses") if form.get("limit") == "uses" else form.get("lasts")) or "1h"
+    if form.get("limit") != "uses":
+        return form.get("lasts") or "1h"
+    uses = form.get("uses", "").strip()
+    if not (uses.isascii() and uses.isdecimal()):
+        raise UserError("say for how many more calls it is, as a number")
+    return uses
 
 
 @router.get("/requests/{name}/alike")
