@@ -219,7 +219,7 @@ class InboxDecidingApp(LettersApp[None]):
         if len(rows) == 1:
             self.view.say("No other call of this tool with these arguments waits", style="waits")
             return
-        if self._is_high() and not self._meant_it(request):
+        if any(map(is_held, rows)) and not self._meant_it(request):
             self.view.say("High risk: press x once more for all of them", request.item.qualified_name or "", "waits")
             return
         word = await self.push_screen_wait(AlikeDialog(rows, self.now()))

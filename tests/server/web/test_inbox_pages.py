@@ -285,6 +285,15 @@ async def test_requests_of_one_shape_are_decided_together() -> None:
         assert [row.agent for row in await app.inbox.list()] == ["ci"]
 
 
+@pytest.mark.parametrize("part", ["grant", "alike"])
+async def test_an_approval_of_a_high_risk_is_held_wherever_it_is_given(part: str) -> None:
+    app, tokens, asked = await staffed("ops", "notices")
+    async with app:
+        ada = Visiting(app, tokens["ada"])
+        held = ["data-hold" in (await ada.see(f"/requests/{asked[name]}/{part}")).text for name in ("ops", "notices")]
+        assert held == [True, False]
+
+
 async def test_nobody_sees_anything_before_they_log_in() -> None:
     app, _tokens, asked = await staffed("notices")
     async with app:

@@ -25,7 +25,7 @@ from ...inbox.naming import Outcome
 from ...inbox.personal import Details
 from ...journal.rows import Query, RequestRow
 from ...policies.grants import Scope
-from ...presenting.asking import row_of, unrecorded
+from ...presenting.asking import is_held, row_of, unrecorded
 from ...presenting.proposed_grants import ProposedGrant, grant_for, proposed_grants
 from ...presenting.shown_request import ShownRequest
 from ..errors import refused
@@ -269,7 +269,7 @@ async def alike(at: Reading, name: str) -> Response:
         rows = await _alike(at, row)
         await at.sight.reads("list", rows)
         listed = {"rows": [row_of(each, at.now) for each in rows], "digests": [each.digest for each in rows]}
-        return await drawn(at, "alike.html", **listed, **await detail_of(at, row))
+        return await drawn(at, "alike.html", held=any(map(is_held, rows)), **listed, **await detail_of(at, row))
     except KeyturnError as error:
         return failure(at, error)
 
