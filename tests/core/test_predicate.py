@@ -349,6 +349,8 @@ YES, NO, UNKNOWN = Truth.YES, Truth.NO, Truth.UNKNOWN
         ({"any": {"matches": "rm .*"}}, ["ls", "rm -rf /"], YES),
         ({"any": {"matches": "rm .*"}}, ["ls", "cat x"], NO),
         ({"any": {"matches": "rm .*"}}, ["ls", "'rm' x"], UNKNOWN),
+        ({"any": {"matches": "rm .*"}}, ["rm${IFS}x"], UNKNOWN),
+        ({"any": {"matches": "rm .*"}}, ["r\\\nm x"], UNKNOWN),
         ({"any": {"matches": "rm .*"}}, ["'rm' x", "rm x"], YES),
         ({"any": {"matches": "rm .*"}}, [], NO),
         ({"any": {"matches": "rm .*"}}, None, NO),

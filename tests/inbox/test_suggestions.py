@@ -100,7 +100,9 @@ def test_free_arguments_are_named() -> None:
     rows = [row(number, {"to": f"person{number}@example.org", "amount": 5, "memo": "rent"}) for number in range(40)]
     made = suggest("pay", "desk", rows)
     assert made is not None
-    assert (made.where, made.free) == ({"amount": {"eq": 5}, "memo": {"eq": "rent"}}, ["to"])
+    assert (made.where.keys(), made.free) == ({"amount", "memo", "to"}, ["to"])
+    wanted = [{"to": to, "amount": 5, "memo": "rent"} for to in ("person7@example.com", "x; rm -rf /srv")]
+    assert [bool(let_by(made, [row(0, each)])) for each in wanted] == [True, False]
 
 
 AMOUNTS = st.one_of(st.integers(-5, 12), st.sampled_from([0.5, 1e22, -0.0, 1e-9, 2**70, True, False]))

@@ -43,8 +43,8 @@ class Suggestion(msgspec.Struct, frozen=True):
     """Suggests to let calls of a tool run unasked that satisfy `where`.
 
     Of the newest requests of this tool of this agent, people decided `decided`, and approved `approved` of them as they
-    were asked; the rule would have let run `saves` of these, and none of the others. `free` are the arguments about
-    which it says nothing. `policy` is the rule as an operator's file has it.
+    were asked; the rule would have let run `saves` of these, and none of the others. `free` are the arguments that
+    it holds to no values. `policy` is the rule as an operator's file has it.
 
     >>> Suggestion("pay", "desk", 120, 120, 96, {"amount": {"le": 50}}, [], "").says
     '120 of 120 approved unchanged: this rule would have saved 96'

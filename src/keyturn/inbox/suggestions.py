@@ -29,8 +29,8 @@ FEWEST = 20
 _FEW = 8
 _PAGE = 500
 _SHARES = (Fraction(1), Fraction(19, 20), Fraction(9, 10), Fraction(4, 5), Fraction(1, 2))
-# A text that is a name or an address and nothing that a program could run.
-_NAME = re.compile(r"[\w.@+-]{0,64}")
+# A text that is a name or an address and nothing that a program could run. Where there were many, any such may come.
+_NAME = re.compile(r"[\w.@+-]{0,64}", re.ASCII)
 _PLAIN_KINDS = ("function", "mcp")
 _MISSING = object()
 
@@ -81,7 +81,7 @@ def suggest(tool: str, agent: str, rows: Sequence[RequestRow]) -> Suggestion | N
         approved=sum(each.approved for each in past),
         saves=saves,
         where=where,
-        free=sorted(names - where.keys()),
+        free=sorted(name for name in names if "matches" in where.get(name, {"matches": None})),
         policy=rule_text(tool, agent, where),
     )
 
@@ -124,6 +124,7 @@ def _candidates(past: list[_Past], secrets: set[str]) -> Iterator[dict[str, Any]
     bad = [each.params for each in past if not each.approved]
     numbers: dict[str, list[Any]] = {}
     few: dict[str, list[Any]] = {}
+    free: dict[str, Any] = {}
     for name in sorted({name for params in chain(good, bad) for name in params} - secrets):
         values = [params.get(name, _MISSING) for params in good]
         if "." in name or not _comparable(values):
@@ -133,9 +134,13 @@ def _candidates(past: list[_Past], secrets: set[str]) -> Iterator[dict[str, Any]
             few[name] = several
         elif _numeric(name, good):
             numbers[name] = sorted(values)
-        elif not all(isinstance(value, str) and _NAME.fullmatch(value) for value in values):
+        elif all(isinstance(value, str) and _NAME.fullmatch(value) for value in values):
+            free[name] = {"matches": _NAME.pattern}
+        else:
             return
-    base = {name: _among(values) for name, values in few.items()}
+    if not (few or numbers):
+        return
+    base = free | {name: _among(values) for name, values in few.items()}
     base |= {name: _within(values, Fraction(1)) for name, values in numbers.items()}
     if base:
         yield base

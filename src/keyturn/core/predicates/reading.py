@@ -51,6 +51,9 @@ _QUOTES = str.maketrans("", "", "'\"`\\")
 # To a shell a variable that is not set is nothing: "..$x/etc" is "../etc".
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|[0-9@*!#?-]|\{[^{}]*\})")
 
+# And this one is always set, to blanks.
+_BLANK = re.compile(r"\$IFS\b|\$\{IFS\}")
+
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NUMBER_BEGINS = re.compile(r"(?:[a-z]{3} ?)?([+-]?[0-9]+(?:\.[0-9]+)?)")
 _NUMBERLIKE = re.compile(r"[0-9a-fox.+-]+")
@@ -163,10 +166,10 @@ def opened(text: str) -> str:
 def unquoted(text: str) -> str:
     """Return a text as a shell leaves it: without quotes, backslashes, and variables that are not set.
 
-    >>> unquoted("'/e'\\\\tc/$9x")
-    '/etc/x'
+    >>> unquoted("'/e'\\\\tc/$9x"), unquoted("rm${IFS}x")
+    ('/etc/x', 'rm x')
     """
-    return _VARIABLE.sub("", text).translate(_QUOTES)
+    return _VARIABLE.sub("", _BLANK.sub(" ", text)).translate(_QUOTES)
 
 
 def _with_ways_out(texts: list[str]) -> tuple[str, ...]:
@@ -222,7 +225,9 @@ class Readings:
         if self.is_simple:
             return (self.text,)
         line = " ".join(self._opened.split())
-        found = dict.fromkeys([*self.meant, line, " ".join(unquoted(line).split())])
+        joined = self._opened.replace("\\\n", "")  # a line that goes on in the next one
+        several = [line] if joined == self._opened else [line, joined]
+        found = dict.fromkeys([*self.meant, line, *(" ".join(unquoted(each).split()) for each in several)])
         for each in [*found]:
             if "/" in each or "\\" in each:
                 found[shortest(each)] = None
