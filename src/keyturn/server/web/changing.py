@@ -242,9 +242,7 @@ def _predicate(shown: ShownRequest, form: dict[str, str]) -> Any:
     if which == "own":
         made = parse(form.get("where") or "{}")
         if not isinstance(made, dict) or not made:
-            raise UserError(
-                "a predicate is a JSON object of argument names; for any arguments at all, choose just that"
-            )
+            raise UserError("a predicate is a JSON object of argument names; for any arguments, choose just that")
         return made
     proposed = _proposed(shown)
     if not (which.isascii() and which.isdigit() and int(which[:4]) < len(proposed)):
