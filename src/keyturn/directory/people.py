@@ -187,9 +187,16 @@ class People(Entering):
 
         await self._change(by, made, needs=("read",) if sure else None)  # what is told there is read there
 
-    async def address_code(self, person: str, channel: str) -> str:
-        """Return the code to send to an address that waits for it, good for a day; "" where none waits."""
-        return next(self._codes(await self._book.read(), person, channel, await self._store.now()), "")
+    async def address_code(self, person: str, channel: str, address: str = "") -> str:
+        """Return the code to send to an address that waits for it, good for a day; "" where none waits.
+
+        With an address, it is the code of that one: another that was set meanwhile has its own.
+        """
+        directory = await self._book.read()
+        found = directory.person(person)
+        if address and found is not None and found.addresses.get(channel) != address:
+            return ""
+        return next(self._codes(directory, person, channel, await self._store.now()), "")
 
     async def confirm_address(self, person: str, channel: str, code: str = "", *, by: By) -> None:
         """Confirm an address with the code that was sent there, or without one as an administrator."""

@@ -34,7 +34,7 @@ async def keep_address(
     if address and not (sure or visitor.administers):
         limits.spend(CODES, visitor.id)
     await people.set_address(person, channel, address, by=visitor.login, sure=sure)
-    code = await people.address_code(person, channel)
+    code = await people.address_code(person, channel, address)
     if code and known is not None:
         await _send(known, Recipient(person=person, channel=channel, address=address), code)
 

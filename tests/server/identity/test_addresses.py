@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Any
+
+import pytest
 
 from keyturn import App, MemoryJournal
 from keyturn.channels.base import Channel, Message
@@ -95,6 +98,23 @@ async def test_whoever_writes_an_address_on_their_own_page_is_sent_its_code(own_
     await bob.send("/people/bob", do="address", channel="mail", address="bob@example.org")
     assert [told.to.address for told in mail.told] == ["bob@example.org"]
     assert "set it here to confirm it" not in (await bob.get("/people/bob")).text
+
+
+async def test_the_code_of_an_address_that_another_server_set_meanwhile_is_sent_to_no_other(
+    own_key: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    door, mail = await _door()
+    keeps = door.people.set_address
+
+    async def twice(*given: Any, **words: Any) -> None:
+        await keeps(*given, **words)
+        await keeps("bob", "mail", "ada@example.org", by="bob")
+
+    monkeypatch.setattr(door.people, "set_address", twice)
+    bob = door.browser()
+    await bob.post("/enter", {"link": await door.people.make_link("bob", by="ada")})
+    await bob.send("/account/address", channel="mail", address="bob@example.org")
+    assert mail.told == []
 
 
 async def test_a_channel_that_fails_leaves_the_address_waiting_and_codes_have_an_end(own_key: None) -> None:
