@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from keyturn.core.errors import StoreRestored
+from keyturn.journal import marks as module
 
 from .restoring import Payer, Place, go_on, waits
 
@@ -159,3 +160,23 @@ async def test_a_state_directory_that_cannot_be_used_notices_nothing_and_fails_n
         monkeypatch.setenv("KEYTURN_HOME", str(home))
         await paid_and_brought_back(file, Payer())
         assert not await noticed(file)
+
+
+def test_old_marks_of_files_that_are_gone_are_deleted_and_not_looked_for_each_time(
+    marks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where most of very many stores still exist, to open one more reads the marks of no others."""
+    monkeypatch.setattr(module, "_MOST", 6)
+    monkeypatch.setattr(module, "_BETWEEN", 5)
+    forget, looks = module._forget, list[str]()
+    monkeypatch.setattr(module, "_forget", lambda path: (looks.append(path.name), forget(path)))
+    for number in range(20):
+        place = tmp_path / f"{number}.db"
+        place.touch()
+        assert module.mark_of(f"store{number}", str(place)) is not None
+        os.utime(next(marks.glob(f"store{number}-*")), (number, number))
+        if number == 1:
+            place.unlink()
+    left = {path.name.partition("-")[0] for path in marks.iterdir()}
+    assert left == {f"store{number}" for number in range(20)} - {"store1"}
+    assert len(looks) == 4 + 4 + 9  # of 10, of the 10 that there were again, and of 15

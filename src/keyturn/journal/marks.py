@@ -22,6 +22,7 @@ from ..support.keys import make_directory, state_directory
 
 _COUNT = 8
 _MOST = 1_000
+_BETWEEN = 100  # new marks, from one look for old ones to the next
 _MOST_BYTES = 1 << 16
 #: No store comes as far: it stands in the marks of what a place held before it was settled under a new id.
 REPLACED = (1 << 63) - 1
@@ -127,8 +128,9 @@ def mark_of(store: str, place: str) -> HighWaterMark | None:
 def replace_marks(place: str) -> None:
     """Retire what this place held until now: brought back to it, that is a restored copy."""
     with suppress(OSError, ValueError, UserError, RuntimeError):
-        for path in sorted(_folder().glob(f"*-{_which(place)}")):
-            HighWaterMark(path, place).reached(REPLACED)
+        which = f"-{_which(place)}"
+        for name in sorted(name for name in os.listdir(_folder()) if name.endswith(which)):
+            HighWaterMark(_folder() / name, place).reached(REPLACED)
 
 
 def known(store: str, place: str) -> tuple[int, bool]:
@@ -158,9 +160,10 @@ def is_template(store: str, place: str, row: int) -> bool:
 
 def _seen(store: str) -> Iterator[_Seen]:
     with suppress(OSError, RuntimeError):
-        for path in sorted(_folder().glob(f"{_plain(store)}-*")):
+        begins = f"{_plain(store)}-"
+        for name in sorted(name for name in os.listdir(_folder()) if name.startswith(begins)):
             with suppress(OSError, ValueError, KeyError, TypeError):
-                yield _said(path.read_bytes())
+                yield _said((_folder() / name).read_bytes())
 
 
 def _said(content: bytes) -> _Seen:
@@ -186,10 +189,13 @@ def _plain(store: str) -> str:
 
 
 def _prune(folder: Path) -> None:
-    """Delete the oldest marks of files that are gone, once there are very many."""
+    """Delete the oldest marks of files that are gone, once there are very many; not each time, since it reads them."""
     with suppress(OSError):
+        count = len(os.listdir(folder))
+        if count <= _MOST or count % _BETWEEN:
+            return
         marks = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)
-        for path in marks[: max(0, len(marks) - _MOST)]:
+        for path in marks[: count - _MOST]:
             _forget(path)
 
 
