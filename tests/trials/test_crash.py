@@ -1,5 +1,6 @@
 """Group A, short: processes are ended, disks fail, connections break, and nothing that was promised is lost or doubled.
 
+Each kind of fault strikes here, few of its points: `kept` looks at every kind for itself.
 The trials themselves fork and have no threads, so they run in a process of their own. `make crash` does it at length.
 """
 
@@ -40,15 +41,15 @@ def postgres() -> None:
 @pytest.fixture(scope="module")
 def sqlite_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     out = tmp_path_factory.mktemp("sqlite") / "out.json"
-    return tried(out, "--kills", "30", "--seed", "7", "--kinds", "sqlite", "--ways", "app", "--chapters", SOME)["rows"]
+    return tried(out, "--kills", "8", "--seed", "7", "--kinds", "sqlite", "--ways", "app", "--chapters", SOME)["rows"]
 
 
 @pytest.fixture(scope="module")
 def postgres_rows(postgres: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     out = tmp_path_factory.mktemp("postgres") / "out.json"
-    return tried(
-        out, "--kills", "14", "--seed", "7", "--kinds", "postgresql", "--ways", "together", "--chapters", SOME
-    )["rows"]
+    return tried(out, "--kills", "4", "--seed", "7", "--kinds", "postgresql", "--ways", "together", "--chapters", SOME)[
+        "rows"
+    ]
 
 
 def kept(rows: dict[str, Any], *words: str) -> int:
@@ -60,19 +61,19 @@ def kept(rows: dict[str, Any], *words: str) -> int:
 
 
 def test_killed_at_writes_and_syncs(sqlite_rows: dict[str, Any]) -> None:
-    assert kept(sqlite_rows, "write", "sync") > 20
+    assert kept(sqlite_rows, "kill before a", "kill after a", "kill in half") >= 8
 
 
 def test_the_power_is_lost(sqlite_rows: dict[str, Any]) -> None:
-    assert kept(sqlite_rows, "power") >= 3
+    assert kept(sqlite_rows, "power") >= 1
 
 
 def test_a_disk_that_is_full_or_fails_loses_and_doubles_nothing(sqlite_rows: dict[str, Any]) -> None:
-    assert kept(sqlite_rows, "full", "EIO") >= 6
+    assert kept(sqlite_rows, "full", "EIO") >= 3
 
 
 def test_killed_at_messages(postgres_rows: dict[str, Any]) -> None:
-    assert kept(postgres_rows, "kill") >= 12
+    assert kept(postgres_rows, "kill") >= 4
 
 
 def test_the_answer_to_a_commit_is_lost_or_the_commit_comes_late(postgres_rows: dict[str, Any]) -> None:
@@ -102,7 +103,7 @@ def test_a_kill_around_an_effect_is_settled_and_a_commit_that_comes_late_is_no_c
 def test_a_session_is_killed_and_taken_up_by_its_run(tmp_path: Path) -> None:
     """Wherever it was: nothing runs twice or without a word, and each connection hears of each result once."""
     chosen = ["--kinds", "sqlite: kill", "--ways", "streamed", "--chapters", "realtime"]
-    assert kept(tried(tmp_path / "out.json", "--kills", "8", "--seed", "7", *chosen)["rows"], "kill") >= 8
+    assert kept(tried(tmp_path / "out.json", "--kills", "1", "--seed", "7", *chosen)["rows"], "kill") >= 7
 
 
 def test_a_trial_is_read_as_it_is_printed() -> None:
