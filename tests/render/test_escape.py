@@ -53,6 +53,7 @@ def test_examples(checked: ModuleType) -> None:
     assert doctest.testmod(checked).failed == 0
 
 
+@pytest.mark.sweep
 def test_every_code_point_one_by_one() -> None:
     text = every()
     written = escape(text, "")

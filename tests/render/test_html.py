@@ -4,6 +4,7 @@ import doctest
 import itertools
 from html.parser import HTMLParser
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,6 +91,7 @@ def test_notable_code_points_in_every_field() -> None:
         assert shown.encode()
 
 
+@pytest.mark.sweep
 def test_every_code_point_is_safe_and_can_be_read_back() -> None:
     for chunk in chunks():
         shown = render(Preview((Text(chunk),)))

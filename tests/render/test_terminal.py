@@ -59,6 +59,7 @@ def test_notable_code_points_in_every_field() -> None:
         assert not unseen(render(everywhere(chunk)))
 
 
+@pytest.mark.sweep
 def test_every_code_point_is_safe_and_can_be_read_back() -> None:
     for chunk in chunks():
         shown = render(Preview((Text(chunk),)))
