@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from zlib import crc32
 
 import psycopg
 import pytest
@@ -57,13 +58,15 @@ def pytest_collection() -> Generator[None, object, object]:
 
 #: The sweeps of the shared suite of tools that are tried plain in `make test`; the others are tried streamed.
 PLAIN_SWEEPS = ("approve", "edit", "answer")
+#: Of each kind of tool the last of these is tried in `make test`, in which calls are approved, and one of the others.
+SWEEPS = ("approve", "reject", "edit", "answer", "never asks", "two at once")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Try two of the four ways to run and to resume in `make test`, in which each way occurs; the others are trials.
 
-    A tool is swept for each kind of decision in one way to run, and for both ways by some of the decisions.
+    A kind of tool is swept for two of the kinds of decisions, and each kind of decision for some kinds of tools.
     """
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
@@ -71,11 +74,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         given = getattr(getattr(item, "callspec", None), "params", {})
         ways = [given.get("streamed", given.get("run")), given.get("saved", given.get("carry"))]
         crossed = None not in ways and (ways[0] in (True, streamed)) is not (ways[1] in (True, "saved"))
-        swept_otherwise = {"how", "way"} <= given.keys() and (given["how"] in PLAIN_SWEEPS) is (
-            given["way"] == "streamed"
-        )
-        if crossed or swept_otherwise:
+        if crossed or _swept_otherwise(item.nodeid, given):
             item.add_marker(pytest.mark.trial)
+
+
+def _swept_otherwise(test: str, given: dict[str, Any]) -> bool:
+    """Whether this is a sweep of a tool that is left to the trials."""
+    if not {"how", "way"} <= given.keys():
+        return False
+    kind = test.rpartition("::")[0]
+    chosen = {SWEEPS[-1], SWEEPS[crc32(kind.encode()) % (len(SWEEPS) - 1)]}
+    return given["how"] not in chosen or (given["how"] in PLAIN_SWEEPS) is (given["way"] == "streamed")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -87,6 +87,7 @@ class _Recorder:
 
     def __init__(self, folder: str) -> None:
         self.folder = Path(folder)
+        self.ended = (0, Spent(0.0, 0.0))  # the process, and what it had used when its last test was over
 
     def write(self, what: str, cost: Spent) -> None:
         with (self.folder / f"{os.getpid()}.jsonl").open("a", encoding="utf-8") as file:
@@ -103,8 +104,21 @@ class _Recorder:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         before = spent()
+        process, ended = self.ended
+        if process == os.getpid():
+            self.write("@ between tests", before.since(ended))
         result = yield
-        self.write(item.nodeid, spent().since(before))
+        after = spent()
+        self.write(item.nodeid, after.since(before))
+        self.ended = (os.getpid(), after)
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        before = spent().own
+        result = yield
+        if self.ended[0] != os.getpid():
+            self.write("@ the parent: it hands out and reports", Spent(spent().own - before, 0.0))
         return result
 
 
