@@ -95,14 +95,14 @@ def _title(path: Path) -> str:
 
 
 def _decisions() -> str:
-    rows = ["# Decisions that were hard", "", "Why it is as it is, one page for each choice that was not easy.", ""]
+    rows = ["# Design decisions", "", "One page for each decision that was hard, with its reasons.", ""]
     for path in sorted((ROOT / "docs" / "decisions").glob("*.md")):
         rows.append(f"- [{_title(path)}]({path.name})")
     return "\n".join([*rows, ""])
 
 
 def _examples() -> str:
-    rows = ["# Examples", "", "One idea each. They run as they stand, without a key; the tests run them.", ""]
+    rows = ["# Examples", "", "Each example shows one idea and runs without an API key; the tests run them.", ""]
     for path in sorted((ROOT / "examples").glob("*.py")):
         rows += [f"## {path.stem.replace('_', ' ')} {{ #{path.stem} }}", "", f'```python title="examples/{path.name}"']
         rows += [path.read_text(encoding="utf-8").rstrip(), "```", ""]

@@ -6,12 +6,15 @@ It is built once here, as `make site` builds it, of the pages that stand in this
 from __future__ import annotations
 
 import importlib
+import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright._impl._driver import compute_driver_executable
 
 import keyturn
 from keyturn import testing
@@ -93,6 +96,63 @@ def test_every_page_has_a_row_in_the_navigation() -> None:
 def test_it_can_be_searched(site: Path) -> None:
     index = (site / "search.json").read_text(encoding="utf-8")
     assert all(word in index for word in ("as_tool", "MaxTurnsExceeded", "tutorial.html", "keyturn worker"))
+
+
+# What people search for in the trade's words, and the page that must be among the first three results.
+SEARCHES = {
+    "human-in-the-loop": "approvals",
+    "HITL": "approvals",
+    "approval": "approvals",
+    "timeout": "approvals",
+    "SLA": "approvals",
+    "RBAC": "people",
+    "service account": "people",
+    "SSO": "login",
+    "SAML": "login",
+    "SCIM": "login",
+    "OIDC": "login",
+    "webhook retry": "channels",
+    "dead letter": "channels",
+    "escalation": "channels",
+    "on-call": "channels",
+    "notification": "channels",
+    "e-mail": "channels",
+    "multi-tenant": "server",
+    "idempotency": "server",
+    "rate limit": "policies",
+    "quota": "policies",
+    "undo": "web",
+    "audit log": "audit",
+    "Prometheus": "deployment",
+    "metrics": "deployment",
+    "health check": "deployment",
+    "Docker": "deployment",
+    "Kubernetes": "deployment",
+    "systemd": "deployment",
+    "nginx": "deployment",
+    "reverse proxy": "deployment",
+    "high availability": "deployment",
+    "backup": "deployment",
+    "GDPR": "deployment",
+    "erasure": "deployment",
+    "voice agent": "realtime",
+}
+
+
+@pytest.fixture(scope="module")
+def found(site: Path) -> dict[str, list[str]]:
+    """The results of each search, best first, as the site's own search worker ranks them."""
+    node, _ = compute_driver_executable()
+    command = [node, str(Path(__file__).with_name("search.cjs")), str(site), *SEARCHES]
+    results: dict[str, list[str]] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    return results
+
+
+@each(("words", "page"), SEARCHES.items())
+def test_a_search_in_the_words_of_the_trade_finds_the_right_page(
+    words: str, page: str, found: dict[str, list[str]]
+) -> None:
+    assert f"{page}.html" in [result.partition("#")[0] for result in found[words][:3]], found[words][:3]
 
 
 def test_no_script_knows_an_address_outside(site: Path) -> None:
