@@ -36,5 +36,5 @@ def test_what_a_tool_says_is_escaped() -> None:
 
 def test_colour_is_only_around_our_own_words() -> None:
     voice, shown = spoken(colour=True)
-    voice.tell("waits", "rotate_key")
-    assert shown == ["  \x1b[33mwaits\x1b[0m     | rotate_key"]
+    voice.tell("pending", "rotate_key")
+    assert shown == ["  \x1b[33mpending\x1b[0m   | rotate_key"]

@@ -99,7 +99,7 @@ class Player:
             because = f", because {self.why}" if self.why else ""
             return f"scripted{because}: it answers from the conversation alone, needs no key and asks no network"
         because = f" ({self.why})" if self.why else ""
-        return f"{self.name}, asked over the network{because}; what it will do, nobody knows"
+        return f"{self.name}, asked over the network{because}; its replies are not known in advance"
 
     def model(self) -> Any:
         """Return the model, or raise `UserError` that says what is missing."""

@@ -18,7 +18,7 @@ COLUMN = 10
 NARROW = 40  # with fewer columns, what is said stands under its word
 _COLOURS: dict[str, LiteralString] = {
     "you": "36",
-    "waits": "33",
+    "pending": "33",
     "refused": "31",
     "killed": "31",
     "finished": "32",

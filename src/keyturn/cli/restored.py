@@ -40,7 +40,7 @@ async def _settled(url: str, anyway: bool) -> Settled | None:
         raise UserError(f"{url} lives in memory, so it cannot be restored from a backup")
     try:
         if anyway:
-            await journal.taken_for_restored("was brought back from a copy, somebody said")
+            await journal.taken_for_restored("was restored from a backup, according to its operator")
         return await settle(journal)
     finally:
         await journal.close()

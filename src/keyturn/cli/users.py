@@ -50,7 +50,7 @@ _WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "settings": ("list the settings for all users, or of one user", ("whose",)),
     "keys": ("list signing keys, of all users or of one", ("whose",)),
     "enrol-key": ("enrol your own ssh key by its .pub file; it is valid once it is confirmed", _ENROLS),
-    "confirm-key": ("confirm that a key belongs to its user, signed with a valid key of yours", ("id", "--sign-with")),
+    "confirm-key": ("confirm that a key belongs to its user, signed with your own valid key", ("id", "--sign-with")),
     "revoke-key": ("revoke a user's signing key", ("id",)),
 }
 _OPTIONAL = {

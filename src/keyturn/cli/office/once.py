@@ -29,7 +29,7 @@ async def decide_once(app: App, worker: WorkerProcess, voice: DemoVoice, people:
     voice.rule("people decide")
     await asyncio.sleep(_REST)
     killed = await worker.kill()
-    voice.note("killed", "kill -9 {}, the worker: nobody moves a run now, and everybody can decide", killed)
+    voice.note("killed", "kill -9 {}, the worker: no run is executed now, and requests can still be decided", killed)
     voice.say()
     await _decide(app, voice, rows, ada, ben)
     await worker.start()
@@ -44,10 +44,10 @@ async def decide_once(app: App, worker: WorkerProcess, voice: DemoVoice, people:
 
 
 def _show(voice: DemoVoice, rows: list[RequestRow], now: int) -> None:
-    voice.rule("what waits")
+    voice.rule("pending requests")
     for row in rows:
         left = "" if row.expires_at is None else f", {span(row.expires_at - now)} left"
-        voice.tell("waits", f"{MARKS[mark_of(row)][0]} {row.request.path or row.agent}: {row.tool}{left}")
+        voice.tell("pending", f"{MARKS[mark_of(row)][0]} {row.request.path or row.agent}: {row.tool}{left}")
         voice.tell("", telling_line(row.request))
 
 
@@ -94,7 +94,7 @@ async def _outcomes(app: App, voice: DemoVoice, rows: dict[str, RequestRow]) -> 
             voice.tell("over", f"{row.agent.rsplit('/', 1)[-1]}: {tool} was {STATES.get(now.state, now.state)}")
             voice.tell("", str((await app.run(row.run).result()).final_output))
     left = await app.inbox.list()
-    voice.tell("waits", ", ".join(row.tool for row in left))
+    voice.tell("pending", ", ".join(row.tool for row in left))
 
 
 async def _verify(app: App, voice: DemoVoice) -> None:

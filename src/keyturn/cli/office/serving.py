@@ -72,7 +72,7 @@ def _invite(voice: DemoVoice, address: ListeningAddress, seated: Sequence[Seated
     there = sys.stdin.isatty() and sys.stdout.isatty()
     links = [f"{address.url}/enter#{each.link}" for each in seated]
     voice.say()
-    voice.screen.stress("Come in as one of two people. Each link works once.")
+    voice.screen.stress("Sign in as one of two approvers. Each link works once.")
     for each, link in zip(seated, links, strict=True):
         voice.say()
         voice.tell(each.id if each.id in ("ada", "ben") else "person", each.roles)

@@ -178,7 +178,9 @@ class ServerPeople:
         if not found:
             raise UserError(f"no user named {person!r} is in this directory")
         if found[0].settings is None:
-            raise NotAllowed("somebody's settings are for themselves, and for administrators with a token for 'people'")
+            raise NotAllowed(
+                "the settings of a user are visible to them, and to administrators with a token of the scope 'people'"
+            )
         return dict(found[0].settings)
 
     async def change(self, word: str, *given: Any, **more: Any) -> Any:
