@@ -260,10 +260,10 @@ def _a_place_of_its_own() -> Iterator[None]:
             os.environ.update({} if key is None else {"KEYTURN_SECRET": key})
 
 
-HEAD = """# What a person is shown
+HEAD = """# Previews: what approvers see
 
-`keyturn.console.decide(result)` draws each call that waits like this, here on a terminal of 80 columns. It shows what
-will run, never a summary of it, and what a model or a tool wrote cannot leave its margin. `make previews` captures this
+`keyturn.console.decide(result)` shows each pending call like this, here on a terminal of 80 columns. It shows what
+will run, never a summary, and text of a model or a tool cannot leave its margin. `make previews` captures this
 page from the console itself.
 """
 

@@ -347,9 +347,9 @@ def page() -> tuple[str, list[Tried]]:
             rows += ["", f"## {group}", "", "| what was sent | what came back | |", "|---|---|---|"]
         cells = (each.what, each.came, "pass" if each.good else "**fail**")
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    head = f"""# What was tried against the server
+    head = f"""# Security probes of the server
 
-What a stranger on the network, or a page of another site in somebody's browser, tries first.
+Penetration tests: what an attacker on the network, or a page of another site in a user's browser, tries first.
 {len(found)} probes, {len(bad)} failed. This page is written by `make probes`, which sends each
 as bytes to a server as `keyturn serve` runs it, and a test fails where a run gives another page. The larger
 corpora (1,000 payloads of script in every field of every page) stand in `tests/server`. A list of our own is no
