@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import time
 from typing import Literal, NamedTuple
 
-from starlette.requests import HTTPConnection
+from starlette.requests import HTTPConnection, Request
 
 from ..application.app import App
 from ..core.errors import NotAllowed
@@ -18,11 +19,14 @@ from ..directory.login import Login
 from ..directory.state import ADMIN, Directory, Person
 from ..journal.rows import RequestRow
 from ..presenting.asking import Standing, standing
+from .guard import SAFE
 from .limits import MISSES
 
 COOKIE = "keyturn_session"
 #: Where a request keeps who was found to make it, before its route asked.
 FOUND = "keyturn_visitor"
+# For how many seconds it is believed who somebody was when they began to send.
+_LONG = 1.0
 
 
 class Visitor(NamedTuple):
@@ -58,13 +62,26 @@ def turn_of(visitor: Visitor) -> str:
     return f"{visitor.via} {visitor.id}"
 
 
-async def visitor_of(app: App, request: HTTPConnection) -> Visitor | None:
-    """Return who makes a request, or None for nobody that is known: a wrong token is not explained."""
+async def visitor_of(app: App, request: Request) -> Visitor | None:
+    """Return who makes a request, or None for nobody that is known: a wrong token is not explained.
+
+    What they send is read first: a token that is revoked while it comes is good for nothing any more.
+    """
+    if request.method not in SAFE:
+        await _whole(request)
     known: Visitor | None = request.scope.pop(FOUND, None)  # good once: who asks anew is looked up anew
     visitor = known or await recognized(app, request, secure=_secure(request))
     if visitor is not None:
         _counted(request, visitor.login.token)
     return visitor
+
+
+async def _whole(request: Request) -> None:
+    """Read the body of a request; who sends it is looked up anew where it was long in coming."""
+    begun = time.monotonic()
+    await request.body()
+    if time.monotonic() - begun >= _LONG:
+        request.scope.pop(FOUND, None)
 
 
 async def recognized(app: App, request: HTTPConnection, *, secure: bool) -> Visitor | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from keyturn.core.people import Decider
 from keyturn.directory.book import Book
 from keyturn.directory.events import KeyEnrolled
 from keyturn.directory.login import id_in
+from keyturn.server import visitor
 from keyturn.server.forms import own_path
 from keyturn.server.identity import entrance
 from keyturn.server.settings import ServerSettings
@@ -186,6 +188,22 @@ async def test_a_passkey_of_an_id_that_somebody_has_is_not_enrolled_by_another(d
     await bob.post("/account/passkeys/options", json={}, headers=mark)
     answer = await bob.post("/account/passkeys", json={"registration": {"id": "Y3JlZA"}}, headers=mark)
     assert (answer.status_code, "enrolled once" in answer.text) == (409, True)
+
+
+async def test_a_token_that_is_revoked_while_a_request_is_sent_is_good_for_nothing(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visitor, "_LONG", 0.0)
+    token = await door.people.issue_token("bob", ["read"], by="bob")
+
+    async def sent() -> AsyncGenerator[bytes]:
+        yield b'{"format": '
+        await door.people.revoke_token(id_in(token), by="bob")
+        yield b'"csv"}'
+
+    shown = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+    answer = await door.browser().post("/v1/audit/export", content=sent(), headers=shown)
+    assert answer.status_code == 401
 
 
 async def test_what_a_script_sends_is_read_before_a_login_begins(door: Door) -> None:
