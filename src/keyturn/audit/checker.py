@@ -313,7 +313,7 @@ async def _names(store: Store) -> list[str]:
 async def _take(store: Store, run: str) -> _Taken | None:
     """Read all that a store has of a run; None where it changed each time that was tried."""
     for _ in range(_TRIES):
-        head = await _head(store, run)
+        head = await stored_length(store, run)
         before = await store.hashes(run)
         found: Sequence[RunRow] = await store.runs(Query(run=run))
         taken = _Taken(run, [], before)
@@ -327,12 +327,12 @@ async def _take(store: Store, run: str) -> _Taken | None:
         taken.row = next(iter(found), None)
         taken.requests = [each async for each in _requests(store, run)]
         taken.grants = [each async for each in _grants(store, run)]
-        if await store.hashes(run) == before and await _head(store, run) == head:
+        if await store.hashes(run) == before and await stored_length(store, run) == head:
             return taken
     return None
 
 
-async def _head(store: Store, run: str) -> int | None:
+async def stored_length(store: Store, run: str) -> int | None:
     """Return how many lines the store says a run has; None where what it says is no number."""
     try:
         return await store.head(run)
@@ -377,4 +377,4 @@ async def _check_orphans(store: Store, report: CheckReport) -> None:
 
 
 async def _has_log(store: Store, run: str) -> bool:
-    return await _head(store, run) != 0  # what is wrong with it otherwise is found with the run
+    return await stored_length(store, run) != 0  # what is wrong with it otherwise is found with the run

@@ -5,7 +5,7 @@ Which letters there are for which call is the console's table; what each does he
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import LiteralString, Unpack
 
@@ -13,8 +13,7 @@ from ..core.errors import BadJson, KeyturnError
 from ..inbox.personal import Details, Verdict
 from ..policies.grants import Grant
 from ..presenting.shown_request import ShownRequest
-from ..screens.asking import LineDialog, TextDialog
-from ..screens.drawing import Row, labelled
+from ..screens.asking import TextDialog
 from ..screens.editing import EditDialog
 from ..screens.granting import GrantDialog
 from ..screens.letters_app import LettersApp
@@ -65,7 +64,7 @@ class ChatDecidingApp(LettersApp[str]):
 
     async def reject_call(self, request: ShownRequest) -> None:
         """Reject it, with a reason for the model."""
-        why = await self._asked_for(request, "Reject it", "why? the model reads it; empty: no reason")
+        why = await self.line_for(request, "Reject it", "why? the model reads it; empty: no reason")
         if why is not None:
             await self.decide(request, "reject", message=why or None)
 
@@ -75,7 +74,7 @@ class ChatDecidingApp(LettersApp[str]):
         words: LiteralString = "its result, as the model reads it"
         if question:
             words = "one of these, or its number" if request.choices else "your answer; an object or a list as JSON"
-        typed = await self._asked_for(request, "Answer it" if question else "Write its result", words)
+        typed = await self.line_for(request, "Answer it" if question else "Write its result", words)
         if typed:
             output = request.answer(typed) if question else typed
             await self.decide(request, "answer", output=output)
@@ -83,7 +82,7 @@ class ChatDecidingApp(LettersApp[str]):
     async def call_ran(self, request: ShownRequest) -> None:
         """Say that a call in doubt ran."""
         words: LiteralString = "what came of it? empty: you only know that it ran"
-        typed = await self._asked_for(request, "It ran", words)
+        typed = await self.line_for(request, "It ran", words)
         if typed is not None:
             await self.decide(request, "ran", output=typed or None)
 
@@ -102,14 +101,6 @@ class ChatDecidingApp(LettersApp[str]):
     async def explain_call(self, request: ShownRequest) -> None:
         """Say what the letters do."""
         await self.push_screen_wait(TextDialog("What the letters do", partial(help_rows, request=request)))
-
-    async def _asked_for(self, request: ShownRequest, title: LiteralString, words: LiteralString) -> str | None:
-        def above(width: int) -> Iterator[Row]:
-            yield from labelled("heading", "call", request.item.qualified_name or "", width)
-            for number, choice in enumerate(request.choices, 1):
-                yield from labelled("heading", "choice", f"{number}  {choice}", width)
-
-        return await self.push_screen_wait(LineDialog(title, words, above))
 
 
 LETTERS: dict[str, Callable[[ChatDecidingApp, ShownRequest], Awaitable[None]]] = {

@@ -11,7 +11,6 @@ import getpass
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -28,6 +27,7 @@ from ..screens.drawing import Row, labelled, ours
 from ..sessions.base import Session
 from ..sessions.sqlite import SQLiteSession
 from ..support.keys import make_directory, state_directory
+from ..support.lazy import is_installed
 from .demo_player import Player
 from .printing import command, print_labelled
 
@@ -55,7 +55,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Open the assistant; return the exit code."""
     try:
-        if not _installed():
+        if not is_installed("textual"):
             raise UserError(
                 "the screen needs the package 'textual', which is not installed: pip install 'keyturn[chat]'"
             )
@@ -72,13 +72,6 @@ def run(arguments: argparse.Namespace) -> int:
         print("The run stays in its journal. To go on:")
         print(f"  {command()} chat {_flags(arguments)}--resume {left[:12]}")
     return 0
-
-
-def _installed() -> bool:
-    try:
-        return find_spec("textual") is not None
-    except ValueError:  # somebody put None in its place
-        return False
 
 
 def _flags(arguments: argparse.Namespace) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 from ..core.errors import UserError
@@ -20,6 +19,7 @@ from ..models.routing import split_name
 from ..models.scripted.model import ScriptedModel, assistant_message
 from ..models.scripted.script import Responder
 from ..render.escape import escape
+from ..support.lazy import is_installed
 from .printing import command
 
 SCRIPTED = "scripted"
@@ -106,7 +106,7 @@ class Player:
         if not self.is_real:
             return ScriptedModel(self.script)
         package = self.provider.package
-        if package and not _installed(package):
+        if package and not is_installed(package):
             extra = package.partition(".")[0]
             raise UserError(
                 f"{self.name} needs the package {package!r}, which is not installed: pip install 'keyturn[{extra}]', "
@@ -130,10 +130,3 @@ class Player:
 
     def _without(self) -> str:
         return f"or play without a provider: {command()} {self.program} --scripted"
-
-
-def _installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ModuleNotFoundError:
-        return False

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib.util import find_spec
 
 from ..core.errors import UserError
 from ..inbox.personal import PersonalInbox
+from ..support.lazy import is_installed
 from .printing import print_labelled
 from .seats.sitting import run_with_inbox
 from .with_journal import Told, describe_app, describe_journal
@@ -26,7 +26,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Open it; return 1 where that cannot be done."""
-    if not _installed():
+    if not is_installed("textual"):
         return _refuse("the screen needs the package 'textual', which is not installed: pip install 'keyturn[chat]'")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return _refuse("there is no terminal here; for programs, see keyturn requests --json")
@@ -44,10 +44,3 @@ async def _open(inbox: PersonalInbox, keyfile: str) -> Told | int:
 def _refuse(why: str) -> int:
     print_labelled("keyturn inbox", str(UserError(why)))
     return 1
-
-
-def _installed() -> bool:
-    try:
-        return find_spec("textual") is not None
-    except ValueError:  # somebody put None in its place
-        return False

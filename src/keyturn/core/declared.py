@@ -5,7 +5,9 @@ A schema comes from a server, a log or a file: `true` may stand where an object 
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
+
+from .values import as_list, as_object
 
 
 def properties_of(schema: object) -> dict[str, Any]:
@@ -34,13 +36,3 @@ def takes_text(schema: dict[str, Any]) -> bool:
     """
     declared = [schema, *map(as_object, as_list(schema.get("anyOf")))]
     return any("string" in (each.get("type"), *as_list(each.get("type"))) for each in declared)
-
-
-def as_object(value: object) -> dict[str, Any]:
-    """Return an object of a schema; an empty one where something else stands in its place."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def as_list(value: object) -> list[Any]:
-    """Return a list of a schema; an empty one where something else stands in its place."""
-    return cast("list[Any]", value) if isinstance(value, list) else []

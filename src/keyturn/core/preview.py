@@ -17,6 +17,7 @@ from .encodable import Encodable
 from .errors import BadJson
 from .immutable import immutable
 from .strict import JsonValue, parse
+from .values import as_list, as_object
 
 
 @immutable
@@ -154,11 +155,11 @@ def unredacted(wanted: object, shown: object, true: object) -> Any:
             raise BadJson(f"{REDACTED} stands for a value only where it was shown; write the value itself")
         return true
     if isinstance(wanted, list):
-        return _unredacted_list(cast("list[Any]", wanted), _list(shown), _list(true))
+        return _unredacted_list(cast("list[Any]", wanted), as_list(shown), as_list(true))
     if not isinstance(wanted, dict):
         return wanted
-    seen = _object(shown)
-    values = _object(true)
+    seen = as_object(shown)
+    values = as_object(true)
     return {
         name: unredacted(part, seen.get(name), values.get(name))
         for name, part in cast("dict[str, Any]", wanted).items()
@@ -201,14 +202,6 @@ def _is_marked(value: object) -> bool:
 
 def _text_of(value: object) -> bytes:
     return msgspec.json.encode(value, order="sorted")
-
-
-def _list(value: object) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def _object(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def redacts(preview: _F) -> _F:

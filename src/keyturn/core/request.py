@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 
 from .beside_events import CallMarked, ReviewWhy
 from .call_ids import ROOT, place_of
-from .declared import as_list, as_object, properties_of
+from .declared import properties_of
 from .digest import canonical
 from .encodable import Encodable, in_milliseconds, moment
 from .gate.opening import OPENING
@@ -25,6 +25,7 @@ from .preview import REDACTED, Json, Preview, redact
 from .records import Decision, Word
 from .run import Call, Kind, Review, Run, call_digest, call_shape, confirmed, let_by, request_id
 from .strict import parse
+from .values import as_list, as_object
 
 _MANY = 2  # of one argument there is one order
 Say = Literal[

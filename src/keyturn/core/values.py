@@ -5,7 +5,7 @@ Python has True and False among its whole numbers; as a number of seconds or of 
 
 from __future__ import annotations
 
-from typing import TypeGuard
+from typing import Any, TypeGuard, cast
 
 
 def is_flag(value: object) -> TypeGuard[bool]:
@@ -60,3 +60,13 @@ def is_entries(value: object) -> bool:
     (True, True, False)
     """
     return value is None or isinstance(value, list | tuple)
+
+
+def as_object(value: object) -> dict[str, Any]:
+    """Return an object; an empty one where something else stands in its place."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    """Return a list; an empty one where something else stands in its place."""
+    return cast("list[Any]", value) if isinstance(value, list) else []

@@ -5,7 +5,7 @@ What was refused is told where it was tried: who was first, by which word, how l
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, LiteralString, Unpack
 
 from ..core.errors import BadJson, KeyturnError
@@ -16,9 +16,8 @@ from ..inbox.personal import SIGNABLE, Details, Marking, Verdict, signed_of
 from ..journal.rows import RequestRow
 from ..presenting.asking import STATES, is_held, unrecorded, vote_of
 from ..presenting.shown_request import ShownRequest
-from ..screens.asking import LineDialog, TextDialog
+from ..screens.asking import TextDialog
 from ..screens.call_view import CallView
-from ..screens.drawing import Row, labelled
 from ..screens.editing import EditDialog
 from ..screens.granting import GrantDialog
 from ..screens.letters_app import LettersApp
@@ -131,7 +130,7 @@ class InboxDecidingApp(LettersApp[None]):
     async def break_glass(self, request: ShownRequest) -> None:
         """Approve alone in an emergency, with a reason; others are told."""
         words: LiteralString = "You approve alone. Others are told at once, and it is reviewed after. Why?"
-        why = await self._asked(request, "Break the glass", words)
+        why = await self.line_for(request, "Break the glass", words)
         if why:
             await self.deliver(request, "approve", break_glass=True, note=why)
 
@@ -152,7 +151,7 @@ class InboxDecidingApp(LettersApp[None]):
         """Reject it, with a reason that the model reads."""
         needed = self._terms().reason != "optional"
         words: LiteralString = "why? the model reads it" if needed else "why? the model reads it; empty: no reason"
-        why = await self._asked(request, "Reject it", words)
+        why = await self.line_for(request, "Reject it", words)
         if why is None or (needed and not why):
             return
         noted: dict[str, Any] = {"note": why} if needed else {}
@@ -161,7 +160,7 @@ class InboxDecidingApp(LettersApp[None]):
     async def ask_back(self, request: ShownRequest) -> None:
         """Ask the agent a question back: the call does not run."""
         words: LiteralString = "your question; the call does not run, and its model answers you"
-        question = await self._asked(request, "Ask the agent back", words)
+        question = await self.line_for(request, "Ask the agent back", words)
         if question:
             await self.deliver(request, "ask_back", message=question)
 
@@ -171,7 +170,7 @@ class InboxDecidingApp(LettersApp[None]):
         words: LiteralString = "its result, as the model reads it"
         if question:
             words = "one of these, or its number" if request.choices else "your answer; an object or a list as JSON"
-        typed = await self._asked(request, "Answer it" if question else "Write its result", words)
+        typed = await self.line_for(request, "Answer it" if question else "Write its result", words)
         if typed:
             try:
                 output = request.answer(typed) if question else typed
@@ -182,7 +181,7 @@ class InboxDecidingApp(LettersApp[None]):
 
     async def call_ran(self, request: ShownRequest) -> None:
         """Say that a call in doubt ran."""
-        typed = await self._asked(request, "It ran", "what came of it? empty: you only know that it ran")
+        typed = await self.line_for(request, "It ran", "what came of it? empty: you only know that it ran")
         if typed is not None:
             await self.deliver(request, "ran", output=typed or None)
 
@@ -191,7 +190,7 @@ class InboxDecidingApp(LettersApp[None]):
         if request.item.kind != "review":
             await self.deliver(request, "did_not_run")
             return
-        why = await self._asked(request, "It was wrong to let it run", "why? it goes on record")
+        why = await self.line_for(request, "It was wrong to let it run", "why? it goes on record")
         if why:
             await self.deliver(request, "wrong", note=why)
 
@@ -267,7 +266,7 @@ class InboxDecidingApp(LettersApp[None]):
         """Ask for a reason where the terms want one; None leaves it."""
         wanted = self._terms().reason
         if wanted == "required" or (wanted == "on_reject" and word == "reject"):
-            return await self._asked(request, "A reason, for the record", "every such decision takes one") or None
+            return await self.line_for(request, "A reason, for the record", "every such decision takes one") or None
         return ""
 
     def _signs(self) -> bool:
@@ -306,14 +305,6 @@ class InboxDecidingApp(LettersApp[None]):
         if meant:
             self._meant = ("", "", 0.0)
         return meant
-
-    async def _asked(self, request: ShownRequest, title: LiteralString, words: LiteralString) -> str | None:
-        def above(width: int) -> Iterator[Row]:
-            yield from labelled("heading", "call", request.item.qualified_name or "", width)
-            for number, choice in enumerate(request.choices, 1):
-                yield from labelled("heading", "choice", f"{number}  {choice}", width)
-
-        return await self.push_screen_wait(LineDialog(title, words, above))
 
     def action_keys(self) -> None:
         """Say what the keys do."""

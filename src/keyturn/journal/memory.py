@@ -111,7 +111,7 @@ class MemoryJournal(Sealed):
             over = changes is not None and changes.run.status in OVER and (row is None or row.status in OVER)
             if changes is not None:
                 self._mine.rows.apply(plain(changes))
-                self._place(run, log, changes)
+                self._place(log, changes)
             # Whoever appends under the claim has read all before it; what another appends still wants to be read.
             # A run that was over and is over has nothing to be moved, nor has one of which only something was noted.
             if not over and not (claim is None and changes is not None and changes.quiet):
@@ -305,7 +305,7 @@ class MemoryJournal(Sealed):
         logs = self._mine.logs.items()
         return sorted((log.place, run) for run, log in logs if log.session == mine.session and log.place < mine.place)
 
-    def _place(self, run: str, log: MemoryLog, changes: Changes) -> None:
+    def _place(self, log: MemoryLog, changes: Changes) -> None:
         """Give a run that comes to a session the last place there; take it from one that is over and held by nobody."""
         over = changes.run.status in ENDED
         if changes.session and not log.session and not over:

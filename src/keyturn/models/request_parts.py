@@ -11,9 +11,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from ..core.declared import as_list, as_object
 from ..core.errors import UserError
 from ..core.items import Item
+from ..core.values import as_list, as_object
 
 
 def own_words(tool: object) -> Item | None:

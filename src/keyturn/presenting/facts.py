@@ -1,4 +1,4 @@
-"""Hold all that is shown of one request: its row, what a person can do, what was written before, what happened."""
+"""Hold all that is shown of one request, with what a person can do and what happened; and of one run, how it stands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..core.events import Step
-from ..journal.rows import RequestRow
+from ..journal.rows import RequestRow, RunRow
 from .asking import Standing
 from .trail import TrailMark, trail_of, was_started
 from .words_before import NOTHING_SAID, Context, context_of
@@ -27,3 +27,10 @@ class RequestFacts(NamedTuple):
         """Return what the log of its run has of a request."""
         trail = trail_of(steps, row.call)
         return cls(row, standing, context_of(steps, row.call), trail, len(steps), was_started(trail))
+
+
+class Story(NamedTuple):
+    """Holds how a run stands, and the traceback of what stopped it, "" where nothing did."""
+
+    row: RunRow
+    traceback: str = ""

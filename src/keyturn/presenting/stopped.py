@@ -6,7 +6,7 @@ from ..engine.run.log_cache import log_in
 from ..engine.views.rows import rows_in
 from ..journal.base import Store
 from ..journal.rows import RunRow
-from .story import Story
+from .facts import Story
 
 
 async def story_of(store: Store, row: RunRow) -> Story:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import Awaitable, Iterator
+from typing import LiteralString, TypeVar
 
 from textual.app import App
 
 from ..presenting.shown_request import ShownRequest
+from .asking import LineDialog
 from .call_view import CallView
+from .drawing import Row, labelled
 
 T = TypeVar("T")
 NARROWEST_DIALOG = 20  # columns
@@ -44,3 +46,13 @@ class LettersApp(App[T]):
             await self.act(letter, request)
         finally:
             self._acting.remove(request)
+
+    async def line_for(self, request: ShownRequest, title: LiteralString, words: LiteralString) -> str | None:
+        """Ask for a line about a request, whose choices stand above it."""
+
+        def above(width: int) -> Iterator[Row]:
+            yield from labelled("heading", "call", request.item.qualified_name or "", width)
+            for number, choice in enumerate(request.choices, 1):
+                yield from labelled("heading", "choice", f"{number}  {choice}", width)
+
+        return await self.push_screen_wait(LineDialog(title, words, above))

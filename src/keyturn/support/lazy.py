@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 
@@ -26,3 +27,11 @@ def lazy_names(
         return sorted({*package, *homes})
 
     return getter, lister
+
+
+def is_installed(package: str) -> bool:
+    """Return whether a package is there, without importing it."""
+    try:
+        return find_spec(package) is not None
+    except (ModuleNotFoundError, ValueError):  # its parent is not there, or somebody put None in its place
+        return False

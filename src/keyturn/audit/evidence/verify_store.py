@@ -12,6 +12,7 @@ from ...core.errors import LogDamaged
 from ...core.seal import body_of
 from ...engine.run.open_run import chain_of
 from ...journal.base import Store
+from ..checker import stored_length
 from .chain import PublicChain
 from .marks import Marks
 from .report import EvidenceFault, FaultKind, VerifyReport
@@ -48,7 +49,7 @@ def _gone(runs: list[str], report: VerifyReport) -> None:
 
 
 async def _verify_run(store: Store, run: str, marks: Marks, report: VerifyReport) -> None:
-    head = await _head(store, run)
+    head = await stored_length(store, run)
     links = await store.hashes(run)
     if not links and not head:
         marked = Marked(run, marks.of(run), report.add)  # somebody held its name, and it has no lines
@@ -91,13 +92,6 @@ async def _read_signed(store: Store, run: str, signatures: Signatures) -> None:
             signatures.line(run, place, body.decode(), None)
         except UnicodeDecodeError:
             signatures.line(run, place, None, None)
-
-
-async def _head(store: Store, run: str) -> int | None:
-    try:
-        return await store.head(run)
-    except LogDamaged:
-        return None
 
 
 def _what(head: int | None, has: int) -> tuple[FaultKind, str]:

@@ -200,7 +200,7 @@ def _check_via(audited: AuditedRun, call: AuditedCall, made: ev.Decision) -> Non
         need(not soon, "I1", f"call {call.id} was let run by somebody who had not looked at it for long enough")
     else:
         need(made.decider is None, "I1", f"call {call.id} was decided by no person, and a person is named")
-        _check_no_person(audited, call, made)
+        _check_no_person(call, made)
     clock = made.via == "clock"
     need(clock or made.verdict != "expire", "I1", f"call {call.id} expired, and the clock did not say so")
     need(
@@ -212,7 +212,7 @@ def _check_via(audited: AuditedRun, call: AuditedCall, made: ev.Decision) -> Non
     need(granted == (made.via == "grant"), "I1", f"the decision of call {call.id} does not say which grant made it")
 
 
-def _check_no_person(audited: AuditedRun, call: AuditedCall, made: ev.Decision) -> None:
+def _check_no_person(call: AuditedCall, made: ev.Decision) -> None:
     asked = call.place == "asked" and made.verdict in ("approve", "reject")
     if made.via == "grant":
         need(asked, "I1", f"a grant decided call {call.id}, which was waiting for more than approval")

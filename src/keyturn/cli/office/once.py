@@ -40,7 +40,7 @@ async def decide_once(app: App, worker: WorkerProcess, voice: DemoVoice, people:
     voice.rule("what happened in the world")
     for line in (tools.home() / tools.EFFECTS).read_text(encoding="utf-8").splitlines():
         voice.tell("effect", line)
-    await _verify(app, voice)
+    await _verify(voice)
 
 
 def _show(voice: DemoVoice, rows: list[RequestRow], now: int) -> None:
@@ -97,7 +97,7 @@ async def _outcomes(app: App, voice: DemoVoice, rows: dict[str, RequestRow]) -> 
     voice.tell("pending", ", ".join(row.tool for row in left))
 
 
-async def _verify(app: App, voice: DemoVoice) -> None:
+async def _verify(voice: DemoVoice) -> None:
     rows = (tools.home() / tools.EFFECTS).read_text(encoding="utf-8").splitlines()
     effects = [row.partition(",")[0] for row in rows]
     voice.say()

@@ -16,7 +16,7 @@ from ...inbox.figures import InsightsReport
 from ...inbox.personal import PersonalInbox
 from ...inbox.replayed import Suggestion
 from ...journal.rows import Query, RequestRow, RunRow
-from ...presenting.story import Story
+from ...presenting.facts import Story
 from ...proofs.base import PublicKey
 from ...wire.people import DelegationSeen, KeySeen, PersonSeen, TokenSeen
 from ...wire.records import ReplayReport

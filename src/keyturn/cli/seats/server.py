@@ -20,7 +20,7 @@ from ...directory.signed import confirmation_challenge, enrolment_challenge
 from ...directory.state import Key
 from ...inbox.personal import PersonalInbox
 from ...journal.rows import Query, RequestRow, RunRow
-from ...presenting.story import Story
+from ...presenting.facts import Story
 from ...proofs.base import PublicKey
 from ...render.escape import arrived
 from ...wire.people import KeySeen, TokenSeen

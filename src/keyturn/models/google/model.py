@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
-from importlib.util import find_spec
 from typing import Any, ClassVar, TypeVar
 
 from ...core.errors import UserError
 from ...core.items import input_items
 from ...core.settable import TEXT, Rules, Sealed
+from ...support.lazy import is_installed
 from ..base import Model, ModelRequest, ModelResponse
 from ..faults import RETRIES, again, retries
 from ..per_loop import ClientPerLoop, certificates
@@ -51,7 +51,7 @@ class GoogleModel(Model, Sealed):
     ) -> None:
         if client is not None and (api_key is not None or base_url is not None):
             raise UserError("GoogleModel: the client has a key and an address of its own; give one or the other")
-        if client is None and not _installed():
+        if client is None and not is_installed("google.genai"):
             raise UserError("GoogleModel needs the package 'google-genai': pip install 'keyturn[google]'")
         self.model = model
         self._client = client
@@ -114,13 +114,6 @@ class GoogleModel(Model, Sealed):
     async def _models(self) -> Any:
         client = self._client if self._client is not None else await self._made.client()
         return getattr(client, "aio", client).models
-
-
-def _installed() -> bool:
-    try:
-        return find_spec("google.genai") is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def _new_client(api_key: str | None, base_url: str | None) -> Any:

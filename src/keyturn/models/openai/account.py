@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable
 from inspect import iscoroutinefunction
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from ...core.errors import UserError
+from ...core.settable import Sealed
+from ..base import Model
 from ..per_loop import ClientPerLoop, certificates
 from .defaults import OPENAI
 
@@ -63,6 +65,39 @@ class OpenAIAccount:
     async def close(self) -> None:
         """Close the client that was made in this event loop."""
         await self._made.close()
+
+
+class OpenAIModel(Model, Sealed):
+    """Has a name and an account: the base of the models of both APIs."""
+
+    provider = "openai"
+
+    def __init__(
+        self,
+        model: str | None = None,
+        openai_client: Any = None,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        organization: str | None = None,
+        project: str | None = None,
+    ) -> None:
+        self._name = model
+        self._account = OpenAIAccount(
+            openai_client, api_key=api_key, base_url=base_url, organization=organization, project=project
+        )
+
+    @classmethod
+    def of(cls, model: str | None, account: OpenAIAccount) -> Self:
+        """Make a model that uses an account shared with others."""
+        made = cls(model)
+        made._account = account
+        return made
+
+    @property
+    def model(self) -> str:
+        """Return the model's name."""
+        return self._name or OPENAI.model_name()
 
 
 def _closed(client: Any) -> Awaitable[None]:

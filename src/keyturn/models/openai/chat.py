@@ -10,25 +10,23 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, cast
 
 from ...core.items import input_items
-from ...core.settable import Sealed
-from ..base import Model, ModelRequest, ModelResponse
+from ..base import ModelRequest, ModelResponse
 from ..faults import retries
 from ..reading import understood
 from ..reply_events import StreamEvent
-from .account import OpenAIAccount, is_openais
+from .account import OpenAIModel, is_openais
 from .chat_reply import checked_chat
 from .chat_request import chat_body
 from .chat_stream import ChatStream
-from .defaults import OPENAI
 from .wire import OpenAIQuestion, events, whole
 
 _WHO = "the provider"
 
 
-class OpenAIChatCompletionsModel(Model, Sealed):
+class OpenAIChatCompletionsModel(OpenAIModel):
     """Asks a model behind Chat Completions: OpenAI's, or any compatible server's by its `base_url`.
 
     Give your own `AsyncOpenAI`, or what one is made from. Failed requests are asked again up to twice, or as
@@ -38,35 +36,6 @@ class OpenAIChatCompletionsModel(Model, Sealed):
     >>> OpenAIChatCompletionsModel("qwen3", base_url="http://localhost:8000/v1", api_key="none").model
     'qwen3'
     """
-
-    provider = "openai"
-
-    def __init__(
-        self,
-        model: str | None = None,
-        openai_client: Any = None,
-        *,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        organization: str | None = None,
-        project: str | None = None,
-    ) -> None:
-        self._name = model
-        self._account = OpenAIAccount(
-            openai_client, api_key=api_key, base_url=base_url, organization=organization, project=project
-        )
-
-    @classmethod
-    def of(cls, model: str | None, account: OpenAIAccount) -> Self:
-        """Make a model that uses an account shared with others."""
-        made = cls(model)
-        made._account = account
-        return made
-
-    @property
-    def model(self) -> str:
-        """Return the model's name."""
-        return self._name or OPENAI.model_name()
 
     async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
         """Return one reply to this conversation."""

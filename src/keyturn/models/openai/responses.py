@@ -10,17 +10,15 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, Self, cast, get_args
+from typing import Any, cast, get_args
 
 from ...core.errors import ModelBehaviorError
 from ...core.items import input_items
-from ...core.settable import Sealed
-from ..base import Model, ModelRequest, ModelResponse, approves
+from ..base import ModelRequest, ModelResponse, approves
 from ..faults import retries
 from ..reading import charged, understood
 from ..reply_events import StreamEvent
-from .account import OpenAIAccount
-from .defaults import OPENAI
+from .account import OpenAIModel
 from .reply import check_ending, check_output, checked_reply, usage_of
 from .request import responses_body
 from .wire import OpenAIQuestion, events, read_out, whole
@@ -29,7 +27,7 @@ _WHO = "the provider"
 _ENDINGS = ("response.failed", "response.incomplete")
 
 
-class OpenAIResponsesModel(Model, Sealed):
+class OpenAIResponsesModel(OpenAIModel):
     """Asks a model behind the Responses API.
 
     Give your own `AsyncOpenAI`, or what one is made from. Without a name it is the default model, which a stored prompt
@@ -39,35 +37,6 @@ class OpenAIResponsesModel(Model, Sealed):
     >>> OpenAIResponsesModel("gpt-5.6-luna", api_key="sk-test").model
     'gpt-5.6-luna'
     """
-
-    provider = "openai"
-
-    def __init__(
-        self,
-        model: str | None = None,
-        openai_client: Any = None,
-        *,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        organization: str | None = None,
-        project: str | None = None,
-    ) -> None:
-        self._name = model
-        self._account = OpenAIAccount(
-            openai_client, api_key=api_key, base_url=base_url, organization=organization, project=project
-        )
-
-    @classmethod
-    def of(cls, model: str | None, account: OpenAIAccount) -> Self:
-        """Make a model that uses an account shared with others."""
-        made = cls(model)
-        made._account = account
-        return made
-
-    @property
-    def model(self) -> str:
-        """Return the model's name."""
-        return self._name or OPENAI.model_name()
 
     async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
         """Return one reply to this conversation."""

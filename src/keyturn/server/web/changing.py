@@ -15,11 +15,12 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import RedirectResponse, Response
 
-from ...core.declared import as_list, property_of
+from ...core.declared import property_of
 from ...core.drill_words import told_of
 from ...core.errors import BadJson, Conflict, KeyturnError, NotAllowed, NotPending, UserError
 from ...core.predicates.predicate import holds, without_secrets
 from ...core.strict import parse
+from ...core.values import as_list
 from ...engine.facts.decisions import check_compared
 from ...inbox.naming import Outcome
 from ...inbox.personal import Details
