@@ -50,7 +50,23 @@ def spent() -> Spent:
     """Read what this process used until now, and what its descendants used, those still there included."""
     times = os.times()
     ended = times.children_user + times.children_system
-    return Spent(time.process_time(), ended + sum(_of_process(pid) for pid in _children("self")))
+    children = _children("self")
+    _SERVERS.update({server: _of_process(server) for server in filter(None, map(_postgres_of, children))})
+    return Spent(time.process_time(), ended + sum(map(_of_process, children)) + sum(_SERVERS.values()))
+
+
+#: What each server of PostgreSQL used so far: nobody's child, and beside a child of ours that ends it.
+_SERVERS: dict[int, float] = {}
+
+
+def _postgres_of(guard: int) -> int | None:
+    """Return the server that this process will end (`keyturn.testing.postgres`), if it is such a guard."""
+    try:
+        words = Path(f"/proc/{guard}/cmdline").read_text().split("\0")
+        data = words[words.index("guard") + 2]
+        return int(Path(data, "postmaster.pid").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _children(pid: int | str) -> list[int]:
