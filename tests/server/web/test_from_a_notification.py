@@ -177,9 +177,8 @@ def test_where_browsers_are_not_told_the_page_offers_it_to_nobody(browser: Brows
         expect(page.get_by_role("button", name="Notify this browser")).to_have_count(0)
 
 
-@pytest.mark.parametrize("request_id", ["../../logout", "//evil.example/", "javascript:alert(1)", "x" * 64, ""])
-def test_a_message_that_names_no_request_opens_the_inbox_and_nothing_else(browser: Browser, request_id: str) -> None:
+def test_a_message_that_names_no_request_opens_the_inbox_and_nothing_else(browser: Browser) -> None:
     with desk(browser, "notices") as at:
-        phone = Phone(at)
-        shown = phone.told(msgspec.structs.replace(told_of(at, "notices"), request=request_id))
-        assert shown["opened"] == [f"{at.served.url}/"]
+        for request_id in ("../../logout", "//evil.example/", "javascript:alert(1)", "x" * 64, ""):
+            shown = Phone(at).told(msgspec.structs.replace(told_of(at, "notices"), request=request_id))
+            assert shown["opened"] == [f"{at.served.url}/"], request_id
