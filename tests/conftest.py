@@ -66,6 +66,8 @@ SWEEPS = ("approve", "reject", "edit", "answer", "never asks", "two at once")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Try two of the four ways to run and to resume in `make test`, in which each way occurs; the others are trials.
 
+    On PostgreSQL they are tried plain: streamed they are on the other stores.
+
     A kind of tool is swept for two of the kinds of decisions, and each kind of decision for some kinds of tools.
     """
     for item in items:
@@ -74,7 +76,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         given = getattr(getattr(item, "callspec", None), "params", {})
         ways = [given.get("streamed", given.get("run")), given.get("saved", given.get("carry"))]
         crossed = None not in ways and (ways[0] in (True, streamed)) is not (ways[1] in (True, "saved"))
-        if crossed or _swept_otherwise(item.nodeid, given):
+        stored_otherwise = given.get("store_url") == "postgresql" and ways[0] in (True, streamed)
+        if crossed or stored_otherwise or _swept_otherwise(item.nodeid, given):
             item.add_marker(pytest.mark.trial)
 
 

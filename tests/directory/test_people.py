@@ -17,6 +17,7 @@ from keyturn.directory import events as ev
 from keyturn.directory.book import NAME, Book
 from keyturn.directory.people import Login, People
 from keyturn.journal import opened
+from tests.table import each
 from tests.waiting import until
 
 
@@ -36,13 +37,13 @@ async def test_the_first_person_administers_and_there_is_one_first(people: Peopl
         await people.start("eve")
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a\u200bb", "a\nb", "\u202eada", "e\u0301", "x" * 201, 5, None])
+@each("name", ["", "a b", "a\u200bb", "a\nb", "\u202eada", "e\u0301", "x" * 201, 5, None])
 async def test_a_name_is_visible_and_written_in_one_way(people: People, name: Any) -> None:
     with pytest.raises(UserError):
         await people.add(name, by="ada")
 
 
-@pytest.mark.parametrize("name", ["ADA", "\uff41da", "Bob"])
+@each("name", ["ADA", "\uff41da", "Bob"])
 async def test_nobody_is_named_as_somebody_else_reads(people: People, name: str) -> None:
     with pytest.raises(UserError, match="reads like"):
         await people.add(name, by="ada")
@@ -164,7 +165,7 @@ async def test_a_token_ends_by_itself(people: People) -> None:
     await until(over)
 
 
-@pytest.mark.parametrize("scopes", [["decide", "run"], ["everything"], [], "decide"])
+@each("scopes", [["decide", "run"], ["everything"], [], "decide"])
 async def test_a_token_that_starts_runs_decides_nothing(people: People, scopes: Any) -> None:
     with pytest.raises(UserError):
         await people.issue_token("bob", scopes, by="bob")

@@ -1,6 +1,8 @@
 """Run by tests as a process of its own: it forks, and each child is killed at the K-th statement of what it does.
 
-    python killed.py migrate|append URL
+    python killed.py migrate|append URL [EACH]
+
+With EACH = 4 it is each fourth statement alone.
 
 After each kill it looks, without opening a journal, at what the store holds, and prints one line of JSON for each K.
 """
@@ -112,8 +114,8 @@ def cleared(url: str) -> None:
         db.execute(b"CREATE SCHEMA public")
 
 
-def main(what: str, url: str) -> None:
-    for at in range(1, 200):
+def main(what: str, url: str, each: str = "1") -> None:
+    for at in range(1, 200, int(each)):
         cleared(url)
         if what == "append":
             prepare(url)
