@@ -97,8 +97,11 @@ lint: $(VENV)/.ready
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet || { echo "not formatted: make format" >&2; exit 1; }
 
-types: $(VENV)/.ready
+# What was found right is right until a file of it, or a folder that had one, is another.
+types: $(VENV)/.typed
+$(VENV)/.typed: $(VENV)/.ready pyproject.toml $(shell find src -not -name '*.pyc' -not -name __pycache__)
 	@$(BIN)/basedpyright --pythonpath $(BIN)/python
+	@touch $@
 
 imports: $(VENV)/.ready
 	@$(BIN)/lint-imports --no-logo
