@@ -217,7 +217,7 @@ def test_the_command_says_that_all_is_well(tmp_path: Path, capsys: pytest.Captur
     url, kept_heads = f"sqlite:///{tmp_path}/runs.db", str(tmp_path / "heads.json")
     asyncio.run(written(tmp_path / "runs.db", 5))
     assert checked(url, "--keep", kept_heads) == 0
-    assert "every promise kept" in capsys.readouterr().out
+    assert "verified" in capsys.readouterr().out
     assert checked(url, "--heads", kept_heads) == 0
     assert "vouches" not in capsys.readouterr().out
     asyncio.run(written(tmp_path / "other.db", 5))

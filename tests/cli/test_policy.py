@@ -99,7 +99,7 @@ def test_a_file_is_checked_with_its_lines(tmp_path: Path, capsys: pytest.Capture
 def test_what_a_policy_in_shadow_mode_said_is_listed(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["policy", "shadow", "--journal", url]) == 1
     said = capsys.readouterr().out
-    assert "1 calls" in said
+    assert "1 call\n" in said
     assert "pay: 1 was allowed, would be denied" in said
     assert "too much" in said
 

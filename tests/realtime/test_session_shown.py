@@ -126,7 +126,7 @@ async def test_the_command_line_shows_lists_and_checks_what_sessions_write(
         shown[" ".join(command)] = capsys.readouterr().out
     assert "Voice" in shown["runs"]
     assert "waiting calls 1" in shown[f"runs {run_id}"]
-    assert "every promise kept" in shown["check"]
+    assert "verified" in shown["check"]
     assert "hunter2" not in "".join(shown.values())
     await journal.close()
 

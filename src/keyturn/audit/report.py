@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from ..render.escape import escape
+from ..render.plural import plural
 
 #: The promises, by number, in as many words as a table has room for.
 INVARIANTS: dict[str, str] = {
@@ -72,7 +73,7 @@ class Head(NamedTuple):
 class CheckReport:
     """Counts what was read and lists what was found.
 
-    `unproven` counts the lines that no head kept elsewhere vouches for.
+    `unproven` counts the lines that no external checkpoint covers.
 
     The first thousand violations are listed, all are counted. `moving` are runs that changed each time they were read.
 
@@ -107,16 +108,22 @@ class CheckReport:
         told["violations"] = [violation._asdict() for violation in self.violations]
         return {"ok": self.ok, **told}
 
+    def _uncovered(self) -> str:
+        """Say how many lines only the store itself vouches for."""
+        if not self.unproven:
+            return ""
+        lines = plural(self.unproven, "line")
+        return f"; no external checkpoint covers {lines}, so a cut tail would not be noticed"
+
     def __str__(self) -> str:
         """Render the report as a table."""
-        looked = f"{self.runs} runs, {self.lines} lines"
+        looked = f"{plural(self.runs, 'run')}, {plural(self.lines, 'line')}"
         more = [(self.erased, "runs erased"), (self.moving, "runs moving too fast to be read")]
-        more += [(self.unproven, "lines that no head kept elsewhere vouches for")]
         counts = ", ".join([looked, *(f"{count} {what}" for count, what in more if count)])
         if self.ok:
-            return f"{counts}: every promise kept"
+            return f"{counts} verified{self._uncovered()}"
         hidden = self.found - len(self.violations)
         rows = [*map(str, self.violations), *([f"... and {hidden} more"] if hidden else [])]
         broken = sorted({violation.invariant for violation in self.violations})
         words = [f"  {name}: {INVARIANTS.get(name, '')}" for name in broken]
-        return "\n".join([*rows, "", f"{counts}: {self.found} violations of", *words])
+        return "\n".join([*rows, "", f"{counts}: {plural(self.found, 'violation')} of", *words])

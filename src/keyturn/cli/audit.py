@@ -30,6 +30,7 @@ from ..directory.read_lines import Read
 from ..engine.run.open_run import clock_ms
 from ..journal import open_journal
 from ..render.escape import escape, quote
+from ..render.plural import plural
 from ..support.whole_files import replaced
 from .finding import SHORT
 from .logging_in import reader_of
@@ -194,10 +195,12 @@ def _told(arguments: argparse.Namespace, made: SignedFile) -> int:
         about = {} if signed is None else {name: getattr(signed, name) for name in ("runs", "lines", "at", "key")}
         print(json.dumps(told | counts | about))
         return 0 if made.ok else 1
-    more = "" if signed is None else f": {signed.runs} runs, {signed.lines} lines, signed by key {signed.key}"
+    more = ""
+    if signed is not None:
+        more = f": {plural(signed.runs, 'run')}, {plural(signed.lines, 'line')}, signed by key {signed.key}"
     print_row(f"{made.what} written to {escape(str(arguments.out), keep='')}{more}", sys.stdout)
     if made.withheld:
-        print_row(f"{made.withheld} lines with secrets are withheld (--secrets writes them)", sys.stdout)
+        print_row(f"withheld: {plural(made.withheld, 'line')} with secrets (--secrets writes them)", sys.stdout)
     for damage in made.damaged:
         print_labelled("damaged", damage)
     return 0 if made.ok else 1

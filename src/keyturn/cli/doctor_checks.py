@@ -30,6 +30,7 @@ from ..journal.base import Store
 from ..journal.rows import DeliveryQuery, Query
 from ..journal.statements import SCHEMA
 from ..models.routing import MEMBERS, model_class, split_name
+from ..render.plural import plural
 from ..support.keys import OLD_VARIABLE, VARIABLE, ring, state_directory
 
 Level = Literal["ok", "warn", "bad"]
@@ -146,13 +147,13 @@ async def _rows(store: Store) -> list[Diagnosis]:
         made.append(Diagnosis("bad", "lines", str(error), "keyturn check URL, keyturn audit verify URL"))
     if not made:
         told = ", ".join(f"{number} {status}" for status, number in sorted(counted.items())) or "no runs yet"
-        made.append(Diagnosis("ok", "rows", f"{told}; {len(requests)} requests are open"))
+        made.append(Diagnosis("ok", "rows", f"{told}; {plural(len(requests), 'open request')}"))
     dead = sum(each.state == "dead" for each in await store.deliveries(DeliveryQuery(limit=_LOOKED_AT)))
     if dead:
-        made.append(Diagnosis("warn", "channels", f"{dead} dead letters", "keyturn notifications URL --again"))
+        made.append(Diagnosis("warn", "channels", plural(dead, "dead letter"), "keyturn notifications URL --again"))
     due = await store.due(_LOOKED_AT)
     if due:
-        said = f"{len(due)} runs are due, and no worker is executing them"
+        said = f"{plural(len(due), 'run')} due, and no worker is executing any"
         made.append(Diagnosis("warn", "workers", said, "keyturn worker module:app"))
     return made
 

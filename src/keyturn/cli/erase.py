@@ -13,6 +13,7 @@ from ..core.errors import KeyturnError
 from ..core.policy import milliseconds
 from ..journal import open_journal
 from ..journal.retention import ended_before, erase_ended
+from ..render.plural import plural
 from .printing import must_be_there, print_labelled
 
 
@@ -31,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     except KeyturnError as error:
         print_labelled("keyturn erase", str(error))
         return 1
-    runs = "1 run" if count == 1 else f"{count} runs"
+    runs = plural(count, "run")
     print(f"erased {runs}; the digests stay" if arguments.yes else f"{runs} ended before that; --yes erases them")
     return 0
 

@@ -13,6 +13,7 @@ from ..journal import open_journal
 from ..journal.base import Store
 from ..journal.rows import Delivery, DeliveryQuery
 from ..render.escape import clip
+from ..render.plural import plural
 from .printing import print_labelled
 
 _PAGE = 200
@@ -79,4 +80,4 @@ def _line(row: Delivery, *, as_json: bool) -> str:
     named = (row.state, row.channel, row.person, row.topic, row.subject)
     shown = " ".join(clip(each, 80, keep="") or "-" for each in named)
     error = f": {clip(row.error, 200, keep='')}" if row.error else ""
-    return f"{row.number:>6} {shown}  {row.attempts} attempts{error}"
+    return f"{row.number:>6} {shown}  {plural(row.attempts, 'attempt')}{error}"

@@ -23,6 +23,7 @@ from ..policies.lint import refuse
 from ..policies.rules import Policy
 from ..policies.toml_lines import text_of
 from ..render.escape import escape
+from ..render.plural import plural
 from ..wire.records import ReplayCount, ReplayReport
 from .loading import found
 from .printing import print_labelled, print_row
@@ -59,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         policy = None if arguments.what == "shadow" else _checked(arguments)
         if arguments.what == "check":
             assert policy is not None
-            print_row(f"{escape(arguments.file)}: {len(policy.rules)} rules", sys.stdout)
+            print_row(f"{escape(arguments.file)}: {plural(len(policy.rules), 'rule')}", sys.stdout)
             return NOTHING
         text = None if policy is None else Path(arguments.file).read_text(encoding="utf-8")
         asked = text, arguments.since, max(arguments.examples, 0)
@@ -107,7 +108,7 @@ def _shown(count: ReplayCount) -> list[Replayed]:
 
 
 def _rows(found: ReplayReport) -> Iterator[str]:
-    yield f"{found.calls} calls"
+    yield plural(found.calls, "call")
     for each in found.counts:
         same = each.was == each.would
         then = f"{_WORDS[each.was]}, as before" if same else f"was {_WORDS[each.was]}, would be {_WORDS[each.would]}"

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
 from ...render.escape import escape
+from ...render.plural import plural
 
 MOST = 1_000
 FaultKind = Literal[
@@ -130,7 +131,7 @@ class VerifyReport:
         if self.found > len(self.faults):
             rows.append(f"... and {self.found - len(self.faults)} more")
         rows += [*map(str, self.unproven), *(f"note: {escape(note, keep='')}" for note in self.notes)]
-        counts = [f"{self.runs} runs, {self.lines} lines, {self.proven} proven"]
+        counts = [f"{plural(self.runs, 'run')}, {plural(self.lines, 'line')}, {self.proven:,} proven"]
         people = "signature of a person verified" if self.signatures == 1 else "signatures of people verified"
         more = ((self.erased, "erased"), (self.withheld, "withheld"), (self.signatures, people))
         counts += [f"{count} {what}" for count, what in more if count]

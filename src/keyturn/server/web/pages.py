@@ -18,13 +18,14 @@ from ...core.errors import KeyturnError
 from ...inbox.personal import PersonalInbox
 from ...presenting.asking import MARKS, RISKS, STATES, is_held, risk_words, seconds
 from ...presenting.clock import span, stamp
+from ...render.plural import plural
 from ..errors import refused
 from ..live import Live
 from ..settings import ServerSettings
 from ..visibility import Sight
 from ..visitor import Visitor, visitor_of
 from .shown import VisibleHtml, finalize, ready, typed
-from .words import data, plural
+from .words import data
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"

@@ -95,12 +95,3 @@ def limit_words(limit: Limit | None) -> VisibleHtml | None:
     if isinstance(limit, Budget):
         return ready(f"once the sum of {quote(limit.argument)} is over {limit.most}{during}, {whose}")
     return ready(f"once there were more than {limit.most} calls{during}, {whose}")
-
-
-def plural(count: int, one: str, many: str = "") -> str:
-    """Return a number with its noun.
-
-    >>> plural(1, "line"), plural(1200, "line")
-    ('1 line', '1,200 lines')
-    """
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
