@@ -54,3 +54,10 @@ def test_a_grant_for_one_file_covers_no_move_of_it(tmp_path: Any) -> None:
     tool = ApplyPatchTool(WorkspaceEditor(tmp_path))
     grant = Grant(where={"path": {"under": "src"}})
     assert [holds(grant.where, tool.edit(each).params) for each in (_ADDS, _MOVES)] == [True, False]
+
+
+def test_a_move_takes_a_file_away_and_writes_what_it_changes_to_another_place() -> None:
+    kept = Rule("deny", where={"type": "delete_file", "path": {"under": "src"}})
+    written = Rule("deny", where={"path": {"under": "secrets"}, "diff": {"matches": ".*password.*"}})
+    assert said(kept, _MOVES) == "deny"
+    assert said(written, {**_MOVES, "diff": "-a\n+password"}) == "deny"

@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, Policy, function_tool
-from keyturn.core.policy import CallView
+from keyturn import Agent, Approval, Policy, function_tool
+from keyturn.core.policy import CallView, Verdict
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
 from keyturn.policies import presets
+from keyturn.policies.rule import allow, ask, deny
 from keyturn.tools.files import filesystem_tools
 from tests.playing import play
 from tests.table import each
+
+_TWO = Approval(quorum=2)
 
 
 def said(rules: Any, tool: str, *, kind: str = "function", **facts: Any) -> str | None:
@@ -39,6 +42,7 @@ def said(rules: Any, tool: str, *, kind: str = "function", **facts: Any) -> str 
         ("fs.bulk-remove", {}, "ask", None, "deny", "deny"),
         ("DBDrop", {}, "ask", None, "deny", "deny"),
         ("dropboxUpload", {}, "ask", None, "deny", None),
+        ("delete2Files", {}, "ask", None, "deny", "deny"),
     ],
 )
 def test_what_each_lets_run(
@@ -46,6 +50,28 @@ def test_what_each_lets_run(
 ) -> None:
     given = [said(rules, tool, **facts) for rules in _PRESETS]
     assert given == [careful, reads_run, read_only, no_deletes]
+
+
+@each("pattern", ["delete_*", "deleteFile", "delete-file", "delete*File"])
+@each("tool", ["delete_file", "deleteFile", "__deleteFile", "delete-file"])
+def test_a_rule_goes_by_words_however_it_writes_them_itself(pattern: str, tool: str) -> None:
+    assert said([deny(tool=pattern)], tool) == "deny"
+
+
+@each(
+    ("below", "says"),
+    [
+        ([deny(tool="sendMail")], Verdict("deny", by="policy:2")),
+        ([ask(tool="sendMail", approval=_TWO)], Verdict("ask", terms=_TWO, by="policy:1")),
+        ([allow(tool="sendMail")], Verdict("ask", by="policy:1")),
+        ([ask(tool="send-*"), deny()], Verdict("deny", by="policy:3")),
+        ([], Verdict("deny", by="policy:default")),
+    ],
+)
+def test_a_rule_that_asks_by_words_loosens_nothing_that_is_said_of_that_very_tool(below: Any, says: Verdict) -> None:
+    policy = Policy(ask(tool="send_*"), *below, default="deny")
+    call = CallView("sendMail", "function", "a", {}, "", "c")
+    assert (policy.judged(call), policy.explain(call).verdict) == (says, says)
 
 
 _PRESETS = (presets.careful, presets.reads_run, presets.read_only, presets.no_deletes)

@@ -6,6 +6,8 @@ means every file that a patch touches.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any, cast
 
 from ..core.policy import CallView
@@ -18,13 +20,13 @@ _SEVERAL, _MOVES = "operations", "move_to"
 def operations_of(call: CallView, where: Where | None) -> list[Any]:
     """Return the arguments that a predicate is asked of, one after another; of any other call, its own.
 
-    A move makes a file as well. A predicate that names the list, or the place that a file goes to, is asked of just
-    that.
+    A move takes a file away, and makes one. A predicate that names the list, or the place that a file goes to, is asked
+    of just that.
 
     >>> moved = {"type": "update_file", "path": "src/a", "move_to": "etc/b"}
     >>> call = CallView("apply_patch", "apply_patch", "desk", {"operations": [moved]}, digest="5e1f", call_id="c1")
     >>> [each["path"] for each in operations_of(call, {"path": {"under": "src"}})]
-    ['src/a', 'etc/b']
+    ['src/a', 'src/a', 'etc/b']
     """
     if call.kind != _KIND or not where or not isinstance(call.params, dict):
         return [call.params]
@@ -34,9 +36,11 @@ def operations_of(call: CallView, where: Where | None) -> list[Any]:
     if _SEVERAL in named or (several is not None and not isinstance(several, list)):
         return [given]
     operations = cast("list[Any]", several) or [given]
-    return operations if _MOVES in named else [*operations, *_made_by_moving(operations)]
+    moves = [] if _MOVES in named else [each for each in operations if isinstance(each, dict) and each.get(_MOVES)]
+    return [*operations, *chain.from_iterable(map(_moved, moves))]
 
 
-def _made_by_moving(operations: list[Any]) -> list[Any]:
-    places = [cast("dict[str, Any]", each).get(_MOVES) for each in operations if isinstance(each, dict)]
-    return [{"type": "create_file", "path": place} for place in places if place is not None]
+def _moved(operation: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what a move is besides: one file is deleted, and one is created."""
+    yield {"type": "delete_file", "path": operation.get("path")}
+    yield {**operation, "type": "create_file", "path": operation[_MOVES]}

@@ -25,7 +25,7 @@ from .explain import RuleFinding
 from .grants import own_where
 from .limits import Budget, Calls, Rejections
 from .patch_operations import operations_of
-from .tool_names import in_words, is_named
+from .tool_names import is_named, is_named_in_words
 
 # Kinds whose tools a server names as it likes, so that the name alone allows none of their calls.
 _NAMED_BY_SERVERS = ("hosted_mcp",)
@@ -140,7 +140,13 @@ class Rule:
         >>> deny(tool="delete_*").names("deleteFile"), allow(tool="delete_*").names("deleteFile")
         (True, False)
         """
-        return is_named(self.tool, tool) or (self.action != "allow" and is_named(self.tool, in_words(tool)))
+        return is_named(self.tool, tool) or self.by_words(tool)
+
+    def by_words(self, tool: str) -> bool:
+        """Return whether the rule means a tool by the words of its name alone, which is written otherwise."""
+        if self.action == "allow" or self.tool is None or is_named(self.tool, tool):
+            return False
+        return is_named_in_words(self.tool, tool)
 
     def fits(self, call: CallView) -> bool:
         """Return whether the rule is about this call, leaving aside its limit and its condition."""

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import reduce
 from os import PathLike
 from typing import Any, cast
 
 import msgspec
 
 from ..core.errors import UserError
-from ..core.policy import Action, CallView, Share, Verdict
+from ..core.gate.combined_terms import combined
+from ..core.policy import STRICTNESS, Action, CallView, Share, Verdict
 from ..core.settable import Sealed
 from .explain import Explanation, RuleFinding
 from .rule import Rule as Rule
@@ -91,11 +93,15 @@ class Policy(Sealed):
         >>> Policy(deny(), shadow=True).judged(CallView("pay", "function", "desk", {}, digest="5e1f", call_id="c1"))
         Verdict(action='deny', reason='', terms=None, by='policy:1', stop=False, review=0.0)
         """
+        stated: list[Verdict | None] = []
         for number, rule in enumerate(self.rules, 1):
             verdict = rule.verdict(call, context, f"policy:{number}")
-            if verdict is not None:
-                return verdict
-        return self.default
+            stated += [verdict] if verdict is not None else []
+            if _settles(rule, call, verdict):
+                break
+        else:
+            stated.append(self.default)
+        return reduce(_stricter, stated)
 
     def explain(self, call: CallView, context: object = None) -> Explanation:
         """Explain the verdict on a call: which rule decides, and why those above it do not.
@@ -107,13 +113,19 @@ class Policy(Sealed):
         rule 1 (allow) does not match: cannot tell whether 'amount' is at most that: it is a text
         rule 2 (deny) decides: it is about every such call
         """
-        passed: list[RuleFinding] = []
+        found: list[RuleFinding] = []
+        default: list[Verdict | None] = []
         for number, rule in enumerate(self.rules, 1):
-            found = rule.explain(call, context, number)
-            if found.verdict is not None:
-                return Explanation(found.verdict, found, tuple(passed))
-            passed.append(found)
-        return Explanation(self.default, None, tuple(passed))
+            found.append(rule.explain(call, context, number))
+            if _settles(rule, call, found[-1].verdict):
+                break
+        else:
+            default.append(self.default)
+        says = reduce(_stricter, [*(each.verdict for each in found if each.verdict is not None), *default])
+        by = "" if says is None else says.by
+        decides = next((each for each in found if each.verdict is not None and each.verdict.by == by), None)
+        above = found if decides is None else found[: decides.number - 1]
+        return Explanation(says, decides, tuple(each for each in above if each.verdict is None))
 
     @property
     def needs_people(self) -> bool:
@@ -214,6 +226,26 @@ read_only, over, reason, approval, stop, review
     @classmethod
     def _of(cls, made: PolicyParts) -> Policy:
         return cls(*made.rules, default=made.default, shadow=made.shadow)
+
+
+def _settles(rule: Rule, call: CallView, verdict: Verdict | None) -> bool:
+    """Return whether no rule below is looked at.
+
+    One that asks about a tool by the words of its name alone loosens nothing that is said below of that very tool.
+    """
+    return verdict is not None and (verdict.action != "ask" or not rule.by_words(call.tool))
+
+
+def _stricter(asked: Verdict | None, below: Verdict | None) -> Verdict | None:
+    """Return what holds where a rule asks and another one, or the default, stands below: the stricter of the two."""
+    if asked is None or below is None or STRICTNESS[below.action] < STRICTNESS[asked.action]:
+        return asked
+    if below.action == "deny":
+        return below
+    terms = asked.terms or below.terms
+    if asked.terms is not None and below.terms is not None:
+        terms = combined(asked.terms, below.terms) or asked.terms
+    return msgspec.structs.replace(asked, terms=terms, review=max(asked.review, below.review))
 
 
 def _check_reached(rules: tuple[Rule, ...]) -> None:

@@ -6,7 +6,9 @@ import re
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-_BETWEEN_WORDS = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_BETWEEN_WORDS = re.compile(
+    r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[a-z])"
+)
 
 
 def is_named(pattern: str | None, name: str) -> bool:
@@ -21,11 +23,20 @@ def is_named(pattern: str | None, name: str) -> bool:
     return fnmatchcase(name, pattern.replace("[", "[[]").replace("?", "[?]"))
 
 
+def is_named_in_words(pattern: str, name: str) -> bool:
+    """Return whether the words of a name match those of a pattern, however each of the two parts them.
+
+    >>> is_named_in_words("delete_*", "__deleteFile"), is_named_in_words("deleteFile", "delete-file")
+    (True, True)
+    """
+    return is_named("*".join(map(_in_words, pattern.split("*"))), _in_words(name).strip("_"))
+
+
 @lru_cache(maxsize=1_024)
-def in_words(name: str) -> str:
+def _in_words(name: str) -> str:
     """Return a name as its words, in small letters with "_" between them.
 
-    >>> in_words("deleteFile"), in_words("fs.delete-file"), in_words("DBDrop")
-    ('delete_file', 'fs_delete_file', 'db_drop')
+    >>> _in_words("deleteFile"), _in_words("fs.delete-file2"), _in_words("DBDrop")
+    ('delete_file', 'fs_delete_file_2', 'db_drop')
     """
     return _BETWEEN_WORDS.sub("_", name).lower()

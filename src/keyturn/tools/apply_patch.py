@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any, ClassVar, Literal, cast
 
 from ..core.digest import canonical
@@ -251,16 +252,22 @@ def _planned(editor: WholePatchEditor, operations: Sequence[ApplyPatchOperation]
 async def _any_asks(needs_approval: Callable[..., Any], context: object, subject: object, call_id: str) -> Any:
     """Ask the callable about every operation: the first answer that is not a plain no counts for all of them.
 
-    A move makes a file as well, so that a rule about paths is asked about the place that the file goes to, too.
+    A move takes a file away and makes one, so that it is asked about both as well.
     """
     answer: Any = False
     asked = cast("list[ApplyPatchOperation]", subject if isinstance(subject, list) else [subject])
-    made = [ApplyPatchOperation("create_file", one.move_to) for one in asked if one.move_to]
-    for operation in [*asked, *made]:
+    for operation in [*asked, *chain.from_iterable(map(_moved, asked))]:
         answer = await answer_of(needs_approval, context, operation, call_id)
         if answer is not False:
             break
     return answer
+
+
+def _moved(operation: ApplyPatchOperation) -> Iterator[ApplyPatchOperation]:
+    """Yield what a move is besides: one file is deleted, and one is created."""
+    if operation.move_to:
+        yield ApplyPatchOperation("delete_file", operation.path)
+        yield ApplyPatchOperation("create_file", operation.move_to, operation.diff)
 
 
 def _operations(params: Any) -> list[ApplyPatchOperation]:
