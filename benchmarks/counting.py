@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 import apsw
@@ -83,6 +84,7 @@ def _replaced(owner: type, name: str, seen: Callable[..., None]) -> Callable[[],
     """Have the calls of a method seen; return what puts it back."""
     method = owner.__dict__[name]
 
+    @wraps(method)  # what a journal's append can take along is seen by its parameters
     def counted(*args: Any, **options: Any) -> Any:
         seen(*args)
         return method(*args, **options)

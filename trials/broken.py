@@ -18,9 +18,10 @@ from keyturn.engine.run.used_states import UsedStates
 from keyturn.engine.states import blob, state, undelivered
 from keyturn.engine.views import rows
 from keyturn.journal import generation, sealing
-from keyturn.journal.memory import MemoryJournal
+from keyturn.journal.memory import MemoryJournal, check_free
 from keyturn.journal.sql import Tenant
 from keyturn.journal.sql_journal import SQLJournal
+from keyturn.journal.writing import Writing
 from trials.alteration import Edit, Moves, Mutant, mutant
 
 _DIGEST_FITS = "decision.digest != call_digest(run, call)"
@@ -66,10 +67,15 @@ BROKEN: list[Mutant] = [
         "I2 intent before effect",
         Edit(
             Writer._append_there,
-            "await journal.append(log.run.id, len(log), [line], self.claim, rows)",
+            "if self.hold is None:\n"
+            "                await journal.append(log.run.id, len(log), [line], self.claim, rows)\n"
+            "            else:\n"
+            "                await self.hold.append(log.run, len(log), line, rows)",
             "late = self.__dict__.pop('late', [])\n"
             "            if any(isinstance(event, ev.CallStarted) for event in events):\n"
             "                self.late = [*late, line]\n"
+            "            elif self.claim is None and self.hold is not None:\n"
+            "                await self.hold.append(log.run, len(log), line, rows)\n"
             "            else:\n"
             "                at = len(log) - len(late)\n"
             "                await journal.append(log.run.id, at, [*late, line], self.claim, rows)",
@@ -102,7 +108,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "a run is held by two",
         "I2 one worker at a time",
-        Edit(MemoryJournal.claim, "holder is not None and now < holder.until", "False"),
+        Edit(check_free, "log.held(now)", "False"),
     ),
     mutant(
         "single use not enforced",
@@ -252,11 +258,11 @@ BROKEN: list[Mutant] = [
     mutant(
         "rows without their transaction",
         "I8 a row and its line, or neither",
-        Edit(SQLJournal.append, "run, expected, added, claim, changes)", "run, expected, added, claim, None)"),
+        Edit(Writing.do, "*lines, changes, self._lease", "*lines, None, self._lease"),
         Edit(
             SQLJournal.append,
-            "await self._writer.ask(append, appended, run=(self.tenant, run))",
-            "await self._writer.ask(append, appended)\n"
+            "await self._writer.ask(append, writing.done, run=(self.tenant, run))",
+            "await self._writer.ask(append, writing.done)\n"
             "    if changes is not None:\n"
             "        await self._writer.ask(lambda db: self._mine._change(db, changes, self.keys()))",
         ),

@@ -17,7 +17,7 @@ from typing import Any
 from keyturn.audit.checker import check
 from keyturn.core.errors import Conflict
 from keyturn.inbox.desk import Inbox
-from keyturn.journal.base import Claim
+from keyturn.journal.base import Claim, Lease
 from keyturn.journal.rows import Changes, Query
 
 from .contests import Met
@@ -173,12 +173,14 @@ class _Stopping:
         lines: Sequence[bytes],
         claim: Claim | None = None,
         changes: Changes | None = None,
-    ) -> None:
+        lease: Lease | None = None,
+    ) -> Claim | None:
         """Append, and stop before or after, once."""
         self._count += 1
         self._perhaps_stop("before")
-        await self._store.append(run, expected, lines, claim, changes)
+        taken = await self._store.append(run, expected, lines, claim, changes, lease)
         self._perhaps_stop("after")
+        return taken
 
     def _perhaps_stop(self, when: str) -> None:
         if (self._count, self._when) == (self._at, when):

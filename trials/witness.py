@@ -15,7 +15,7 @@ from keyturn.audit.checker import Told
 from keyturn.core.codec import decode
 from keyturn.core.events import CallDecided
 from keyturn.core.seal import parted
-from keyturn.journal.base import RESERVED, Claim
+from keyturn.journal.base import RESERVED, Claim, Lease
 from keyturn.journal.rows import Changes, Notice
 
 FILE = "acknowledged"
@@ -39,9 +39,10 @@ class Witness:
         lines: Sequence[bytes],
         claim: Claim | None = None,
         changes: Changes | None = None,
-    ) -> None:
+        lease: Lease | None = None,
+    ) -> Claim | None:
         """Append, then say so, and which decisions are kept by it."""
-        await self._store.append(run, expected, lines, claim, changes)
+        taken = await self._store.append(run, expected, lines, claim, changes, lease)
         read = [] if run.startswith(RESERVED) else [decode(line) for line in lines]
         decided = [event.decision for step in read for event in step.events if isinstance(event, CallDecided)]
         self.say(
@@ -50,7 +51,9 @@ class Witness:
             digests=[parted(line)[0] for line in lines],
             told=[[each.call, each.verdict, each.by] for each in decided],
             notices=[] if changes is None else [_name_of(notice) for notice in changes.notices],
+            **({} if taken is None else {"epoch": taken.epoch}),
         )
+        return taken
 
     async def claim(self, run: str, worker: str, ttl_ms: int) -> Claim:
         """Claim, then say so."""

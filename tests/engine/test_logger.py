@@ -94,7 +94,11 @@ async def test_a_run_that_cannot_be_given_back_is_logged(logged: Any, monkeypatc
     async def no_release(*_args: Any) -> None:
         raise StorageError("the disk is gone")
 
+    async def without_leases(*line: Any) -> None:
+        await MemoryJournal.append(journal, *line)
+
     monkeypatch.setattr(journal, "release", no_release)
+    monkeypatch.setattr(journal, "append", without_leases)
     result = await Runner.run(agent(), "go", journal=journal)
     assert result.final_output == "done"
     assert logged() == [f"run {result.run_id} is held until its lease runs out: StorageError: the disk is gone"]

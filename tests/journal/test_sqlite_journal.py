@@ -10,12 +10,13 @@ import threading
 from pathlib import Path
 from typing import cast
 
+import apsw
 import pytest
 
 from keyturn.core.errors import StorageError, StorageFull, UserError
 from keyturn.journal import open_journal, opened
-from keyturn.journal.base import Journal
-from keyturn.journal.sqlite import SQLiteJournal
+from keyturn.journal.base import Journal, Lease
+from keyturn.journal.sqlite import SQLiteConnection, SQLiteJournal
 from keyturn.testing.suites.journals import JournalSuite
 from keyturn.testing.suites.outboxes import OutboxSuite
 from keyturn.testing.suites.records import RecordsSuite
@@ -51,6 +52,29 @@ async def test_a_second_process_is_heard(tmp_path: Path) -> None:
     async with asyncio.timeout(5):  # sooner than anybody would look by themselves
         await waits
     assert await journal.due() == ["run"]
+    await journal.close()
+
+
+async def test_a_lease_along_with_lines_whose_answer_got_lost_is_what_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lines are found as it is tried again, and with them what went along: no other claim is made."""
+    journal, commit, lost = SQLiteJournal(tmp_path / "runs.db"), SQLiteConnection.commit, [True]
+
+    def unanswered(connection: SQLiteConnection, results: list[object]) -> None:
+        commit(connection, results)
+        if lost.pop(0):
+            raise apsw.BusyError("nobody knows whether that was done")
+
+    monkeypatch.setattr(SQLiteConnection, "commit", unanswered)
+    taken = await journal.append("run", 0, [b"1"], lease=Lease("worker", 60_000))
+    assert taken is not None
+    assert (taken.worker, taken.epoch, lost) == ("worker", 1, [])
+    lost.append(True)
+    await journal.append("run", 1, [b"2"], taken, lease=Lease(ends=True))
+    assert await journal.read("run") == [b"1", b"2"]
+    lost.append(False)
+    assert (await journal.claim("run", "another", 60_000)).epoch == 2
     await journal.close()
 
 

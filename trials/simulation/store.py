@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from keyturn.core.errors import StorageError, StorageFull
-from keyturn.journal.base import Claim
+from keyturn.journal.base import Claim, Lease
 from keyturn.journal.rows import (
     ALL,
     Changes,
@@ -83,13 +83,17 @@ class FaultyStore:
         lines: Sequence[bytes],
         claim: Claim | None = None,
         changes: Changes | None = None,
-    ) -> None:
-        async def do() -> None:
-            await self._true.append(run, expected, lines, claim, changes)
-            self._world.durable(run, list(lines), claim)
+        lease: Lease | None = None,
+    ) -> Claim | None:
+        async def do() -> Claim | None:
+            taken = await self._true.append(run, expected, lines, claim, changes, lease)
+            self._world.durable(run, list(lines), claim or taken)
             self._world.noticed |= {named(notice) for notice in (changes.notices if changes is not None else ())}
+            if lease is not None:
+                self._world.count(f"lease {'taken' * bool(lease.worker)}{' given back' * lease.ends} along")
+            return taken
 
-        await self._asked("append", do)
+        return await self._asked("append", do)
 
     async def read(self, run: str, after: int = 0, limit: int | None = None) -> list[bytes]:
         return await self._asked("read", lambda: self._true.read(run, after, limit))

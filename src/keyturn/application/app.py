@@ -159,7 +159,7 @@ class App(AppSettings):
             return RunHandle(self, await play.begin())
         named = NamedStart(once, [agent, input, plain_part(context), session_id, plain_part(max_turns), requester])
         first["about"] = about | {ONCE: named.said}
-        play.live.run.id = named.run
+        play.live.run.id, play.live.named = named.run, True
         return RunHandle(self, await named.begun(self.journal, play.begin))
 
     def asgi(self, settings: ServerSettings | None = None) -> Callable[..., Awaitable[None]]:

@@ -30,7 +30,7 @@ from ..support.user_code import contained
 from .driving.drive import Drive
 from .driving.lease import TTL_MS, to_the_end, under_lease
 from .driving.stop import NO_MORE_ROUNDS
-from .driving.taking import claimed, stays_failed
+from .driving.taking import claim_for, stays_failed
 from .effects.fused_steps import deliver
 from .effects.quotas import return_all
 from .effects.recover import recover
@@ -40,12 +40,12 @@ from .loop import Loop
 from .result import RunResult
 from .run.frame_settings import FrameSettings
 from .run.log_cache import log_in
-from .run.new_ids import claimant, new_id
+from .run.new_ids import new_id
 from .run.open_run import Attachments, OpenRun, journal_clock
 from .session.sync import Superseded, reopen, save_session
 from .session.turn import check_turn, end_superseded
 from .starting import QUEUE, begin, start
-from .states.context_data import keep_context
+from .states.context_data import is_kept, keep_context
 from .states.resumable import check_resumable
 from .states.state import RunState
 from .states.undelivered import refused
@@ -80,6 +80,7 @@ class Execution:
         given = scope.config.usage_limits
         self.limits = None if given is None else given.record()
         self.drive = Drive(live, scope, self.result)
+        self.drive.context_kept = partial(is_kept, live)
         self.said = state.undelivered.taken()
         live.context.known = partial(decision_on, live, ev.ROOT)
         self.claim: Claim | None = None
@@ -162,7 +163,7 @@ class Execution:
             self.run.id = self.run.id or new_id()
             if self.run.status != "new" and not self.live.kept:
                 await self._attach(journal)
-            claim = self.claim or await claimed(journal, self.run.id, claimant("process"), self.lease_ms)
+            claim = self.claim or await claim_for(self.drive, journal, self.lease_ms)
             async with under_lease(self.drive, journal, claim, self.lease_ms):
                 return await self._recording_failure()
         finally:

@@ -235,14 +235,14 @@ class Worker:
         except ToolSourceDown as error:
             log.warning("run %s of agent %r waits, and is tried again soon: %s", claim.run, play.run.root_agent, error)
         except Exception as error:
-            if "not_here" in play.drive.stops or play.drive.claim is None:
+            if "not_here" in play.drive.stops or play.drive.hold is None:
                 self._leave_to_others(claim.run, error)
             else:
                 _log_failure(play, error)
         finally:
             if self._plays.get(claim.run) is play:  # it may have been taken up anew, after a standstill
                 del self._plays[claim.run]
-            if play.drive.claim is None:  # it was over before it was held, or what it takes to hold it failed
+            if play.drive.hold is None:  # it was over before it was held, or what it takes to hold it failed
                 unfinished = play.run.status == "running" or play.run.owed
                 later = 0 if claim.run in self._left else LATER_MS
                 await (self._leave(claim, later) if unfinished else self._store.release(claim))

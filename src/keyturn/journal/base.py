@@ -9,7 +9,9 @@ when a claim is over. A journal object is the view of one tenant: it neither see
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from functools import lru_cache
+from inspect import signature
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -72,6 +74,37 @@ class Claim(msgspec.Struct, frozen=True):
     untried: bool = False
 
 
+class Lease(msgspec.Struct, frozen=True):
+    """Says what an append does to the lease on its run, all or none with its lines.
+
+    For a `worker` it is taken for `ttl_ms` before the lines, by nobody who has a claim. With `ends` it is given back
+    after them, and the run wants to be looked at when it is `due`.
+
+    >>> Lease("worker 1", 60_000).ends
+    False
+    """
+
+    worker: str = ""
+    ttl_ms: int = 0
+    ends: bool = False
+    due: int | None = None
+
+
+def leases_along(journal: Any) -> bool:
+    """Return whether a journal's appends take a `Lease` along; one that was written before there was that does not.
+
+    >>> from keyturn.journal.memory import MemoryJournal
+    >>> leases_along(MemoryJournal())
+    True
+    """
+    return _takes_leases(getattr(journal.append, "__func__", journal.append))
+
+
+@lru_cache(64)
+def _takes_leases(append: Callable[..., Any]) -> bool:
+    return "lease" in signature(append).parameters
+
+
 @runtime_checkable
 class Journal(Protocol):
     """Stores the logs of runs.
@@ -92,12 +125,17 @@ class Journal(Protocol):
         lines: Sequence[bytes],
         claim: Claim | None = None,
         changes: Changes | None = None,
-    ) -> None:
+        lease: Lease | None = None,
+    ) -> Claim | None:
         """Append lines to a run's log, all or none, with the row changes they cause; durable when this returns.
 
         `expected` is the number of lines the log has; with another number it has lost the race and raises `LostRace`.
         A `claim` that is not the run's newest, or was released, is refused with `Conflict` naming the holder, and
         before the race is looked at. One whose time is up and that nobody took over still holds.
+
+        A `lease` goes along with lines as if it were claimed right before them, or released right after: the claim
+        that is taken is returned, and where the append is refused, nobody holds the run by it. A journal may be without
+        this parameter (see `leases_along`): then its claims and releases are asked for by themselves.
         """
         ...
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from .base import Claim
+from .base import Claim, Lease
 from .bell import DUE, NOTICES, SAID, Bell
 from .rows import Changes, Tally
 from .session_sql import Placing
@@ -29,13 +29,16 @@ class CommitEffects(msgspec.Struct, frozen=True):
     placed: Sequence[Placing] = ()
 
 
-def of_append(tenant: str, run: str, claim: Claim | None, changes: Changes | None) -> CommitEffects:
+def of_append(
+    tenant: str, run: str, claim: Claim | None, changes: Changes | None, lease: Lease | None = None
+) -> CommitEffects:
     """Return the side effects of an append.
 
     It wakes the watchers of the run, delivery where there are notices, and the run's holder and the workers where it
     is made without a claim.
     """
-    wakes = [(tenant, run)] if claim is not None else [(tenant, run), (tenant, DUE), (tenant, SAID + run)]
+    held = claim is not None or (lease is not None and lease.worker)
+    wakes = [(tenant, run)] if held else [(tenant, run), (tenant, DUE), (tenant, SAID + run)]
     if changes is None:
         return CommitEffects(wakes)
     if changes.notices:

@@ -21,7 +21,7 @@ from ..core.seal import Ring, erased, parted
 from ..core.settable import Sealed, own_of
 from ..core.states import OVER
 from ..support.keys import own_ring
-from .base import Claim, LostRace
+from .base import Claim, Lease, LostRace
 from .bell import ANY, DUE, NOTICES
 from .commit_effects import CommitEffects, of_append
 from .memory_logs import MemoryLog, MemoryTenant, wake_all
@@ -94,17 +94,23 @@ class MemoryJournal(Sealed):
         lines: Sequence[bytes],
         claim: Claim | None = None,
         changes: Changes | None = None,
-    ) -> None:
+        lease: Lease | None = None,
+    ) -> Claim | None:
         check_name("a run's id", run)
         added = [bytes(line) for line in lines]
         with self._lock:
             log = self._log(run) if claim is None else self._held(run, claim)
+            taken = None
+            if lease is not None and lease.worker:
+                check_free(run, log, self._clock())
             if expected != len(log.lines):
                 raise LostRace(f"expected {expected} lines, the log has {len(log.lines)}")
             if log.erased:
                 raise Conflict(f"run {run!r} was erased; it takes no more lines")
             if not added:
-                return
+                return None
+            if lease is not None and lease.worker:
+                claim = taken = self._take(run, log, lease.worker, lease.ttl_ms)
             log.lines.extend(added)
             log.takers = 0 if claim is not None else log.takers
             row = self._mine.rows.runs.get(run)
@@ -118,8 +124,12 @@ class MemoryJournal(Sealed):
                 log.due = _earlier(log.due, self._clock()) if claim is None else None
             self._mine.logs[run] = log
             woken = self._mine.written(of_append(self.tenant, run, claim, changes))
+            if lease is not None and lease.ends:
+                assert claim is not None
+                woken += self._give_back(claim, log, lease.due)
         if woken:
             wake_all(woken)
+        return taken
 
     async def read(self, run: str, after: int = 0, limit: int | None = None) -> list[bytes]:
         with self._lock:
@@ -238,16 +248,19 @@ class MemoryJournal(Sealed):
         check_name("a run's id", run)
         check_name("a worker's name", worker)
         with self._lock:
-            now, log = self._clock(), self._mine.logs.setdefault(run, MemoryLog())
-            holder = log.holder
-            if holder is not None and now < holder.until:
-                raise Conflict(f"run {run!r} is held by {holder.worker!r}; wait for it", winner=holder.worker)
-            log.epoch += 1
-            log.due, log.holder = None, Claim(run, worker, log.epoch, now + ttl_ms, now, len(log.lines), log.takers)
-            log.takers += 1
-            if log.session and self._mine.rows.runs[run].status in ENDED:  # whoever resumes it comes last
-                log.session, log.place = "", 0
-            return log.holder
+            log = self._mine.logs.setdefault(run, MemoryLog())
+            check_free(run, log, self._clock())
+            return self._take(run, log, worker, ttl_ms)
+
+    def _take(self, run: str, log: MemoryLog, worker: str, ttl_ms: int) -> Claim:
+        now = self._clock()
+        log.epoch += 1
+        made = Claim(run, worker, log.epoch, now + ttl_ms, now, len(log.lines), log.takers)
+        log.due, log.holder = None, made
+        log.takers += 1
+        if log.session and self._mine.rows.runs[run].status in ENDED:  # whoever resumes it comes last
+            log.session, log.place = "", 0
+        return made
 
     async def renew(self, claim: Claim, ttl_ms: int) -> Claim:
         with self._lock:
@@ -258,14 +271,17 @@ class MemoryJournal(Sealed):
 
     async def release(self, claim: Claim, due: int | None = None) -> None:
         with self._lock, suppress(Conflict):
-            log = self._held(claim.run, claim)
-            log.holder, log.due = None, _earlier(log.due, due)
-            log.takers = claim.lost if claim.untried else 0
-            over = bool(log.session) and self._mine.rows.runs[claim.run].status in ENDED
-            if over:  # and its last words are in the session: the next one may begin
-                log.session, log.place = "", 0
-            queued = claim.run in self._mine.rows.queued  # whose turn may have come while it was held
-            wake_all(self._mine.waiting.pop(DUE, []) if over or queued or log.due is not None else [])
+            wake_all(self._give_back(claim, self._held(claim.run, claim), due))
+
+    def _give_back(self, claim: Claim, log: MemoryLog, due: int | None) -> list[asyncio.Future[None]]:
+        """Give a lease back; return who has to look at the run."""
+        log.holder, log.due = None, _earlier(log.due, due)
+        log.takers = claim.lost if claim.untried else 0
+        over = bool(log.session) and self._mine.rows.runs[claim.run].status in ENDED
+        if over:  # and its last words are in the session: the next one may begin
+            log.session, log.place = "", 0
+        queued = claim.run in self._mine.rows.queued  # whose turn may have come while it was held
+        return self._mine.waiting.pop(DUE, []) if over or queued or log.due is not None else []
 
     async def due(self, limit: int = 100) -> list[str]:
         with self._lock:
@@ -356,6 +372,13 @@ class MemoryJournal(Sealed):
             others = [other for other in self._mine.waiting.pop(what, []) if other is not watcher]
             if others:
                 self._mine.waiting[what] = others
+
+
+def check_free(run: str, log: MemoryLog, now: int) -> None:
+    """Raise `Conflict` naming who holds a run."""
+    if log.held(now):
+        assert log.holder is not None
+        raise Conflict(f"run {run!r} is held by {log.holder.worker!r}; wait for it", winner=log.holder.worker)
 
 
 def _earlier(one: int | None, other: int | None) -> int | None:

@@ -7,7 +7,7 @@ and waking are the business of the members.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,7 +16,8 @@ from ..core.seal import Keys, Ring, erased, parted
 from ..core.states import OVER
 from . import outbox_sql
 from . import statements as say
-from .base import Claim, LostRace
+from .base import Claim, Lease, LostRace
+from .lease_sql import LONGEST_MS, LogPlace, check_free, give_back, take
 from .pages import keyed_rows
 from .rows import (
     ENDED,
@@ -39,30 +40,16 @@ from .store_thread import StoreConnection
 _NO_ROW = "cannot be reached: what the journal's table of runs says of the run is not what was written there"
 
 
-# No claim is made for longer: one that ends later was made while the clock was ahead.
-LONGEST_MS = 3_600_000
+class Appended(NamedTuple):
+    """Holds what an append came to beside its lines.
 
+    `session` is where the run is to be given a place, `claim` the lease that was taken along; `stirs` says that the run
+    may have to be looked at, now that its lease was given back along.
+    """
 
-class HeldAhead(Conflict):
-    """Raised where a run is held until a time at which no claim can end."""
-
-    def __init__(self, run: str) -> None:
-        super().__init__(f"run {run!r} was claimed while the clock was ahead; try again when its claim is over")
-
-
-class LogPlace(msgspec.Struct, frozen=True, array_like=True):
-    """Holds where a log ends, who holds its run, when that is due, and the time."""
-
-    head: Annotated[int, msgspec.Meta(ge=0)]
-    epoch: int
-    holder: str | None
-    until: int
-    due: int | None
-    status: str
-    started_at: int
-    session: str
-    takers: Annotated[int, msgspec.Meta(ge=0)]
-    now: int
+    session: str = ""
+    claim: Claim | None = None
+    stirs: bool = False
 
 
 class Tenant:
@@ -81,18 +68,43 @@ class Tenant:
         lines: list[bytes],
         claim: Claim | None,
         changes: Changes | None,
-    ) -> str:
-        """Append lines and apply what they change; return the session on which the run is to be given a place.
+        lease: Lease | None = None,
+    ) -> Appended:
+        """Append lines, apply what they change, and do to the lease what goes along.
 
-        That is done as it is committed, and so are tallies added.
+        A place on a session is given as it is committed, and so are tallies added.
         """
         at = self._place(db, run) if claim is None else self._held(db, run, claim)
+        if lease is not None and lease.worker:
+            check_free(run, at)
         if at.status == "erased":
             raise Conflict(f"run {run!r} was erased; it takes no more lines")
         if expected != at.head:
             raise LostRace(f"expected {expected} lines, the log has {at.head}")
         if not lines:
-            return ""
+            return Appended()
+        taken = None
+        if lease is not None and lease.worker:
+            taken, at = take(db, self.name, run, at, lease.worker, lease.ttl_ms)
+            claim = taken
+        at = self._write(db, run, at, lines, claim, changes)
+        stirs = False
+        if lease is not None and lease.ends:
+            assert claim is not None
+            stirs = give_back(db, self.name, claim, at, lease.due)
+        session = "" if changes is None or at.session or at.status in ENDED else changes.session
+        return Appended(session, taken, stirs)
+
+    def _write(
+        self,
+        db: StoreConnection,
+        run: str,
+        at: LogPlace,
+        lines: list[bytes],
+        claim: Claim | None,
+        changes: Changes | None,
+    ) -> LogPlace:
+        """Write lines and what they change; return where the run is then."""
         # Whoever appends under the claim has read all before it; what another appends still wants to be read.
         # A run that was over and is over, or never was anything else, has nothing to be moved: what is said of it is
         # revoked, lent or counted. So has one of which only something was noted.
@@ -102,9 +114,10 @@ class Tenant:
         for place, line in enumerate(lines, at.head):
             db.tell(say.ADD_LINE, self.name, run, place, line)
         end = (at.head + len(lines), wanted, int(claim is None))
+        at = msgspec.structs.replace(at, head=end[0], due=wanted)
         if changes is None:
             db.tell(say.APPENDED, *end, self.name, run)
-            return ""
+            return at
         keys = self._keys()
         row = changes.run
         values = (row.agent, row.status, row.updated_at, row.waiting, row.turns, row.workflow, row.error)
@@ -114,7 +127,7 @@ class Tenant:
         if at.session and at.holder is None and row.status in ENDED:
             db.tell(say.GONE, self.name, run)
         self._change(db, changes, keys)
-        return "" if at.session or row.status in ENDED else changes.session
+        return msgspec.structs.replace(at, status=row.status)
 
     def ahead(self, db: StoreConnection, run: str) -> list[str]:
         """Return the runs that are before one on its session."""
@@ -162,15 +175,8 @@ class Tenant:
     def claim(self, db: StoreConnection, run: str, worker: str, ttl_ms: int) -> Claim:
         """Take the lease on a run."""
         at = self._place(db, run)
-        if at.holder is not None and at.now < at.until:
-            if at.until > at.now + LONGEST_MS:
-                raise HeldAhead(run)
-            raise Conflict(f"run {run!r} is held by {at.holder!r}; wait for it", winner=at.holder)
-        made = Claim(run, worker, at.epoch + 1, at.now + ttl_ms, at.now, at.head, at.takers)
-        db.tell(say.TAKEN, made.epoch, worker, made.until, self.name, run)
-        if at.session and at.status in ENDED:  # its last holder never gave it back: whoever resumes it comes last
-            db.tell(say.GONE, self.name, run)
-        return made
+        check_free(run, at)
+        return take(db, self.name, run, at, worker, ttl_ms)[0]
 
     def cap(self, db: StoreConnection, run: str, ttl_ms: int) -> None:
         """Shorten a claim that ends too far ahead: a live holder renews it before."""
@@ -196,12 +202,7 @@ class Tenant:
             at = self._held(db, claim.run, claim)
         except Conflict:
             return False
-        times = [time for time in (at.due, due) if time is not None]
-        db.tell(say.RELEASED, min(times, default=None), claim.lost if claim.untried else 0, self.name, claim.run)
-        over = bool(at.session) and at.status in ENDED
-        if over:  # and its last words are in the session: the next one may begin
-            db.tell(say.GONE, self.name, claim.run)
-        return bool(times) or over or at.status == "queued"  # whose turn may have come while it was held
+        return give_back(db, self.name, claim, at, due)
 
     def due(self, db: StoreConnection, limit: int) -> list[str]:
         """Return runs that are due."""

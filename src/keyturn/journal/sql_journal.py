@@ -16,10 +16,11 @@ from ..core.errors import LogDamaged, UserError
 from ..support.keys import ring
 from . import statements as say
 from . import tally_sql
-from .base import Claim
+from .base import Claim, Lease
 from .bell import ANY, AT_MOST, DUE, NOTICES, SAID, Bell, waited
-from .commit_effects import CommitEffects, of_append
+from .commit_effects import CommitEffects
 from .generation import FILLING, ID, MOVED, Origin, next_generation, note_restore, read_meta, set_note, settle_restored
+from .lease_sql import HeldAhead
 from .pages import rows_of
 from .rows import (
     ALL,
@@ -35,10 +36,11 @@ from .rows import (
     RunRow,
     Tally,
 )
-from .sealing import check_erasable, check_name, fits_a_store, plain
-from .sql import HeldAhead, Tenant
+from .sealing import check_erasable, check_name, fits_a_store
+from .sql import Tenant
 from .statements import SqlDialect
 from .store_thread import StoreConnection, StoreThread
+from .writing import NewLines, Writing
 
 # How long a run that cannot even be claimed is left alone.
 SHELVED_MS = 3_600_000
@@ -78,35 +80,28 @@ class SQLJournal:
         lines: Sequence[bytes],
         claim: Claim | None = None,
         changes: Changes | None = None,
-    ) -> None:
+        lease: Lease | None = None,
+    ) -> Claim | None:
         check_name("a run's id", run)
+        takes = lease is not None and bool(lease.worker)
         if claim is not None:
             self._origin.check()
-        added, store = [bytes(line) for line in lines], self._origin.store
-        changes = None if changes is None else plain(changes)
-        effects = of_append(self.tenant, run, claim, changes)
-        wrote: list[bytes] = []
+        elif takes:
+            await self._check_origin()
+        given = NewLines(run, expected, [*map(bytes, lines)], claim)
+        writing = Writing(self._mine, self._origin, given, changes, lease)
 
         def append(db: StoreConnection) -> Any:
             if claim is None:  # what is said to a store that was moved is heard by nobody
                 self._look(db)
-                self.moved()
+                self._origin.check() if takes else self.moved()
             else:  # it may have been restored or moved since the claim was made
                 self._look_if_changed(db)
             self._note(db)
-            if changes is not None and any(each.reach for each in changes.grants):  # named by the store's id
-                self._origin.check_store(store)
-            session = self._mine.append(db, run, expected, added, claim, changes)
-            wrote[:] = added[-1:]
-            placed = [(self.tenant, session, run)] if session else []
-            return CommitEffects(effects.wakes, effects.tallies, placed) if added else None
+            return writing.do(db)
 
-        def appended(db: StoreConnection) -> tuple[bool, Any]:
-            place = expected + len(added) - 1
-            there = bool(wrote) and self._mine.holds(db, run, place, wrote[0])
-            return there, CommitEffects(effects.wakes)
-
-        await self._writer.ask(append, appended, run=(self.tenant, run))
+        await self._writer.ask(append, writing.done, run=(self.tenant, run))
+        return writing.claim
 
     async def read(self, run: str, after: int = 0, limit: int | None = None) -> list[bytes]:
         if not fits_a_store(run):

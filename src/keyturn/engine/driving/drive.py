@@ -56,6 +56,8 @@ class Drive(Writer):
         self._judges: dict[str, tuple[Any, ...]] = {}
         # Whether the root's model talks by itself, so that there may be more to do at any time.
         self.attended = False
+        # Whether the journal has the context as it is now.
+        self.context_kept: Callable[[], bool] = lambda: True
         # Sends what approves calls that the root's provider makes itself, where its model is talked to.
         self.provider: ProviderLine | None = None
         # Says for other processes that calls stand open in this one; None where no worker moves the run.

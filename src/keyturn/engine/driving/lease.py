@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from functools import partial
 from typing import Any
 
 from msgspec import structs
 
-from ...core.effects import pending, wakes_at
+from ...core.effects import wakes_at
 from ...core.errors import Conflict, LogDamaged, StorageError
 from ...core.states import OVER
 from ...journal.base import Claim, Journal, Records
 from ..logger import error_words, logger
 from ..run.log_cache import kept_in
+from ..run.new_ids import claimant
 from ..run.open_run import TIMELY, TRIES, counted_from, steady
 from ..views.rows import known_open
 from .drive import Drive
+from .hold import Hold, in_the_middle
 
 TTL_MS = 60_000
 LATER_MS = 60_000
@@ -39,18 +41,25 @@ _READ_AGAIN = 10.0
 
 
 @contextlib.asynccontextmanager
-async def under_lease(drive: Drive, journal: Journal, claim: Claim, ttl_ms: int = TTL_MS) -> AsyncGenerator[None]:
-    """Hold the drive's run under a claim that is renewed in time, and give it back."""
-    drive.claim, drive.lease_ms = claim, ttl_ms
-    _set_clock(drive, claim)
-    beside = [
-        _Later(ttl_ms / 3_000, partial(_renew, drive, ttl_ms)),
-        _Later(_BEFORE_LISTENING, partial(_listen, drive, journal)),
-    ]
+async def under_lease(
+    drive: Drive, journal: Journal, claim: Claim | None, ttl_ms: int = TTL_MS
+) -> AsyncGenerator[None]:
+    """Hold the drive's run under a claim that is renewed in time, and give it back.
+
+    Without a claim it is taken along with the first line: of a run whose id was made here, which nobody can have.
+    """
+    drive.lease_ms = ttl_ms
+    beside = {ttl_ms / 3_000: partial(_renew, drive, ttl_ms), _BEFORE_LISTENING: partial(_listen, drive, journal)}
+    worker = claimant("process") if claim is None else claim.worker
+    hold = drive.hold = Hold(drive, journal, worker, beside)
+    if claim is not None:
+        hold.begin(claim)
+        _set_clock(drive, claim)
     later = LATER_MS
     try:
         log = drive.live.log
-        if claim.head != len(log) or (log.steps and log.chain is None):  # others have moved it, or it came without it
+        moved = claim is not None and claim.head != len(log)
+        if moved or (log.steps and log.chain is None):  # by others, or it came without it
             await drive.catch_up()
         drive.open = known_open(drive.run)
         yield
@@ -63,8 +72,7 @@ async def under_lease(drive: Drive, journal: Journal, claim: Claim, ttl_ms: int 
         drive.stops.add("store_failed")
         raise
     finally:
-        for work in beside:
-            work.cancel()
+        hold.end()
         await asyncio.shield(_give_back(drive, journal, later))
 
 
@@ -81,14 +89,15 @@ async def to_the_end(drive: Drive, work: Coroutine[Any, Any, None]) -> None:
 
 async def _give_back(drive: Drive, journal: Journal, later: int) -> None:
     """Release the lease, with the time when the run is due."""
-    assert drive.claim is not None
     if "unanswered" in drive.stops:
         logger.warning("run %s is held until its lease runs out: a write to its session was cut off", drive.run.id)
         return
     try:
         async with drive.at_rest():  # a step that came between the two would leave the run undue
-            claim = structs.replace(drive.claim, untried="not_here" in drive.stops)
-            await journal.release(claim, await _due(drive, journal, claim, later))
+            held = None if drive.hold is None else await drive.hold.taken()
+            if held is not None:
+                claim = structs.replace(held, untried="not_here" in drive.stops)
+                await journal.release(claim, await _due(drive, journal, claim, later))
     except Exception as error:  # the lease runs out by itself, and then the run is due
         logger.warning("run %s is held until its lease runs out: %s", drive.run.id, error_words(error))
 
@@ -122,15 +131,8 @@ async def _unread(drive: Drive, journal: Journal, claim: Claim) -> bool:
 
 
 def _in_the_middle(drive: Drive) -> bool:
-    """Return whether the run is unfinished, or owes other logs something, and a worker should go on with it.
-
-    A run that failed waits for somebody's word, and so does one that its caller stopped.
-    """
-    run = drive.run
-    if run.status in OVER:
-        return bool(run.owed)
-    begun = any(call not in run.frames for call in run.groups["started"])
-    return run.status == "running" and bool(pending(run) or begun) and "after_turn" not in drive.stops
+    """Return whether a worker should go on with the run, which its caller did not stop."""
+    return in_the_middle(drive.run) and (drive.run.status in OVER or "after_turn" not in drive.stops)
 
 
 async def _now(drive: Drive, journal: Journal) -> int:
@@ -145,24 +147,6 @@ def _set_clock(drive: Drive, claim: Claim) -> None:
     """
     if claim.at:
         drive.live.clock = counted_from(claim.at, steady() if claim.since is None else claim.since)
-
-
-class _Later:
-    """Work that begins some seconds from now as a task of its own, unless it is cancelled first."""
-
-    def __init__(self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        self._work = work
-        self._task: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._begin)
-
-    def _begin(self) -> None:
-        self._task = asyncio.ensure_future(self._work())
-
-    def cancel(self) -> None:
-        """Stop the work, or never begin it."""
-        self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
 
 
 async def still_held(drive: Drive) -> None:

@@ -12,14 +12,24 @@ from msgspec import structs
 from ...core import commands as cm
 from ...core.aside import MOST_LOST, SetAside, why_aside
 from ...core.states import OVER
-from ...journal.base import RESERVED, Claim, Journal
+from ...journal.base import RESERVED, Claim, Journal, leases_along
 from ..run.log_cache import log_in
+from ..run.new_ids import claimant
 from ..run.open_run import TIMELY, TRIES, journal_clock, steady
 from ..views.rows import known_open
 from .drive import Drive
 from .writer import Writer
 
 log = logging.getLogger("keyturn.worker")
+
+
+async def claim_for(drive: Drive, journal: Journal, ttl_ms: int) -> Claim | None:
+    """Claim a drive's run; None for one whose id nobody else knows: its lease goes along with its first line."""
+    unknown = drive.run.status == "new" and not (drive.live.handed_out or drive.live.named)
+    if unknown and leases_along(journal) and not drive.attended:
+        drive.live.clock = await journal_clock(journal)
+        return None
+    return await claimed(journal, drive.run.id, claimant("process"), ttl_ms)
 
 
 async def claimed(journal: Journal, run: str, worker: str, ttl_ms: int) -> Claim:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable
+from typing import Protocol
 
 import msgspec
 
@@ -31,6 +32,18 @@ from ..views.tallies import OpenRequest
 from .stop import StopReason
 
 _FRUITLESS = 3
+
+
+class Held(Protocol):
+    """Appends the lines of a run whose lease it holds."""
+
+    async def append(self, run: Run, expected: int, line: bytes, rows: Changes) -> None:
+        """Append a line, and do what goes along to the lease."""
+        ...
+
+    async def taken(self) -> Claim | None:
+        """Return the claim under which the run is held."""
+        ...
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -57,6 +70,8 @@ class Writer:
         self.journal = journal
         self.clock = clock
         self.claim: Claim | None = None
+        # Takes and gives back the lease along with lines, where this drives the run.
+        self.hold: Held | None = None
         # The requests that the journal has as open, by call.
         self.open: dict[str, OpenRequest] = {}
         self.refused: Conflict | None = None
@@ -133,7 +148,10 @@ class Writer:
             try:
                 line = self._sealed(made)
                 rows = changes(log.run, self.open, events, log.steps[0].at if log.steps else now)
-                await journal.append(log.run.id, len(log), [line], self.claim, rows)
+                if self.hold is None:
+                    await journal.append(log.run.id, len(log), [line], self.claim, rows)
+                else:
+                    await self.hold.append(log.run, len(log), line, rows)
             except LostRace:
                 log.refold()
                 fruitless = 0 if await self._catch_up() else fruitless + 1

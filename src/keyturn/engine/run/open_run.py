@@ -144,6 +144,8 @@ class OpenRun:
     kept: bool = False
     # Whether anybody was given a state of it: only then can an older one come back.
     handed_out: bool = False
+    # Whether others may know its id before it is begun, so that two may begin it.
+    named: bool = False
     # Waits for the end of whoever moved the run last, if that is about to stop, and says how far the run came.
     hand_over: Callable[[], Awaitable[int | None]] | None = field(default=None, repr=False)
     copies: Copies = field(default_factory=Copies)

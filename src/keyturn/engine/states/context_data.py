@@ -152,7 +152,15 @@ async def keep_context(drive: Drive) -> None:
         await drive.commit(*saving)
 
 
-def context_now(live: OpenRun) -> list[cm.RunCommand]:
+def is_kept(live: OpenRun) -> bool:
+    """Return whether the journal of a run has its context as it is now."""
+    try:
+        return all(saving.context == live.run.context for saving in context_now(live))
+    except Exception:  # whoever keeps it says why it cannot be kept
+        return False
+
+
+def context_now(live: OpenRun) -> list[cm.SaveContext]:
     """Return the command that saves the context as it is now; none without a journal, or where it is no data."""
     if live.journal is None or live.context.context is None:
         return []

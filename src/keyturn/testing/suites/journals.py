@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ...core.errors import Conflict
-from ...journal.base import Claim, Journal, LostRace
+from ...journal.base import Claim, Journal, Lease, LostRace, leases_along
 from .journal_case import JournalCase, seen
 
 ODD_IDS = (
@@ -262,6 +262,80 @@ class JournalSuite(JournalCase):
         await journal.release(held)
         await journal.append("run", 4, [])
         assert await journal.due() == []
+
+    async def test_a_lease_is_taken_and_given_back_along_with_lines(self, journal: Journal) -> None:
+        if not leases_along(journal):
+            return
+        first = await journal.append("run", 0, [b"1"], lease=Lease("w1", MINUTE))
+        assert first is not None
+        assert (first.run, first.worker, first.epoch, first.head, first.lost) == ("run", "w1", 1, 0, 0)
+        assert 0 <= MINUTE - (first.until - await self.now()) <= self.slack
+        with pytest.raises(Conflict, match="w1"):
+            await journal.claim("run", "w2", MINUTE)
+        assert await journal.due() == []
+        later = await self.now() + MINUTE
+        assert await journal.append("run", 1, [b"2"], first, lease=Lease(ends=True, due=later)) is None
+        with pytest.raises(Conflict):
+            await journal.append("run", 2, [b"x"], first)
+        assert await journal.due() == []
+        await self.pass_time(MINUTE)
+        assert await journal.due() == ["run"]
+        both = await journal.append("run", 2, [b"3"], lease=Lease("w3", MINUTE, ends=True))
+        assert both is not None
+        assert (both.epoch, both.head) == (2, 2)
+        assert await journal.due() == []
+        assert (await journal.claim("run", "w4", MINUTE)).epoch == 3
+
+    async def test_a_lease_along_with_lines_that_are_refused_is_not_held(self, journal: Journal) -> None:
+        if not leases_along(journal):
+            return
+        await journal.append("run", 0, [b"1"])
+        for refused in ("run", "new"):
+            with pytest.raises(LostRace):
+                await journal.append(refused, 5, [b"x"], lease=Lease("w1", MINUTE))
+        assert await journal.due() == ["run"]
+        held = await journal.claim("run", "w2", MINUTE)
+        assert (held.epoch, held.lost) == (1, 0)
+        with pytest.raises(Conflict, match="w2") as caught:
+            await journal.append("run", 1, [b"x"], lease=Lease("w1", MINUTE))
+        assert caught.value.winner == "w2"
+        await journal.append("run", 1, [b"decided"])
+        with pytest.raises(LostRace):
+            await journal.append("run", 1, [b"x"], held, lease=Lease(ends=True))
+        await journal.renew(held, MINUTE)
+        await journal.release(held)
+        assert await journal.due() == ["run"], "what was decided before a release that was refused is lost"
+        assert await journal.read("run") == [b"1", b"decided"]
+
+    async def test_a_lease_along_with_lines_fences_and_is_fenced_off(self, journal: Journal) -> None:
+        if not leases_along(journal):
+            return
+        old = await journal.append("run", 0, [b"1"], lease=Lease("old", MINUTE))
+        assert old is not None
+        await self.pass_time(MINUTE)
+        new = await journal.append("run", 1, [b"2"], lease=Lease("new", MINUTE))
+        assert new is not None
+        assert (new.epoch, new.lost) == (old.epoch + 1, 0)
+        for lease in (None, Lease(ends=True)):
+            with pytest.raises(Conflict, match="new"):
+                await journal.append("run", 2, [b"x"], old, lease=lease)
+        await journal.append("run", 2, [b"3"], new, lease=Lease(ends=True))
+        await journal.append("run", 3, [b"decided"])
+        assert await journal.due() == ["run"], "what is decided after a release that went along is lost"
+
+    async def test_of_many_leases_along_with_the_same_line_one_is_held(self, journal: Journal) -> None:
+        if not leases_along(journal):
+            return
+        doors = [journal, await self.door(journal)]
+        tried = [
+            door.append("run", 0, [b"%d" % number], lease=Lease(f"w{number}", MINUTE))
+            for number, door in enumerate(doors * 4)
+        ]
+        ends = await asyncio.gather(*tried, return_exceptions=True)
+        [won] = [end for end in ends if isinstance(end, Claim)]
+        assert {type(end) for end in ends if end is not won} == {Conflict}
+        assert await journal.read("run") == [won.worker[1:].encode()]
+        await journal.renew(won, MINUTE)
 
     async def test_a_watcher_sees_old_and_new_lines(self, journal: Journal) -> None:
         await journal.append("run", 0, [b"0", b"1"])

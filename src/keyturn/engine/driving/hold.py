@@ -1,0 +1,122 @@
+"""Hold the lease of a drive: taken along with its first line where nobody can have the run, given back with its last.
+
+Between the two it is renewed, and what others say is heard. Which line is the last is known as it is decided: nothing
+is at work, nothing is to be done, and nothing is left to be told. What comes nevertheless takes the lease again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
+
+from msgspec import structs
+
+from ...core.effects import pending, wakes_at
+from ...core.errors import Conflict
+from ...core.events import ROOT
+from ...core.run import Run
+from ...core.states import OVER
+from ...journal.base import Claim, Journal, Lease, leases_along
+from ...journal.rows import Changes
+from ..run.open_run import TIMELY, steady
+from .drive import Drive
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Hold:
+    """Holds the lease of a drive's run; `beside` is what is done while it is held, each from so many seconds on."""
+
+    def __init__(self, drive: Drive, journal: Journal, worker: str, beside: Mapping[float, Work]) -> None:
+        self._drive, self._journal = drive, journal
+        self._worker, self._beside = worker, beside
+        self._along = leases_along(journal) and not drive.attended
+        self._timers: list[_Later] = []
+        self._taking: asyncio.Task[Claim | None] | None = None
+        self._over = False
+
+    def begin(self, claim: Claim, *, late: bool = False) -> None:
+        """Hold the run under a claim from now on; one that comes late may have expired, and is renewed at once."""
+        self._drive.claim = claim
+        self._timers = [_Later(0 if late else seconds, work) for seconds, work in self._beside.items()]
+
+    def end(self) -> None:
+        """Stop what is done beside."""
+        for timer in self._timers:
+            timer.cancel()
+        self._timers = []
+
+    async def append(self, run: Run, expected: int, line: bytes, rows: Changes) -> None:
+        """Append a line of the run, and do what goes along to its lease."""
+        drive = self._drive
+        ends = self._along and self._is_last(run)
+        lines, due = [line], wakes_at(run) if ends else None
+        if drive.claim is not None:
+            if not ends:
+                await self._journal.append(run.id, expected, lines, drive.claim, rows)
+                return
+            await self._journal.append(run.id, expected, lines, drive.claim, rows, lease=Lease(ends=True, due=due))
+        else:
+            await self._take(run, expected, lines, rows, Lease(self._worker, drive.lease_ms, ends, due))
+        if ends:
+            drive.claim = None
+            self.end()
+
+    async def _take(self, run: Run, expected: int, lines: Sequence[bytes], rows: Changes, lease: Lease) -> None:
+        """Append a line that takes the lease; what is not waited for any more is looked at as it is given back."""
+        if self._over:  # nobody would give it back
+            raise Conflict(f"run {run.id!r} is not held any more: it was given back; claim the run again")
+        asked = steady()
+        self._taking = asyncio.ensure_future(self._journal.append(run.id, expected, lines, None, rows, lease=lease))
+        taken = await asyncio.shield(self._taking)
+        self._taking = None
+        assert taken is not None
+        if not lease.ends:
+            self.begin(structs.replace(taken, since=steady()), late=steady() - asked > TIMELY)
+
+    async def taken(self) -> Claim | None:
+        """Take no lease any more; return the one that is held, also where whoever took it was cut off meanwhile."""
+        self._over = True
+        if self._drive.claim is None and self._taking is not None:
+            return await self._taking
+        return self._drive.claim
+
+    def _is_last(self, run: Run) -> bool:
+        """Return whether a run that was just decided has come as far as this drive takes it."""
+        if self._drive.stops or run.queued or run.status not in ("running", "finished") or in_the_middle(run):
+            return False
+        told = all(frame.prefix is None or frame.written == len(frame.tape) for frame in run.frames.values())
+        return told and self._drive.context_kept()
+
+
+def in_the_middle(run: Run) -> bool:
+    """Return whether a run is unfinished, or owes other logs something, and a worker should go on with it.
+
+    A run that failed waits for somebody's word.
+    """
+    if run.status in OVER:
+        return bool(run.owed)
+    if run.status != "running":
+        return False
+    root = run.frames.get(ROOT)
+    asks = run.drill is None and root is not None and root.barrier and root.phase == "model"  # as after most lines
+    return asks or not run.groups["started"].keys() <= run.frames.keys() or bool(pending(run))
+
+
+class _Later:
+    """Work that begins some seconds from now as a task of its own, unless it is cancelled first."""
+
+    def __init__(self, seconds: float, work: Work) -> None:
+        self._work = work
+        self._task: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._begin)
+
+    def _begin(self) -> None:
+        self._task = asyncio.ensure_future(self._work())
+
+    def cancel(self) -> None:
+        """Stop the work, or never begin it."""
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()

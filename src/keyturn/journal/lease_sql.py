@@ -1,0 +1,68 @@
+"""Take and give back the lease on a run in a database, by itself or in the transaction of lines."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from ..core.errors import Conflict
+from . import statements as say
+from .base import Claim
+from .rows import ENDED
+from .store_thread import StoreConnection
+
+# No claim is made for longer: one that ends later was made while the clock was ahead.
+LONGEST_MS = 3_600_000
+
+
+class HeldAhead(Conflict):
+    """Raised where a run is held until a time at which no claim can end."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__(f"run {run!r} was claimed while the clock was ahead; try again when its claim is over")
+
+
+class LogPlace(msgspec.Struct, frozen=True, array_like=True):
+    """Holds where a log ends, who holds its run, when that is due, and the time."""
+
+    head: Annotated[int, msgspec.Meta(ge=0)]
+    epoch: int
+    holder: str | None
+    until: int
+    due: int | None
+    status: str
+    started_at: int
+    session: str
+    takers: Annotated[int, msgspec.Meta(ge=0)]
+    now: int
+
+
+def check_free(run: str, at: LogPlace) -> None:
+    """Raise `Conflict` naming who holds a run."""
+    if at.holder is not None and at.now < at.until:
+        if at.until > at.now + LONGEST_MS:
+            raise HeldAhead(run)
+        raise Conflict(f"run {run!r} is held by {at.holder!r}; wait for it", winner=at.holder)
+
+
+def take(db: StoreConnection, tenant: str, run: str, at: LogPlace, worker: str, ttl_ms: int) -> tuple[Claim, LogPlace]:
+    """Take the lease on a run that is free; return the claim, and where the run is then."""
+    made = Claim(run, worker, at.epoch + 1, at.now + ttl_ms, at.now, at.head, at.takers)
+    db.tell(say.TAKEN, made.epoch, worker, made.until, tenant, run)
+    session = at.session
+    if session and at.status in ENDED:  # its last holder never gave it back: whoever resumes it comes last
+        db.tell(say.GONE, tenant, run)
+        session = ""
+    held = msgspec.structs.replace(at, epoch=made.epoch, holder=worker, until=made.until, due=None, session=session)
+    return made, held
+
+
+def give_back(db: StoreConnection, tenant: str, claim: Claim, at: LogPlace, due: int | None) -> bool:
+    """Give the lease back; return whether somebody may have to look at the run at some time."""
+    times = [time for time in (at.due, due) if time is not None]
+    db.tell(say.RELEASED, min(times, default=None), claim.lost if claim.untried else 0, tenant, claim.run)
+    over = bool(at.session) and at.status in ENDED
+    if over:  # and its last words are in the session: the next one may begin
+        db.tell(say.GONE, tenant, claim.run)
+    return bool(times) or over or at.status == "queued"  # whose turn may have come while it was held
