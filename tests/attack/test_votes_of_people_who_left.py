@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, App, Approval, MemoryJournal, function_tool
+from keyturn import Agent, App, Approval, MemoryJournal, NotAllowed, function_tool
 from keyturn.audit.checker import check
 from keyturn.directory.people import Login, People
 from keyturn.inbox.request_store import RequestStore
@@ -17,19 +17,20 @@ from tests.table import each
 
 pytestmark = pytest.mark.usefixtures("own_key")
 PAID: list[int] = []
+_TWO = Approval(role="finance", quorum=2)
 
 
-@function_tool(needs_approval=True, approval=Approval(role="finance", quorum=2))
 async def pay(amount: int) -> str:
     """Pay somebody."""
     PAID.append(amount)
     return "paid"
 
 
-async def _apps() -> AsyncGenerator[App]:
+async def _apps(terms: Approval = _TWO) -> AsyncGenerator[App]:
     PAID.clear()
+    tool = function_tool(needs_approval=True, approval=terms)(pay)
     app = App(
-        [Agent("desk", model=ScriptedModel([[function_call("pay", {"amount": 5})], "Done."]), tools=[pay])],
+        [Agent("desk", model=ScriptedModel([[function_call("pay", {"amount": 5})], "Done."]), tools=[tool])],
         MemoryJournal(),
     )
     await app.people.start("ada")
@@ -52,7 +53,7 @@ async def lost_another_role(people: People) -> None:
 
 async def voted(app: App, became: Callable[[People], Awaitable[None]], by: str = "ben") -> Any:
     """Let Ben, or who decides in his place, vote on a call, and then become somebody else."""
-    run = await app.start("desk", "once")
+    run = await app.start("desk", "once", requester="ben")
     await app.wait(run.id, 20)
     [asked] = await app.inbox.list(run=run.id)
     await app.inbox.approve(asked, by=Login(by))
@@ -99,6 +100,17 @@ async def test_a_vote_in_the_place_of_another_ends_with_the_delegation(app: App)
     assert await ends(app, asked, "cyd") == "waiting"
     assert await ends(app, asked, "dan") == "finished"
     assert (await check(app.journal)).violations == []
+
+
+@each("became", [left, left_and_came_back])
+async def test_a_confirmation_of_a_person_who_could_not_give_it_now_lets_nothing_run(became: Any) -> None:
+    async for app in _apps(Approval(role="finance", confirm=True)):
+        asked = await voted(app, became)
+        with pytest.raises(NotAllowed, match="ben confirmed this call, and could not confirm it now"):
+            await app.inbox.approve(asked, by=Login("cyd"))
+        await app.inbox.reject(asked, by=Login("cyd"))
+        assert ((await app.wait(asked.run, 20)).status, PAID) == ("finished", [])
+        assert (await check(app.journal)).violations == []
 
 
 @each("became", [left, left_and_came_back, lost_the_role])

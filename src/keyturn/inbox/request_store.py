@@ -13,12 +13,12 @@ from ..core import events as ev
 from ..core.codec import Log
 from ..core.errors import Conflict, NotAllowed, NotPending, RunMissing, UserError
 from ..core.gate.reviews import reviewed_call
-from ..core.gate.words import decided_before
+from ..core.gate.words import decided_before, in_two_steps
 from ..core.people import Decider, Strength
 from ..core.policy import Approval
 from ..core.preview import Preview
 from ..core.request import Request, request_of, review_of
-from ..core.run import Call, Run, request_id, terms_now
+from ..core.run import Call, Run, confirmed, request_id, terms_now
 from ..core.states import WAITING
 from ..directory.login import DECIDE, Login
 from ..directory.people import People
@@ -132,6 +132,7 @@ class RequestStore:
         """Record a decision; a run that failed is taken up again by it."""
         await self._check_proof(log.run, said)
         grants = [] if said.grant is None else [said.grant]
+        await self._check_confirmed(log.run, said.decision)
         lapsed = await self._lapsed(log.run, said.decision.call)
         written = await self.commit(log, cm.Deliver([said.decision], grants, lapsed=lapsed))
         before = log.run.decided.get(said.decision.call)
@@ -154,6 +155,21 @@ class RequestStore:
             if who is not None and who.place is not None and await self.people.lapsed(who, due, run.requester):
                 left.append(by)
         return tuple(left)
+
+    async def _check_confirmed(self, run: Run, decision: ev.Decision) -> None:
+        """Refuse to let a call run beside the confirmation of a person who could not give it now."""
+        call = run.calls.get(decision.call)
+        sure = None if call is None or not in_two_steps(call) or not confirmed(run, call) else call.confirmed
+        who = None if sure is None else sure.decider
+        if call is None or call.terms is None or who is None or who.place is None:
+            return
+        if decision.verdict == "reject" or decision.broke_glass:
+            return
+        first = msgspec.structs.replace(call.terms.at_step(confirmed=False), signed=False, step_up=False)
+        if await self.people.lapsed(who, [first], run.requester):
+            raise NotAllowed(
+                f"{who.id} confirmed this call, and could not confirm it now: reject it, so that it can be asked anew"
+            )
 
     async def _check_proof(self, run: Run, said: decisions.MadeDecision) -> None:
         """Verify a signature before anything is recorded; a worker does so once more before it starts a call."""

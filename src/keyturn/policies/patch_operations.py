@@ -36,11 +36,14 @@ def operations_of(call: CallView, where: Where | None) -> list[Any]:
     if _SEVERAL in named or (several is not None and not isinstance(several, list)):
         return [given]
     operations = cast("list[Any]", several) or [given]
-    moves = [] if _MOVES in named else [each for each in operations if isinstance(each, dict) and each.get(_MOVES)]
-    return [*operations, *chain.from_iterable(map(_moved, moves))]
+    if _MOVES in named:
+        return operations
+    return [*operations, *chain.from_iterable(map(_moved, operations))]
 
 
-def _moved(operation: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _moved(operation: Any) -> Iterator[dict[str, Any]]:
     """Yield what a move is besides: one file is deleted, and one is created."""
-    yield {"type": "delete_file", "path": operation.get("path")}
-    yield {**operation, "type": "create_file", "path": operation[_MOVES]}
+    given = cast("dict[str, Any]", operation) if isinstance(operation, dict) else {}
+    if given.get(_MOVES) is not None:
+        yield {"type": "delete_file", "path": given.get("path")}
+        yield {**given, "type": "create_file", "path": given[_MOVES]}
