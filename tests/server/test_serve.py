@@ -66,7 +66,7 @@ async def test_the_first_person_comes_in_by_a_link_and_the_server_ends_well(tmp_
             assert (await http.get("/me", headers=headers)).status_code == 401  # a link is no token
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
-        assert "ending" in said.read_text()
+        assert "shutting down" in said.read_text()
     with served(tmp_path, "--port", "8397") as (process, said):
         await until(lambda: "serving" in said.read_text(), seconds=120)
         again = re.search(r"http://localhost:8397/enter#(kt_\w+)", said.read_text())
