@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from keyturn.core import crossing, decide, evolve, people, request, run, seal, strict
 from keyturn.core.errors import StorageError
-from keyturn.core.gate import deciding, delivery, expiry, grants, verdicts
+from keyturn.core.gate import deciding, delivery, expiry, grants, lending, verdicts
 from keyturn.core.gate import marks as beside
 from keyturn.core.predicates.comparisons import Truth
 from keyturn.core.run import call_digest
@@ -158,7 +158,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "grant covers every tool",
         "I1 a standing decision covers one tool of one agent",
-        Edit(grants.covers, "(grant.agent, grant.tool) != (call.agent, call.proposal.tool)", "False"),
+        Edit(lending.is_about, "(made.tool == grant.tool or", "(True or"),
     ),
     mutant(
         "grant ignores its predicate",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from keyturn.core import crossing, decide, drills, effects, evolve, moves, people, queueing, quota, run
-from keyturn.core.gate import deciding, delivery, grants, lending, looking, noting, reviews, verdicts
+from keyturn.core.gate import deciding, delivery, grants, lending, noting, reviews, verdicts
 from trials.alteration import Edit, Mutant, mutant
 from trials.broken import BROKEN
 from trials.broken_people import OF_PEOPLE
@@ -110,7 +110,7 @@ SHOWN: list[Shows] = [
          Edit(verdicts.screened, 'if grant.verdict == "reject":', "if False:")),
     _new("policy", "fewer than the newest policy asks for are enough", "I7",
          Edit(deciding.meets, "return known and reasoned", "return True or known and reasoned")),
-    _new("steps", "a look of any length is enough", "I1", Edit(looking.unlooked, "if left <= 0:", "if True:")),
+    _new("steps", "a look of any length is enough", "I1", Edit(deciding.unlooked, "if left <= 0:", "if True:")),
     _new("steps", "a look outlives its asking", "I1", Edit(noting.unmarked, "call.looks = {}", "pass")),
     _new("steps", "a confirmation outlives its asking", "I1",
          Edit(noting.unmarked, "call.claim = call.confirmed = None", "call.claim = None")),
