@@ -14,7 +14,6 @@ from ..core.immutable import immutable
 from ..core.usage import Amount, Price, amount
 
 
-@immutable
 class DefaultLimit(int):
     """A turn limit that the caller did not give: at a resume the run keeps its own."""
 
@@ -22,6 +21,7 @@ class DefaultLimit(int):
 DEFAULT_MAX_TURNS = DefaultLimit(10)
 
 
+@immutable
 @dataclass(frozen=True)
 class UsageLimits:
     """Sets where a run stops asking its models; None is no limit.
