@@ -158,7 +158,7 @@ def test_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["restored", f"sqlite:///{file}"]) == 0
     assert capsys.readouterr().out == "1 open runs stopped; 0 calls in doubt, 1 ask anew\n"
     assert main(["restored", f"sqlite:///{file}"]) == 0
-    assert "was not restored" in capsys.readouterr().out
+    assert "no restore was detected" in capsys.readouterr().out
     assert main(["restored", f"sqlite:///{file}", "--anyway"]) == 0
     assert capsys.readouterr().out == "1 open runs stopped; 0 calls in doubt, 1 ask anew\n"
     assert main(["restored", "memory://"]) == 1

@@ -339,4 +339,4 @@ def test_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["copy", source, target]) == 1
     assert "not empty" in capsys.readouterr().err
     assert main(["copy", "memory://", target]) == 1
-    assert "is gone when its process ends" in capsys.readouterr().err
+    assert "lives in memory" in capsys.readouterr().err

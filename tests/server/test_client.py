@@ -187,6 +187,22 @@ async def test_a_stream_that_ends_in_order_as_its_server_is_stopped_is_not_all_o
         assert [line.line async for line in client.events("5e1f", follow=follow)] == [0, 1, 2, 3]
 
 
+async def test_a_server_that_sends_a_line_again_and_never_its_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "_PAUSE", 0.0)
+    row = RunSeen.of(RunRow("5e1f", "desk", "finished", 5, 6))
+    line = event(msgspec.json.encode(RunLine(0, moment(1_795_000_000_000), [])), id="0")
+
+    def serves(request: httpx2.Request) -> httpx2.Response:
+        events = request.url.path.endswith("/events")
+        return httpx2.Response(200, content=line if events else msgspec.json.encode(row))
+
+    async with AsyncClient("http://localhost", "t", transport=httpx2.MockTransport(serves)) as client:
+        lines = client.events("5e1f")
+        assert (await anext(lines)).line == 0
+        with pytest.raises(ServerError, match="before its last line"):
+            await anext(lines)
+
+
 def test_a_list_that_is_followed_shows_what_waits_now() -> None:
     with Port() as port, Client(port.url, port.tokens["bot"]) as bot, Client(port.url, port.tokens["ben"]) as ben:
         pages = ben.inbox.pages()

@@ -42,7 +42,7 @@ def test_requests_are_listed_shown_and_decided_at_a_server(
         assert main(["reject", asked["id"], "--digest", asked["digest"]]) == 1
         assert "ben" in capsys.readouterr().err
         assert main(["approve", asked["id"], "--digest", asked["digest"], "--as", "ada"]) == 1
-        assert "leave out one" in capsys.readouterr().err
+        assert "omit one" in capsys.readouterr().err
         monkeypatch.setenv("KEYTURN_TOKEN", port.tokens["only read"])
         assert main(["approve", asked["id"], "--digest", asked["digest"]]) == 1
 

@@ -165,8 +165,7 @@ class AsyncClient:
         async with contextlib.aclosing(self._sender.events(f"/runs/{run}/events", last, ends=True, **asked)) as events:
             async for _, data in events:
                 told.whole = not data
-                if data:
-                    line = read(data, RunLine)
+                if data and (line := read(data, RunLine)).line > told.after:  # each once, whatever a server sends again
                     told.after = line.line
                     yield line
 
