@@ -74,6 +74,14 @@ def test_a_rule_that_asks_by_words_loosens_nothing_that_is_said_of_that_very_too
     assert (policy.judged(call), policy.explain(call).verdict) == (says, says)
 
 
+def test_a_rule_that_asks_by_words_puts_its_terms_in_the_place_of_no_others() -> None:
+    words = ask(tool="send_*", approval=Approval(role="support"))
+    call = CallView("sendMail", "function", "a", {}, "", "c")
+    assert Policy(words, ask(tool="sendMail", approval=_TWO)).judged(call) == Verdict("ask", terms=_TWO, by="policy:2")
+    assert Policy(words, ask(tool="sendMail")).judged(call) == Verdict("ask", by="policy:2")
+    assert Policy(words).judged(call) is None
+
+
 _PRESETS = (presets.careful, presets.reads_run, presets.read_only, presets.no_deletes)
 
 

@@ -143,8 +143,11 @@ class Rule:
         return is_named(self.tool, tool) or self.by_words(tool)
 
     def by_words(self, tool: str) -> bool:
-        """Return whether the rule means a tool by the words of its name alone, which is written otherwise."""
-        if self.action == "allow" or self.tool is None or is_named(self.tool, tool):
+        """Return whether the rule means a tool by the words of its name alone, which is written otherwise.
+
+        One that states whom to ask means none so: its terms would stand in the place of those of that very tool.
+        """
+        if self.action == "allow" or self.approval is not None or self.tool is None or is_named(self.tool, tool):
             return False
         return is_named_in_words(self.tool, tool)
 
