@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 _BETWEEN_WORDS = re.compile(
-    r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[a-z])"
+    r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!s(?![a-z]))[a-z])|(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[a-z])"
 )
 
 
@@ -36,7 +36,7 @@ def is_named_in_words(pattern: str, name: str) -> bool:
 def _in_words(name: str) -> str:
     """Return a name as its words, in small letters with "_" between them.
 
-    >>> _in_words("deleteFile"), _in_words("fs.delete-file2"), _in_words("DBDrop")
-    ('delete_file', 'fs_delete_file_2', 'db_drop')
+    >>> _in_words("deleteFile"), _in_words("fs.delete-file2"), _in_words("DBDrop"), _in_words("deleteURLs")
+    ('delete_file', 'fs_delete_file_2', 'db_drop', 'delete_urls')
     """
     return _BETWEEN_WORDS.sub("_", name).lower()
