@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import wraps
 from typing import Any
 
 import pytest
@@ -141,6 +142,7 @@ async def test_a_context_that_changes_with_the_last_reply_is_kept_before_the_lea
 
 async def test_a_journal_written_before_leases_went_along_is_asked_for_each() -> None:
     class Older(Told):
+        @wraps(MemoryJournal.append)
         async def append(self, run: str, expected: int, lines: Any, claim: Any = None, changes: Any = None) -> None:
             await MemoryJournal.append(self, run, expected, lines, claim, changes)
 
@@ -156,3 +158,20 @@ async def test_a_drive_that_gave_its_lease_back_takes_no_other() -> None:
     with pytest.raises(Conflict, match="given back"):
         await play.drive.commit(cm.Cancel())
     assert journal.asked == ["takes 0", "ends 1"]
+
+
+async def test_a_run_that_was_given_back_is_not_failed_by_what_comes_late_to_its_last_drive() -> None:
+    journal, context = Told(), {"seen": 0}
+
+    async def taken(run: str) -> None:
+        raise Conflict(f"run {run!r} is held by 'another'")
+
+    async def changes(_run: str) -> None:
+        context["seen"] += 1
+        journal.meanwhile = 2, taken
+
+    journal.meanwhile = (1, changes)
+    with pytest.raises(Conflict, match="another"):
+        await Runner.run(desk(), "go", journal=journal, context=context)
+    assert journal.asked == ["takes 0", "ends 1"]
+    assert [row.status for row in await journal.runs()] == ["waiting"]

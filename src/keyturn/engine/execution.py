@@ -246,6 +246,13 @@ class Execution:
         for frame in list(self.run.frames.values()):
             await save_session(self.drive, frame.id, stopped=stopped)
 
+    async def _is_with_others(self, error: BaseException) -> bool:
+        """Return whether a run that this drive gave back is held by others now, or was moved by them."""
+        drive = self.drive
+        if drive.hold is None or drive.journal is None or drive.claim is not None:
+            return False
+        return isinstance(error, Conflict) or await drive.journal.head(self.run.id) != len(self.live.log)
+
     async def _stopped(self, error: BaseException) -> None:
         """Record that the run stopped, write the sessions, and attach the result so far to the error.
 
@@ -261,7 +268,8 @@ class Execution:
             left = left or isinstance(error, asyncio.CancelledError)
         if self._at_work and self.run.status == "running" and not left:
             try:
-                await self.drive.commit(cm.Fail(failure_words(error), failure_trace(error)))
+                if not await self._is_with_others(error):
+                    await self.drive.commit(cm.Fail(failure_words(error), failure_trace(error)))
             except Exception as other:  # what stopped the run is raised, not what followed from it
                 logger.warning(
                     "that run %s failed is not recorded, whoever takes it up goes on with it: %s",

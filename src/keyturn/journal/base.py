@@ -102,7 +102,7 @@ def leases_along(journal: Any) -> bool:
 
 @lru_cache(64)
 def _takes_leases(append: Callable[..., Any]) -> bool:
-    return "lease" in signature(append).parameters
+    return "lease" in signature(append, follow_wrapped=False).parameters
 
 
 @runtime_checkable
