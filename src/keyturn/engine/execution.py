@@ -28,7 +28,7 @@ from ..journal.base import Claim, Journal
 from ..support.forwarding import forwarded
 from ..support.user_code import contained
 from .driving.drive import Drive
-from .driving.lease import TTL_MS, to_the_end, under_lease
+from .driving.lease import TTL_MS, is_with_others, to_the_end, under_lease
 from .driving.stop import NO_MORE_ROUNDS
 from .driving.taking import claim_for, stays_failed
 from .effects.fused_steps import deliver
@@ -246,13 +246,6 @@ class Execution:
         for frame in list(self.run.frames.values()):
             await save_session(self.drive, frame.id, stopped=stopped)
 
-    async def _is_with_others(self, error: BaseException) -> bool:
-        """Return whether a run that this drive gave back is held by others now, or was moved by them."""
-        drive = self.drive
-        if drive.hold is None or drive.journal is None or drive.claim is not None:
-            return False
-        return isinstance(error, Conflict) or await drive.journal.head(self.run.id) != len(self.live.log)
-
     async def _stopped(self, error: BaseException) -> None:
         """Record that the run stopped, write the sessions, and attach the result so far to the error.
 
@@ -268,7 +261,7 @@ class Execution:
             left = left or isinstance(error, asyncio.CancelledError)
         if self._at_work and self.run.status == "running" and not left:
             try:
-                if not await self._is_with_others(error):
+                if not await is_with_others(self.drive, error):
                     await self.drive.commit(cm.Fail(failure_words(error), failure_trace(error)))
             except Exception as other:  # what stopped the run is raised, not what followed from it
                 logger.warning(

@@ -102,7 +102,10 @@ def leases_along(journal: Any) -> bool:
 
 @lru_cache(64)
 def _takes_leases(append: Callable[..., Any]) -> bool:
-    return "lease" in signature(append, follow_wrapped=False).parameters
+    given = signature(append, follow_wrapped=False).parameters
+    inner: Callable[..., Any] | None = getattr(append, "__wrapped__", None)
+    passes_on = inner is not None and any(each.kind is each.VAR_KEYWORD for each in given.values())
+    return "lease" in given or (passes_on and _takes_leases(inner))
 
 
 @runtime_checkable

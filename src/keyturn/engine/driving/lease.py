@@ -87,6 +87,13 @@ async def to_the_end(drive: Drive, work: Coroutine[Any, Any, None]) -> None:
         raise
 
 
+async def is_with_others(drive: Drive, error: BaseException) -> bool:
+    """Return whether a run that a drive gave back with its last line is held by others now, or was moved by them."""
+    if drive.hold is None or drive.journal is None or drive.claim is not None:
+        return False
+    return isinstance(error, Conflict) or await drive.journal.head(drive.run.id) != len(drive.live.log)
+
+
 async def _give_back(drive: Drive, journal: Journal, later: int) -> None:
     """Release the lease, with the time when the run is due."""
     if "unanswered" in drive.stops:
