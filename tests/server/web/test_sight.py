@@ -16,6 +16,7 @@ import pytest
 from keyturn import Agent, App, Approval, Grant, MemoryJournal, function_tool
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
+from keyturn.server import streams
 from keyturn.server.web.routes import router
 from tests.server.web.visiting import Visiting
 from tests.steps import Calls
@@ -279,7 +280,8 @@ async def test_what_is_live_is_what_its_reader_sees_and_nobody_reads_by_it() -> 
         assert await at.app.audit.reads() == []
 
 
-async def test_what_is_live_ends_with_its_session() -> None:
+async def test_what_is_live_ends_with_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "_AT_ONCE", 0)  # a look is not shared, however fast the events come
     async with bank() as at:
         visit = at.as_("eve")
         listening = asyncio.ensure_future(visit.see("/live"))
