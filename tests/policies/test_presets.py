@@ -58,6 +58,29 @@ def test_a_rule_goes_by_words_however_it_writes_them_itself(pattern: str, tool: 
     assert said([deny(tool=pattern)], tool) == "deny"
 
 
+def test_a_rule_goes_by_the_words_that_people_read_in_a_name_however_it_is_drawn() -> None:
+    drawn = (
+        "\uff24\uff25\uff2c\uff25\uff34\uff25\uff3f\uff26\uff29\uff2c\uff25",  # full width
+        "delete\u00c9tat",  # a capital outside ASCII
+        "d\u0435l\u0435te_file",  # Cyrillic
+        "\ua4d3\ua4f0\ua4e1\ua4f0\ua4d4\ua4f0_x",  # Lisu
+        "\u0111\u00e9lete_file",  # a stroke, an accent
+        "de\u0301\u20ddlete_file",  # marks of their own
+        "d" + "\u0301" * 40 + "elete_file",  # more of them than texts have
+        "del\u200be\u00adte\ufe0f_file",  # the unseen
+        "delete\u2800file",  # what is drawn as a space
+        "\U0001d41d\U0001d41e\U0001d425\U0001d41e\U0001d42d\U0001d41e_x",  # of mathematics
+        "\U0001f153\U0001f154\U0001f15b\U0001f154\U0001f163\U0001f154-x",  # in black circles
+        "DeLeTe_FiLe",
+        "x" * 1_001,  # longer than people read
+    )
+    assert {name: said(presets.no_deletes, name) for name in drawn} == dict.fromkeys(drawn, "deny")
+    assert said([deny(tool="tra\ufb03c_*")], "trafficLight") == "deny"  # a ligature, in the rule
+    assert said([deny(tool="l\u00f6sche_*")], "l\u00f6scheDatei") == "deny"
+    assert said([deny(tool="\u0443\u0434\u0430\u043b\u0438_*")], "\u0423\u0414\u0410\u041b\u0418-x") == "deny"
+    assert said([allow(tool="delete_*")], "d\u0435lete_file") is None
+
+
 @each(
     ("below", "says"),
     [

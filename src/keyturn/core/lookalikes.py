@@ -6,10 +6,12 @@ it: who is named, by a role or by an id, is named exactly.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
+from unicodedata import category, normalize
 from unicodedata import name as unicode_name
 
-from .predicates.reading import CannotTell, folded
+from .predicates.reading import CannotTell, folded, plain
 
 # What is drawn like each ASCII character: Cyrillic, Greek, Armenian, Cherokee, Lisu, Latin and punctuation.
 TWINS = {
@@ -79,6 +81,13 @@ _SMALL = str.maketrans(
     | {twin: plain.casefold() for plain, twins in TWINS.items() for twin in twins if twin.casefold() == twin}
 )
 
+# Letters of one look that Unicode calls by that letter, such as "LATIN SMALL LETTER D WITH STROKE" and those in squares.
+_BY_NAME = re.compile(r"(?:.+ )?(?:LATIN|REGIONAL INDICATOR SYMBOL)\b.* ([A-Z])(?: WITH .+)?")
+# Accents, and what Unicode has no character for (yet), or keeps for private use.
+_DROPPED = frozenset({"Mn", "Me", "Mc", "Co", "Cn", "Cs"})
+
+_BLANK = "\u2800"  # Braille without a dot
+
 
 def looks_as(text: str) -> str:
     """Return how an id looks: equal for two that people cannot tell apart.
@@ -109,3 +118,30 @@ def small_capital(char: str) -> str:
     """
     _before, found, letter = unicode_name(char, "").partition("LETTER SMALL CAPITAL ")
     return letter.lower() if found and len(letter) == 1 else ""
+
+
+def in_ascii(name: str) -> str:
+    """Return a name in the letters of ASCII that its own look like, each in its case, without accents and the unseen.
+
+    Letters that look like none stay. Unlike `looks_as` it takes letters for one that are two in some language, so that
+    it is for what must not be passed by, and for no person.
+
+    >>> in_ascii("\uff24\u0435l\u00e9te\u200b\u0424ile"), in_ascii("\U0001f172rop")
+    ('Delete\u0424ile', 'Crop')
+    """
+    if name.isascii() and name.isprintable():
+        return name
+    # One by one: to sort the accents of a whole text can take long, and they are dropped.
+    parts = "".join(" " if char.isspace() or char == _BLANK else normalize("NFKD", plain(char)) for char in name)
+    return "".join(_in_ascii(char) for char in parts if category(char) not in _DROPPED)
+
+
+def _in_ascii(char: str) -> str:
+    if char.isascii():
+        return char
+    called = unicode_name(char, "")
+    made = small_capital(char) or char.casefold().translate(_SMALL)
+    named = _BY_NAME.fullmatch(called)
+    if not made.isascii() and named is not None:
+        made = named[1].lower()
+    return made.upper() if char.isupper() or "CAPITAL LETTER" in called else made

@@ -21,6 +21,7 @@ from ..core.errors import BadJson, ToolMissing, UserError
 from ..core.exact_text import is_exact
 from ..core.immutable import immutable
 from ..core.items import Item
+from ..core.lookalikes import in_ascii
 from ..core.preview import Block, Diff, Json, Preview, Text, redact
 from ..core.settable import ELSEWHERE, Rule, refused
 from ..core.strict import JsonValue, parse
@@ -325,15 +326,18 @@ class _Failed(ToolProblem):
 def offered_name(server: str, tool: str, *, prefixed: bool) -> str:
     """Return a name that every provider accepts.
 
-    What has to be rewritten gets a digest of the whole, so that none collide.
+    What has to be rewritten keeps the words that people, and rules, read in it, and gets a digest of the whole, so that
+    none collide.
 
     >>> offered_name("files", "read", prefixed=False), offered_name("files", "read", prefixed=True)
     ('read', 'mcp_files__read')
     >>> offered_name("files", "read it", prefixed=False)
     'read_it_378669d6'
+    >>> offered_name("files", "d\u0435l\u00e9te_file", prefixed=False)
+    'delete_file_2582b0e5'
     """
     wanted = f"mcp_{server}__{tool}" if prefixed else tool
-    safe = re.sub(r"[^a-zA-Z0-9_-]", "_", wanted)
+    safe = re.sub(r"[^a-zA-Z0-9_-]", "_", in_ascii(wanted))
     if safe == wanted and 0 < len(wanted) <= _LONGEST:
         return wanted
     mark = sha256(f"{server}\0{tool}".encode("utf-8", "replace")).hexdigest()[:8]
