@@ -88,14 +88,14 @@ class AuditedRun:
 
     # Standing decisions. `lent` are those that calls of other runs used, `borrowed` those of other runs, with their
     # homes and the lines that say so, `freed_in` is the line in which a standing rejection ended last, and `never` says
-    # of which tool each of those is: its name and kind.
+    # of which tool each of those is: its name, its kind and the server that offers it.
     grants: dict[str, ev.GrantTerms] = field(default_factory=dict[str, ev.GrantTerms])
     uses: dict[str, int] = field(default_factory=dict[str, int])
     given_in: dict[str, int] = field(default_factory=dict[str, int])
     lent: dict[tuple[str, str], ev.GrantTerms] = field(default_factory=dict[tuple[str, str], ev.GrantTerms])
     borrowed: list[tuple[ev.GrantTerms, str, int]] = field(default_factory=list[tuple[ev.GrantTerms, str, int]])
     freed_in: int = 0
-    never: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    never: dict[str, tuple[str, str, str]] = field(default_factory=dict[str, tuple[str, str, str]])
 
     # Reviews. `due_review` is the one that the next event must ask for. Whether a call of copied lines is of the
     # sample cannot be computed here, and `may_be_drawn` is the one that the next event may ask a review of.

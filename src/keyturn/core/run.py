@@ -222,7 +222,7 @@ class Run(msgspec.Struct):
     groups: dict[str, dict[str, Call]] = {}  # the open calls by what the world owes them
     grants: dict[str, ev.GrantTerms] = {}  # the standing decisions, by id
     grant_uses: dict[str, int] = {}  # how often each grant was used, revoked ones included
-    never: dict[str, tuple[str, str]] = {}  # which tool each standing rejection is about: its name and kind
+    never: dict[str, tuple[str, str, str]] = {}  # what each standing rejection is about: name, kind and server
     lent: dict[str, str] = {}  # the grants that calls of other runs used, by run and call
     taken: dict[str, Taken] = {}  # what calls of other runs count for here
     spent: Fraction = Fraction(0)  # the sum of that

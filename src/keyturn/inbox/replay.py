@@ -113,6 +113,7 @@ def _judged(run: Run, call: Call, was: Said, policy: Policy, by: str = "") -> Re
         run.now,
         past=RunPast(run, call.id, lambda path: path.rpartition("/")[2], hides=True),
         read_only=call.proposal.reads,
+        offered=call.proposal.server,
     )
     would, reason = _would(policy, view, call.proposal.secrets, own=_own(call, was, by))
     return _told(run, call, was, would, reason)

@@ -29,7 +29,8 @@ def given(audited: AuditedRun, event: ev.GrantGiven) -> None:
     audited.uses[grant.id] = 0
     audited.given_in[grant.id] = audited.line
     if grant.verdict == "reject":
-        audited.never[grant.id] = calls[0].proposal.name, calls[0].proposal.kind
+        made = calls[0].proposal
+        audited.never[grant.id] = made.name, made.kind, made.server
 
 
 def lent_out(audited: AuditedRun, event: ev.GrantLent) -> None:
@@ -110,8 +111,9 @@ def newest(audited: AuditedRun, call: AuditedCall, terms: Approval | None) -> st
 
 def uncovered(audited: AuditedRun, grant: ev.GrantTerms, call: AuditedCall, terms: Approval | None) -> str:
     """Return why a grant does not cover a call; "" where it does."""
-    named = audited.never.get(grant.id) == (call.proposal.name, call.proposal.kind)
-    if grant.agent != call.agent or not (grant.tool == call.proposal.tool or named):
+    made = call.proposal
+    named = audited.never.get(grant.id) in [(made.name, made.kind, server) for server in {"", made.server}]
+    if grant.agent != call.agent or not (grant.tool == made.tool or named):
         return "is for another tool or agent"
     if grant.call not in (None, call.id):
         return "was borrowed for another call"

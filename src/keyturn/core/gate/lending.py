@@ -94,15 +94,19 @@ def given(run: Run, event: ev.GrantGiven) -> None:
     if grant.verdict == "reject":
         about = (call.proposal for call in run.calls.values() if is_about(run, grant, call.agent, call.proposal))
         for made in about:
-            run.never[grant.id] = made.name, made.kind
+            run.never[grant.id] = made.name, made.kind, made.server
 
 
 def is_about(run: Run, grant: ev.GrantTerms, agent: str, made: ev.Proposal) -> bool:
     """Return whether a standing decision is about a tool of an agent.
 
-    An approval is for the tool that was shown. A rejection is for what has its name, whatever is said of it by now.
+    An approval is for the tool that was shown. A rejection is for what has its name, whatever is said of it by now, and
+    for the one server that offers it; where an earlier version recorded none, for that of any.
     """
-    return agent == grant.agent and (made.tool == grant.tool or run.never.get(grant.id) == (made.name, made.kind))
+    if agent != grant.agent or made.tool == grant.tool:
+        return agent == grant.agent
+    *named, server = run.never.get(grant.id, ("", "", ""))
+    return named == [made.name, made.kind] and server in ("", made.server)
 
 
 def used(run: Run, event: ev.GrantUsed) -> None:

@@ -107,6 +107,8 @@ def facts_of(tool: Tool) -> dict[str, Any]:
         facts["elsewhere"] = True
     if tool.go_ahead is not None:
         facts["by_provider"] = True
+    if stands_for_several(tool):
+        facts["server"] = tool.name
     return facts
 
 
