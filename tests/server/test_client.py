@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -13,7 +14,6 @@ import pytest
 
 from keyturn import Agent, Conflict, Grant, NotAllowed, NotPending, RunMissing, RunStopped, UserError, function_tool
 from keyturn.client import AsyncClient, Client, ServerError, sending
-from keyturn.client import client as client_module
 from keyturn.client.sending import _trusted
 from keyturn.core.encodable import moment
 from keyturn.journal.rows import RunRow
@@ -170,7 +170,7 @@ async def test_a_stream_that_ends_in_order_as_its_server_is_stopped_is_not_all_o
     monkeypatch: pytest.MonkeyPatch, follow: bool
 ) -> None:
     """The run was over when the client asked next, and what it did meanwhile was never told."""
-    monkeypatch.setattr(client_module, "_PAUSE", 0.0)
+    monkeypatch.setattr(sending, "_PAUSE", 0.0)
     at = moment(1_795_000_000_000)
     row = RunSeen.of(RunRow("5e1f", "desk", "finished", 5, 6))
     cut = [True]
@@ -188,7 +188,7 @@ async def test_a_stream_that_ends_in_order_as_its_server_is_stopped_is_not_all_o
 
 
 async def test_a_server_that_sends_a_line_again_and_never_its_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "_PAUSE", 0.0)
+    monkeypatch.setattr(sending, "_PAUSE", 0.0)
     row = RunSeen.of(RunRow("5e1f", "desk", "finished", 5, 6))
     line = event(msgspec.json.encode(RunLine(0, moment(1_795_000_000_000), [])), id="0")
 
@@ -201,6 +201,30 @@ async def test_a_server_that_sends_a_line_again_and_never_its_end_is_given_up(mo
         assert (await anext(lines)).line == 0
         with pytest.raises(ServerError, match="before its last line"):
             await anext(lines)
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["a list", "a run"])
+async def test_a_stream_that_ends_in_order_with_nothing_new_is_asked_for_again_later_and_later(
+    monkeypatch: pytest.MonkeyPatch, listed: bool
+) -> None:
+    pauses: list[float] = []
+    row = RunSeen.of(RunRow("5e1f", "desk", "waiting", 5, 6))
+
+    async def paused(seconds: float) -> None:
+        pauses.append(seconds)
+        await turns_of_the_loop(1)
+
+    def serves(request: httpx2.Request) -> httpx2.Response:
+        streams = request.url.path.endswith(("/events", "/stream"))
+        return httpx2.Response(200, content=b": keyturn\n\n" if streams else msgspec.json.encode(row))
+
+    monkeypatch.setattr(sending, "asyncio", SimpleNamespace(sleep=paused))
+    async with AsyncClient("http://localhost", "t", transport=httpx2.MockTransport(serves)) as client:
+        following = asyncio.ensure_future(anext(client.inbox.pages() if listed else client.events("5e1f")))
+        while len(pauses) < 8 and not following.done():
+            await turns_of_the_loop(1)
+        following.cancel()
+    assert (pauses[:4], pauses[7]) == ([0.4, 0.8, 1.6, 3.2], 10.0)
 
 
 def test_a_list_that_is_followed_shows_what_waits_now() -> None:

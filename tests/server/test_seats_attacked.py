@@ -13,7 +13,6 @@ from typing import Any, cast
 import pytest
 
 from keyturn.cli.main import main
-from keyturn.client import client as client_module
 from keyturn.client import sending
 from keyturn.journal.rows import Query
 from tests.server.programs import Port
@@ -32,7 +31,6 @@ def _nobody(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("KEYTURN_TOKEN", "kt_1_2")
     monkeypatch.setattr(sending, "_PAUSE", 0.0)
-    monkeypatch.setattr(client_module, "_PAUSE", 0.0)
 
 
 def test_a_token_that_may_not_do_it_does_nothing(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator, Sequence
@@ -18,11 +17,9 @@ from ..wire.seen import Done, RunLine, RunNamed, RunPage, RunResult, RunSeen, Ru
 from .inbox import AsyncInbox
 from .people import AsyncPeople
 from .records import AsyncAudit, AsyncInsights, AsyncPolicies
-from .sending import Sender, ServerError, read
+from .sending import Sender, ServerError, StreamBreaks, read
 
 _WAIT = 25.0
-_PATIENCE = 5
-_PAUSE = 0.2
 _OVER = ("finished", "failed", "set_aside", "cancelled", "erased")
 
 
@@ -141,23 +138,22 @@ class AsyncClient:
 
         With `words`, each event has rows for people; with `follow=False` the lines end with those that are there now.
         """
-        broken, told = 0, _Told(after)
+        breaks, told = StreamBreaks(), _Told(after)
         while True:
             lines = self._lines(run, told, {"words": words, "follow": None if follow else "false"})
             try:
                 async for line in lines:
-                    broken = 0
+                    breaks.came()
                     yield line
                 if not follow or (await self.get(run)).status in _OVER:
                     told.check()
                     return
+                breaks.ended()
             except ServerError as error:
-                broken += 1
-                if broken > _PATIENCE or error.status not in (None, 429, 503):
-                    raise
+                breaks.cut(error)
             finally:
                 await lines.aclose()
-            await asyncio.sleep(_PAUSE * 2**broken)
+            await breaks.pause()
 
     async def _lines(self, run: str, told: _Told, asked: dict[str, Any]) -> AsyncGenerator[RunLine]:
         """Yield the lines of one stream after what was told before."""

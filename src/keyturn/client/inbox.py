@@ -23,9 +23,8 @@ from ..wire.detail import RequestDetail
 from ..wire.people import KeySeen, KeysSeen, Me
 from ..wire.seen import Decided, Done, Form, GrantPage, GrantSeen, Outcomes, RequestPage, RequestSeen, ToSign
 from .naming import Names, SentWords, body_of, length_of
-from .sending import Sender, ServerError, after_of, read, told_error
+from .sending import PATIENCE, Sender, ServerError, StreamBreaks, after_of, read, told_error
 
-_PATIENCE = 5
 _MOST = 500  # rows of the page that is followed
 _EVERY = 10.0  # seconds after which it is looked at once more, whatever the server sent
 _SIGNED = ("output", "message", "note", "break_glass", "asks_back")
@@ -96,26 +95,25 @@ class AsyncInbox:
         return [each.row async for page in pages for each in page.requests]
 
     async def pages(
-        self, *, mine: bool = False, patience: int = _PATIENCE, **wanted: Any
+        self, *, mine: bool = False, patience: int = PATIENCE, **wanted: Any
     ) -> AsyncGenerator[Sequence[RequestRow]]:
         """Yield what waits, now and whenever it is something else, over breaks of the connection.
 
         More than `patience` breaks in a row raise `ServerError`.
         """
-        last: str | None = None
-        broken = 0
+        last, breaks = None, StreamBreaks(patience)
         while True:
             try:
                 named: dict[str, Any] = wanted | {"for": "me" if mine else None}
                 async for name, data in self._sender.events("/requests/stream", last, **named):
                     page = read(data, RequestPage)
-                    last, broken = name, 0
+                    last = name
+                    breaks.came()
                     yield [each.row for each in page.requests]
-            except ServerError:
-                broken += 1
-                if broken > patience:
-                    raise
-            await _pause(broken)
+                breaks.ended()
+            except ServerError as error:
+                breaks.cut(error)
+            await breaks.pause()
 
     async def row(self, request: str) -> RequestRow | None:
         """Return the row of a request, whatever became of it; None where there is none."""
@@ -394,7 +392,3 @@ async def _next_page(pages: AsyncGenerator[Any], coming: asyncio.Future[Any]) ->
         return coming
     coming.result()
     return asyncio.ensure_future(anext(pages, None))
-
-
-async def _pause(broken: int) -> None:
-    await asyncio.sleep(0.2 * 2**broken)

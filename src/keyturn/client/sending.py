@@ -58,6 +58,8 @@ _PAGE = 200
 _TRIES = 4
 _PAUSE = 0.2
 _AGAIN = (429, 502, 503, 504)
+PATIENCE = 5
+_LONGEST_PAUSE = 10.0
 _UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 _RUN = re.compile(r"/runs/([^/]+)")
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
@@ -83,6 +85,35 @@ class ServerError(KeyturnError):
         self.status = status
         self.uncertain = status is None or status == 200 or status >= 500
         super().__init__(message)
+
+
+class StreamBreaks:
+    """Counts streams in a row that were cut, or ended with nothing new, and waits longer before each next one.
+
+    More than `patience` that were cut raise their error. One that ended in order was answered, so that it may go on.
+    """
+
+    def __init__(self, patience: int = PATIENCE) -> None:
+        self._patience = patience
+        self._cut = self._empty = 0
+
+    def came(self) -> None:
+        """Note that a stream had something new: after its end the next one is asked for at once."""
+        self._cut, self._empty = 0, -1
+
+    def ended(self) -> None:
+        """Note that a stream ended in order."""
+        self._empty += 1
+
+    def cut(self, error: ServerError) -> None:
+        """Note that a stream was cut, or raise its error where another one would not help."""
+        self._cut += 1
+        if self._cut > self._patience or error.status not in (None, *_AGAIN):
+            raise error
+
+    async def pause(self) -> None:
+        """Wait before the next stream."""
+        await asyncio.sleep(min(_PAUSE * 2 ** min(self._cut + max(self._empty, 0), 10), _LONGEST_PAUSE))
 
 
 def _trusted(base: str) -> bool | ssl.SSLContext:

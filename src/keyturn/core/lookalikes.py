@@ -81,7 +81,7 @@ _SMALL = str.maketrans(
     | {twin: plain.casefold() for plain, twins in TWINS.items() for twin in twins if twin.casefold() == twin}
 )
 
-# Letters of one look that Unicode calls by that letter, such as "LATIN SMALL LETTER D WITH STROKE" and those in squares.
+# Letters that Unicode calls by the one that they look like, as "LATIN SMALL LETTER D WITH STROKE" and those in squares.
 _BY_NAME = re.compile(r"(?:.+ )?(?:LATIN|REGIONAL INDICATOR SYMBOL)\b.* ([A-Z])(?: WITH .+)?")
 # Accents, and what Unicode has no character for (yet), or keeps for private use.
 _DROPPED = frozenset({"Mn", "Me", "Mc", "Co", "Cn", "Cs"})
