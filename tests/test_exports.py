@@ -8,7 +8,10 @@ import inspect
 import json
 import subprocess
 import sys
+import typing
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from tests import openai_paths
 from tests.table import each
@@ -94,10 +97,41 @@ def test_type_checkers_see_the_same_names() -> None:
     tree = ast.parse(stub.read_text(encoding="utf-8"))
     imports = [alias for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names]
     stubbed = {alias.asname for alias in imports if alias.asname}
-    stubbed |= {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign | ast.AugAssign)}
+    stubbed |= {ast.unparse(node.target) for node in tree.body if isinstance(node, ast.AnnAssign | ast.AugAssign)}
     stubbed.discard("__all__")
     missing, extra = sorted(set(NAMES) - stubbed), sorted(stubbed - set(NAMES))
     assert (missing, extra) == ([], []), "the names that __init__.pyi lacks, and those it has beyond keyturn.__all__"
+
+
+ROOMS = ("", ".channels", ".client", ".console", ".deep", ".deferred", ".mcp", ".realtime", ".testing")
+
+
+def test_the_types_of_every_public_callable_can_be_looked_up() -> None:
+    """As a framework of the user's does that is given one of them: what an annotation names must be there."""
+    rooms = [importlib.import_module(f"keyturn{room}") for room in ROOMS]
+    names = [(room, name) for room in rooms for name in getattr(room, "__all__", dir(room)) if name[0].isalpha()]
+    things = [getattr(room, name) for room, name in names]
+    untold = list[str]()
+    for thing in things:
+        for each_of_it in [thing, *_methods(thing)] if inspect.isclass(thing) else [thing]:
+            if not (inspect.isclass(each_of_it) or inspect.isfunction(each_of_it)):
+                continue
+            try:
+                typing.get_type_hints(each_of_it)
+            except NameError as error:
+                untold.append(f"{each_of_it.__module__}.{each_of_it.__qualname__}: {error}")
+    assert not untold
+    assert typing.get_type_hints(keyturn.Runner.run)["return"] is keyturn.RunResult
+
+
+def _methods(thing: type) -> Iterator[Any]:
+    """Yield our own functions that users call of a class."""
+    for name in dir(thing):
+        found = inspect.getattr_static(thing, name)
+        made = found.fget if isinstance(found, property) else getattr(found, "__func__", found)
+        ours = inspect.isfunction(made) and made.__module__.startswith("keyturn")
+        if ours and (not name.startswith("_") or name in ("__init__", "__call__")):
+            yield made
 
 
 LAZY = """
@@ -134,7 +168,7 @@ def test_names_are_loaded_when_first_used() -> None:
 
 
 def test_init_is_the_list_and_nothing_else() -> None:
-    tree = ast.parse(INIT.read_text(encoding="utf-8")) if INIT.exists() else ast.Module(body=[])
+    tree = ast.parse(INIT.read_text(encoding="utf-8")) if INIT.exists() else ast.parse("")
     assert tree.body, "src/keyturn/__init__.py is empty"
     classes = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     assert not classes, f"__init__.py only lists public names; move {classes} into their room"

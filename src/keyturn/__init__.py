@@ -186,6 +186,7 @@ _HOMES = {
     "PathRefused": "tools.filesystem.problems",
     "Policy": "policies.rules",
     "PolicyFile": "policies.file",
+    "PolicyLike": "policies.base",
     "Preview": "core.preview",
     "Price": "core.usage",
     "Prompt": "agents.prompt",

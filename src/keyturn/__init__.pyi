@@ -191,6 +191,7 @@ from .models.retries import RetryPolicyContext as RetryPolicyContext
 from .models.retries import retry_policies as retry_policies
 from .models.routing import MultiProvider as MultiProvider
 from .models.tool_choice import MCPToolChoice as MCPToolChoice
+from .policies.base import PolicyLike as PolicyLike
 from .policies.breaker import Breaker as Breaker
 from .policies.file import PolicyFile as PolicyFile
 from .policies.grants import Grant as Grant

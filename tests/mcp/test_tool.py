@@ -205,7 +205,6 @@ async def test_names_are_such_that_every_provider_takes_them() -> None:
     name = offered_name("shop", "odd name/é", prefixed=False)
     assert (name.isascii(), name[:9]) == (True, "odd_name_")
     assert await output_of(name, {}) == "odd"
-    assert offered_name("s", "d\u0435l\u00e9te\uff26ile", prefixed=False)[:11] == "deleteFile_"  # for rules, and people
     assert offered_name("s", "a b", prefixed=False) != offered_name("s", "a.b", prefixed=False)
     assert len(offered_name("s", "x" * 300, prefixed=True)) == 64
     assert offered_name("s", "x" * 300, prefixed=True) != offered_name("s", "x" * 301, prefixed=True)

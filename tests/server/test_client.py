@@ -14,7 +14,7 @@ import pytest
 
 from keyturn import Agent, Conflict, Grant, NotAllowed, NotPending, RunMissing, RunStopped, UserError, function_tool
 from keyturn.client import AsyncClient, Client, ServerError, sending
-from keyturn.client.sending import _trusted
+from keyturn.client.sending import _trusted  # pyright: ignore[reportPrivateUsage]
 from keyturn.core.encodable import moment
 from keyturn.journal.rows import RunRow
 from keyturn.server.streams import event
@@ -62,7 +62,7 @@ def test_what_ends_a_line_of_text_ends_none_of_a_stream() -> None:
     with Port(more=[Agent("odd", model=says, tools=[note])]) as port, Client(port.url, port.tokens["bot"]) as bot:
         run = bot.start("odd", "Go.", requester="cyd")
         assert bot.wait(run, 20).status == "waiting"
-        pages = bot.inbox.pages(patience=0)
+        pages: Any = bot.inbox.pages(patience=0)
         assert [row.params for row in next(pages)] == [{"text": text}]
         pages.close()
         assert len([*bot.events(run, follow=False)]) == 2

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -21,8 +21,17 @@ from tests.table import each
 Capsys = pytest.CaptureFixture[str]
 BAD = "x\x1b[2J\u202e\nrun forged is finished"
 AT = "2026-11-02T00:00:00Z"
-RUN = {"run": "5e1f5e1f5e1f", "agent": BAD, "status": "failed", "started_at": AT, "updated_at": AT}
-RUN |= {"waiting": 0, "turns": 1, "workflow": BAD, "error": BAD}
+RUN: dict[str, Any] = {
+    "run": "5e1f5e1f5e1f",
+    "agent": BAD,
+    "status": "failed",
+    "started_at": AT,
+    "updated_at": AT,
+    "waiting": 0,
+    "turns": 1,
+    "workflow": BAD,
+    "error": BAD,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -99,7 +108,7 @@ def answering(told: Callable[[str], tuple[str, bytes]]) -> Generator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{cast('int', server.server_address[1])}"
+        yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
         server.server_close()
@@ -163,7 +172,11 @@ def test_nothing_that_a_server_says_acts_on_the_terminal_or_begins_a_line(words:
 
 def test_a_lying_server_gets_no_signature_on_a_key(capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     signed: list[bytes] = []
-    monkeypatch.setattr("keyturn.cli.users_keys.sign_with_ssh", lambda said, key_path: signed.append(said))
+
+    def signs(said: bytes, key_path: object) -> None:
+        signed.append(said)
+
+    monkeypatch.setattr("keyturn.cli.users_keys.sign_with_ssh", signs)
     with answering(_lies) as url:
         assert main(["users", "confirm-key", "SHA256:x", "--sign-with", "k", "--server", url]) == 1
     assert "nothing was signed" in capsys.readouterr().err
@@ -179,9 +192,11 @@ def test_another_run_than_the_one_that_was_asked_for_is_refused(capsys: Capsys) 
 
 def test_a_server_that_hangs_is_left(capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     made = sending.Sender.__init__
-    monkeypatch.setattr(
-        sending.Sender, "__init__", lambda self, url, token, **more: made(self, url, token, timeout=0.2)
-    )
+
+    def hurried(self: sending.Sender, url: str, token: str, **_more: object) -> None:
+        made(self, url, token, timeout=0.2)
+
+    monkeypatch.setattr(sending.Sender, "__init__", hurried)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         assert main(["runs", "--server", f"http://127.0.0.1:{silent.getsockname()[1]}"]) == 1
     assert "does not answer: ReadTimeout" in capsys.readouterr().err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import openai
 import pytest
@@ -29,7 +29,6 @@ from keyturn import (
     function_tool,
     handoff,
 )
-from keyturn.audit.checker import check
 from keyturn.core.items import Item
 from keyturn.testing import ModelStep, ScriptedModel, ToolSuite, assistant_message, function_call
 from keyturn.testing.crash import Effects
@@ -111,20 +110,6 @@ async def test_what_people_see_of_a_request() -> None:
         "files (https://files.example.com/mcp), called by the provider", label="server"
     )
     assert type(result.new_items[0]) is MCPApprovalRequestItem
-
-
-async def test_a_rejection_for_good_is_about_the_tool_of_one_server(saved: bool) -> None:
-    rounds = [asks("r1")], [asks("r2", server="wiki"), asks("r3", '{"path": "b"}')]
-    agent, _ = agent_of(*rounds, tools=[server_of(), server_of("wiki")])
-    journal = MemoryJournal()
-    result = await Runner.run(agent, "go", journal=journal)
-    state = result.to_state()
-    state.reject(result.interruptions[0], always_reject=True)
-    cast("Any", agent.tools[0]).tool_config = server_of(server_url="https://moved.example.com/mcp").tool_config
-    state = await through_text(agent, state, journal=journal) if saved else state
-    result = await Runner.run(agent, state, journal=journal)
-    assert [item.call_id for item in result.interruptions] == ["r2"]
-    assert (await check(journal)).violations == []
 
 
 @pytest.mark.parametrize("arguments", [{}, {"arguments": None}, {"arguments": ""}], ids=str)

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import keyturn  # what annotations name of it is imported once they are read: an agent is declared without
+
+from ..agents.agent import Agent
+from ..agents.context import TContext
+from ..agents.hooks import RunHooks
 from ..agents.limits import DEFAULT_MAX_TURNS, UsageLimits
 from .run.blocking import waited_for
 
 if TYPE_CHECKING:  # the engine is imported by the first run: a program defines its agents long before
-    from ..agents.agent import Agent
-    from ..agents.context import TContext
-    from ..agents.hooks import RunHooks
-    from ..agents.settings import RunConfig, RunErrorHandlers
-    from ..journal.base import Journal
-    from ..policies.base import PolicyLike
-    from ..sessions.base import Session
     from .execution import Execution
-    from .result import RunResult
-    from .states.state import RunState
-    from .stream import RunResultStreaming
 
 
 class Runner:
@@ -34,22 +29,22 @@ class Runner:
     async def run(
         cls,
         starting_agent: Agent[TContext],
-        input: str | list[Any] | RunState[TContext] | RunResult | RunResultStreaming,
+        input: str | list[Any] | keyturn.RunState[TContext] | keyturn.RunResult | keyturn.RunResultStreaming,
         *,
         context: TContext | None = None,
         max_turns: int | None = DEFAULT_MAX_TURNS,
         hooks: RunHooks[TContext] | None = None,
-        run_config: RunConfig | dict[str, Any] | None = None,
-        error_handlers: RunErrorHandlers | None = None,
+        run_config: keyturn.RunConfig | dict[str, Any] | None = None,
+        error_handlers: keyturn.RunErrorHandlers | None = None,
         previous_response_id: str | None = None,
         auto_previous_response_id: bool = False,
         conversation_id: str | None = None,
-        session: Session | None = None,
-        journal: Journal | str | None = None,
-        policy: PolicyLike | None = None,
+        session: keyturn.Session | None = None,
+        journal: keyturn.Journal | str | None = None,
+        policy: keyturn.PolicyLike | None = None,
         usage_limits: UsageLimits | None = None,
         requester: str | None = None,
-    ) -> RunResult:
+    ) -> keyturn.RunResult:
         """Run an agent on an input, or resume a state, until it is finished or waits for people.
 
         `requester` is the id of the person for whom it runs: see `App.start`.
@@ -60,22 +55,22 @@ class Runner:
     def run_sync(
         cls,
         starting_agent: Agent[TContext],
-        input: str | list[Any] | RunState[TContext] | RunResult | RunResultStreaming,
+        input: str | list[Any] | keyturn.RunState[TContext] | keyturn.RunResult | keyturn.RunResultStreaming,
         *,
         context: TContext | None = None,
         max_turns: int | None = DEFAULT_MAX_TURNS,
         hooks: RunHooks[TContext] | None = None,
-        run_config: RunConfig | dict[str, Any] | None = None,
-        error_handlers: RunErrorHandlers | None = None,
+        run_config: keyturn.RunConfig | dict[str, Any] | None = None,
+        error_handlers: keyturn.RunErrorHandlers | None = None,
         previous_response_id: str | None = None,
         auto_previous_response_id: bool = False,
         conversation_id: str | None = None,
-        session: Session | None = None,
-        journal: Journal | str | None = None,
-        policy: PolicyLike | None = None,
+        session: keyturn.Session | None = None,
+        journal: keyturn.Journal | str | None = None,
+        policy: keyturn.PolicyLike | None = None,
         usage_limits: UsageLimits | None = None,
         requester: str | None = None,
-    ) -> RunResult:
+    ) -> keyturn.RunResult:
         """Run like `run`, without `await`; this works inside a notebook's running loop too."""
         given = _given(locals())
         return waited_for(_finish(given))
@@ -84,22 +79,22 @@ class Runner:
     def run_streamed(
         cls,
         starting_agent: Agent[TContext],
-        input: str | list[Any] | RunState[TContext] | RunResult | RunResultStreaming,
+        input: str | list[Any] | keyturn.RunState[TContext] | keyturn.RunResult | keyturn.RunResultStreaming,
         context: TContext | None = None,
         max_turns: int | None = DEFAULT_MAX_TURNS,
         hooks: RunHooks[TContext] | None = None,
-        run_config: RunConfig | dict[str, Any] | None = None,
+        run_config: keyturn.RunConfig | dict[str, Any] | None = None,
         previous_response_id: str | None = None,
         auto_previous_response_id: bool = False,
         conversation_id: str | None = None,
-        session: Session | None = None,
+        session: keyturn.Session | None = None,
         *,
-        error_handlers: RunErrorHandlers | None = None,
-        journal: Journal | str | None = None,
-        policy: PolicyLike | None = None,
+        error_handlers: keyturn.RunErrorHandlers | None = None,
+        journal: keyturn.Journal | str | None = None,
+        policy: keyturn.PolicyLike | None = None,
         usage_limits: UsageLimits | None = None,
         requester: str | None = None,
-    ) -> RunResultStreaming:
+    ) -> keyturn.RunResultStreaming:
         """Run like `run`, but return at once: the run goes on while its events are read."""
         return _streamed(_given(locals()))
 
@@ -114,11 +109,11 @@ def _execution(given: dict[str, Any]) -> Execution:
     return play_of(**given)
 
 
-async def _finish(given: dict[str, Any]) -> RunResult:
+async def _finish(given: dict[str, Any]) -> keyturn.RunResult:
     return await _execution(given).finish()
 
 
-def _streamed(given: dict[str, Any]) -> RunResultStreaming:
+def _streamed(given: dict[str, Any]) -> keyturn.RunResultStreaming:
     from .stream import RunResultStreaming
 
     return RunResultStreaming(_execution(given))

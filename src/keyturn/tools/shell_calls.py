@@ -153,8 +153,8 @@ class LocalShellCommandRequest:
     data: LocalShellCallData
 
 
-ShellExecutor = Callable[[ShellCommandRequest], "Awaitable[str | ShellResult] | str | ShellResult"]
-LocalShellExecutor = Callable[[LocalShellCommandRequest], "Awaitable[str | ShellResult] | str | ShellResult"]
+ShellExecutor = Callable[[ShellCommandRequest], Awaitable[str | ShellResult] | str | ShellResult]
+LocalShellExecutor = Callable[[LocalShellCommandRequest], Awaitable[str | ShellResult] | str | ShellResult]
 
 
 def check_text(name: str, text: str) -> None:
