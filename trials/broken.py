@@ -158,7 +158,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "grant covers every tool",
         "I1 a standing decision covers one tool of one agent",
-        Edit(lending.is_about, "or made.tool == grant.tool:", "or True:"),
+        Edit(lending.is_about, "(made.tool == grant.tool or", "(True or"),
     ),
     mutant(
         "grant ignores its predicate",

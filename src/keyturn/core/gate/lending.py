@@ -103,8 +103,10 @@ def is_about(run: Run, grant: ev.GrantTerms, agent: str, made: ev.Proposal) -> b
     An approval is for the tool that was shown. A rejection is for what has its name, whatever is said of it by now, and
     for the one server that offers it; where an earlier version recorded none, for that of any.
     """
-    if agent != grant.agent or made.tool == grant.tool:
-        return agent == grant.agent
+    return agent == grant.agent and (made.tool == grant.tool or _is_named(run, grant, made))
+
+
+def _is_named(run: Run, grant: ev.GrantTerms, made: ev.Proposal) -> bool:
     *named, server = run.never.get(grant.id, ("", "", ""))
     return named == [made.name, made.kind] and server in ("", made.server)
 
