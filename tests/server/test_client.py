@@ -14,7 +14,7 @@ import pytest
 
 from keyturn import Agent, Conflict, Grant, NotAllowed, NotPending, RunMissing, RunStopped, UserError, function_tool
 from keyturn.client import AsyncClient, Client, ServerError, sending
-from keyturn.client.sending import _trusted  # pyright: ignore[reportPrivateUsage]
+from keyturn.client.sending import _trusted  # pyright: ignore[reportPrivateUsage]  # no server shows it
 from keyturn.core.encodable import moment
 from keyturn.journal.rows import RunRow
 from keyturn.server.streams import event
