@@ -6,12 +6,12 @@ means every file that a patch touches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import chain
 from typing import Any, cast
 
 from ..core.policy import CallView
 from ..core.predicates.predicate import Where
+from ..support.patch_moves import besides
 
 _KIND = "apply_patch"
 _SEVERAL, _MOVES = "operations", "move_to"
@@ -20,7 +20,7 @@ _SEVERAL, _MOVES = "operations", "move_to"
 def operations_of(call: CallView, where: Where | None) -> list[Any]:
     """Return the arguments that a predicate is asked of, one after another; of any other call, its own.
 
-    A move takes a file away, and makes one. A predicate that names the list, or the place that a file goes to, is asked
+    A move is two more operations. A predicate that names the list, or the place that a file goes to, is asked
     of just that.
 
     >>> moved = {"type": "update_file", "path": "src/a", "move_to": "etc/b"}
@@ -38,12 +38,5 @@ def operations_of(call: CallView, where: Where | None) -> list[Any]:
     operations = cast("list[Any]", several) or [given]
     if _MOVES in named:
         return operations
-    return [*operations, *chain.from_iterable(map(_moved, operations))]
-
-
-def _moved(operation: Any) -> Iterator[dict[str, Any]]:
-    """Yield what a move is besides: one file is deleted, and one is created."""
-    given = cast("dict[str, Any]", operation) if isinstance(operation, dict) else {}
-    if given.get(_MOVES) is not None:
-        yield {"type": "delete_file", "path": given.get("path")}
-        yield {**given, "type": "create_file", "path": given[_MOVES]}
+    told = [cast("dict[str, Any]", each) for each in operations if isinstance(each, dict)]
+    return [*operations, *chain.from_iterable(map(besides, told))]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -20,6 +20,7 @@ from ..core.items import Item, own_copy
 from ..core.preview import Block, Preview, Text
 from ..core.settable import TEXT, Rule, made_by, must
 from ..core.strict import parse
+from ..support.patch_moves import besides
 from ..support.threads import in_thread
 from ..support.user_code import answer_of, awaited, run_callback
 from .base import (
@@ -252,22 +253,16 @@ def _planned(editor: WholePatchEditor, operations: Sequence[ApplyPatchOperation]
 async def _any_asks(needs_approval: Callable[..., Any], context: object, subject: object, call_id: str) -> Any:
     """Ask the callable about every operation: the first answer that is not a plain no counts for all of them.
 
-    A move takes a file away and makes one, so that it is asked about both as well.
+    What a move is besides is asked about as well.
     """
     answer: Any = False
     asked = cast("list[ApplyPatchOperation]", subject if isinstance(subject, list) else [subject])
-    for operation in [*asked, *chain.from_iterable(map(_moved, asked))]:
+    more = chain.from_iterable(besides(_as_json(operation)) for operation in asked)
+    for operation in [*asked, *(ApplyPatchOperation(**each) for each in more)]:
         answer = await answer_of(needs_approval, context, operation, call_id)
         if answer is not False:
             break
     return answer
-
-
-def _moved(operation: ApplyPatchOperation) -> Iterator[ApplyPatchOperation]:
-    """Yield what a move is besides: one file is deleted, and one is created."""
-    if operation.move_to:
-        yield ApplyPatchOperation("delete_file", operation.path)
-        yield ApplyPatchOperation("create_file", operation.move_to, operation.diff)
 
 
 def _operations(params: Any) -> list[ApplyPatchOperation]:
