@@ -75,11 +75,9 @@ class Connections:
         self._up = False
         self._lost_early = False
         self._closed = False
-        #: How many turns of the model began.
-        self.turns = 0
-        # How often it was tried to connect anew without use, and how many turns there had been before.
+        # How often it was tried to connect anew without use, and how many replies were recorded before.
         self._attempts = 0
-        self._turns = 0
+        self._replies = 0
 
     @property
     def delivery(self) -> ConnectionDelivery:
@@ -175,8 +173,9 @@ class Connections:
 
     async def _connect_anew(self) -> None:
         attempts = self._config.get("reconnect_attempts", _ATTEMPTS)
-        if self.turns > self._turns:  # the last connection was of use
-            self._turns, self._attempts = self.turns, 0
+        replies = self._line.session.run().frames[ROOT].turn
+        if replies > self._replies:  # the last connection was of use
+            self._replies, self._attempts = replies, 0
         while self._attempts < attempts:
             await asyncio.sleep(_BACKOFF * 2**self._attempts)
             self._attempts += 1

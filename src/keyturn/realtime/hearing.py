@@ -115,7 +115,6 @@ class Hearing(RealtimeModelListener):
         return judges
 
     async def _turn_started(self, event: me.RealtimeModelTurnStartedEvent) -> None:
-        self._connections.turns += 1
         delivery = self._connections.delivery
         turn, new = self._turns.begin(event.response_id, delivery, pending=event.settings_pending)
         if new:
