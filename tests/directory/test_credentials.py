@@ -127,7 +127,7 @@ async def test_what_an_administrator_says_by_a_token_that_does_not_decide_waits_
     narrow = await people.login(await people.issue_token("ada", ["read", "people"], by="ada"))
     await people.set_address("bob", "slack", "U0BOB", by=narrow)
     with pytest.raises(NotAllowed, match="not for 'decide'"):
-        await people.confirm_address("bob", "slack", by=narrow)
+        await people.confirm_address("bob", "slack", address="U0BOB", by=narrow)
     assert reached_by(await people.directory(), "slack", "U0BOB") is None
     await people.confirm_address("bob", "slack", await people.address_code("bob", "slack"), by="bob")
     assert reached_by(await people.directory(), "slack", "U0BOB") == "bob"
@@ -196,7 +196,7 @@ async def test_what_an_administrator_says_of_an_address_by_a_token_with_an_end_w
     short = await people.login(await people.issue_token("ada", ["decide", "people"], by="ada", expires="1h"))
     await people.set_address("bob", "slack", "U0BOB", by=short)
     with pytest.raises(NotAllowed, match="confirms no address"):
-        await people.confirm_address("bob", "slack", by=short)
+        await people.confirm_address("bob", "slack", address="U0BOB", by=short)
     assert reached_by(await people.directory(), "slack", "U0BOB") is None
     await people.confirm_address("bob", "slack", await people.address_code("bob", "slack"), by="bob")
 
@@ -240,7 +240,7 @@ async def test_after_a_restore_passkeys_and_clicks_wait_for_a_link() -> None:
     signer = PasskeySigner("ES256")
     await people.enrol_key("bob", signer.public, signer.sign(people.to_sign("bob", signer.public)))
     await people.set_address("bob", "slack", "U0BOB", by="ada")
-    await Book(people._store).restored("was brought back from a copy")
+    await Book(people._store).restored("was brought back from a copy")  # pyright: ignore[reportPrivateUsage]  # the store of the people is not handed out
     challenge = b"c" * 32
     with pytest.raises(NotAllowed, match="sign in by a link"):  # bob may have been removed since the copy was made
         await people.person_by_key(challenge, signer.sign(challenge))

@@ -182,20 +182,6 @@ async def test_reconnecting_while_a_lost_connection_is_made_anew_makes_one() -> 
         assert (model.connects, str(model.sent).count("hello?"), told.errors()) == (3, 1, [])
 
 
-async def test_a_server_that_begins_a_turn_and_hangs_up_each_time_is_not_called_forever() -> None:
-    model = OwnModel()
-    async with talking_to(model, support(), config={"reconnect_attempts": 2}) as (session, told):
-        await session.send_message("hello?")
-        for connects in (1, 2, 3):
-            await until(lambda: model.sent)
-            model.sent.clear()
-            await model.tell(me.RealtimeModelTurnStartedEvent(response_id=f"r{connects}"))
-            await model.tell(me.RealtimeModelConnectionStatusEvent("disconnected"))
-            await until(lambda n=connects: model.connects > n or told.errors())
-        assert (model.connects, told.ended) == (3, None)
-        assert "call reconnect()" in str(told.errors())
-
-
 async def test_a_connection_that_is_lost_while_it_is_opened_is_made_anew() -> None:
     """The provider hangs up just as the conversation so far was told: nobody would ever send, and notice."""
 

@@ -21,6 +21,7 @@ from keyturn.server import streams
 from keyturn.server.api import bodies, once
 from keyturn.server.api.once import Answers
 from keyturn.server.identity.passwords import Passwords
+from keyturn.server.limits import BY_LOGIN, BY_PERSON, Limits, TooMany
 from keyturn.server.live import Live
 from keyturn.server.places import StreamPlaces
 from keyturn.server.streams import EventStream
@@ -105,6 +106,26 @@ async def test_few_requests_of_one_person_are_served_at_the_same_time_and_others
     first.leave()
     (await waiting[2]).leave()
     assert turns.people == 1  # ada, whose turn was not left
+
+
+async def test_a_stolen_login_keeps_the_other_logins_of_its_person_waiting_for_none_of_its_requests() -> None:
+    turns, limits = ServedTurns(), Limits()
+    slow = [await turns.serve("stolen", "session eve") for _ in range(3)]
+    more = asyncio.ensure_future(turns.serve("stolen", "session eve"))
+    own = await turns.serve("own", "session eve")
+    assert (own.waited, more.done()) == (False, False)
+    own.leave()
+    for turn in slow:
+        turn.leave()
+    (await more).leave()
+    assert turns.people == 0
+    for _ in range(BY_LOGIN.amount):
+        limits.spend(BY_LOGIN, "stolen")
+        limits.spend(BY_PERSON, "eve", "session")
+    with pytest.raises(TooMany):
+        limits.spend(BY_LOGIN, "stolen")
+    limits.spend(BY_LOGIN, "own")
+    limits.spend(BY_PERSON, "eve", "session")
 
 
 async def test_an_export_that_names_a_key_is_answered_and_leaves_nothing_behind(

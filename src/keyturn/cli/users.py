@@ -42,8 +42,8 @@ _WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("person", "channel", "address"),
     ),
     "confirm-address": (
-        "confirm an address with the code that was sent to it; administrators need no code",
-        ("person", "channel", "code"),
+        "confirm an address with the code that was sent to it; administrators name the address instead",
+        ("person", "channel", "code", "--address"),
     ),
     "mute": ("mute a user's notifications; omit the duration to unmute", ("person", "lasts")),
     "set": ("change a setting, for all users or with --person for one; omit the value to reset it", _SETS),
@@ -236,7 +236,7 @@ _CHANGES: dict[str, _Do] = {
     "forget-subject": lambda people, given: people.change("forget_subject", given.person),
     "address": lambda people, given: people.change("set_address", given.person, given.channel, given.address),
     "confirm-address": lambda people, given: people.change(
-        "confirm_address", given.person, given.channel, given.code or ""
+        "confirm_address", given.person, given.channel, given.code or "", address=given.address or ""
     ),
     "mute": lambda people, given: people.change("mute", given.person, given.lasts or None),
     "set": change_setting,

@@ -97,9 +97,10 @@ class AsyncPeople:
         """Say at which address a person is told of requests over a channel."""
         await self._done("set_address", said.Address(person=person, channel=channel, address=address))
 
-    async def confirm_address(self, person: str, channel: str, code: str = "") -> None:
-        """Confirm an address with the code that was sent there; an administrator needs none."""
-        await self._done("confirm_address", said.ConfirmAddress(person=person, channel=channel, code=code))
+    async def confirm_address(self, person: str, channel: str, code: str = "", *, address: str = "") -> None:
+        """Confirm an address with the code that was sent there; an administrator names the address instead."""
+        made = said.ConfirmAddress(person=person, channel=channel, code=code, address=address)
+        await self._done("confirm_address", made)
 
     async def mute(self, person: str, lasts: str | None) -> None:
         """Tell somebody nothing for a while, such as "1h"; what waits is told afterwards, and with None at once."""

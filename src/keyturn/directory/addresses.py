@@ -33,16 +33,24 @@ def set_address(directory: Directory, by: str, changed: ev.AddressSet, *, vouche
     return [msgspec.structs.replace(changed, confirmed=sure)]
 
 
-def confirm_address(directory: Directory, by: str, person: str, channel: str, *, fits: bool) -> Events:
-    """Confirm that an address is a person's: an administrator, or they themselves with the code that was sent there."""
+def confirm_address(
+    directory: Directory, by: str, person: str, channel: str, *, fits: bool, address: str = ""
+) -> Events:
+    """Confirm that an address is a person's: they themselves with the code that was sent there, or an administrator.
+
+    An administrator names the address: another one may have been set since they looked.
+    """
     own_or_admin(directory, by, person)
     found = somebody(directory, person)
     if channel not in found.addresses:
         raise UserError(f"{person!r} has no address on the channel {channel!r}")
+    if address not in ("", found.addresses[channel]):
+        raise Conflict(f"{person!r} has another address on the channel {channel!r}: look at it, and confirm that one")
     if channel in found.confirmed:
         return []
-    if not fits and ADMIN not in directory.roles_of(by):
-        raise NotAllowed("this is not the code that was sent there, or it is older than a day: send another")
+    if not fits and (not address or ADMIN not in directory.roles_of(by)):
+        names = "; an administrator names the address in place of a code" if ADMIN in directory.roles_of(by) else ""
+        raise NotAllowed(f"this is not the code that was sent there, or it is older than a day: send another{names}")
     _not_anothers(directory, found, channel, found.addresses[channel])
     return [ev.AddressConfirmed(person, channel)]
 

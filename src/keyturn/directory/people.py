@@ -198,14 +198,14 @@ class People(Entering):
             return ""
         return next(self._codes(directory, person, channel, await self._store.now()), "")
 
-    async def confirm_address(self, person: str, channel: str, code: str = "", *, by: By) -> None:
-        """Confirm an address with the code that was sent there, or without one as an administrator."""
+    async def confirm_address(self, person: str, channel: str, code: str = "", *, address: str = "", by: By) -> None:
+        """Confirm an address with the code that was sent there, or as an administrator who names it."""
         given = plain_text(code, "a code").replace("-", "").strip().upper()
 
         def made(now: Directory, at: int) -> decide.Events:
             known = [each.replace("-", "").encode() for each in self._codes(now, person, channel, at)]
             fits = any(hmac.compare_digest(each, given.encode("utf-8", "surrogatepass")) for each in known)
-            return addresses.confirm_address(now, id_of(by), person, channel, fits=fits)
+            return addresses.confirm_address(now, id_of(by), person, channel, fits=fits, address=address)
 
         await self._change(by, made)
 

@@ -17,7 +17,7 @@ from ..application.app import App
 from ..core.errors import KeyturnError
 from .address import client_of, network_of
 from .guard import SAFE, TooLong
-from .limits import BY_PERSON, CHANGES, MISSES, Limits, TooMany
+from .limits import BY_LOGIN, BY_PERSON, CHANGES, MISSES, Limits, TooMany
 from .settings import ServerSettings
 from .turns import TURN, ServedTurns, leave_turn
 from .visitor import FOUND, Visitor, recognized, turn_of
@@ -49,7 +49,7 @@ class Limiter:
             if scope["method"] not in SAFE:
                 self._spend(scope, visitor)
                 receive = _short(receive) if visitor is None else receive
-            turn = None if visitor is None else await self._turns.take(turn_of(visitor))
+            turn = None if visitor is None else await self._turns.serve(visitor.login.token, turn_of(visitor))
         except TooMany as many:
             return await _refuse(send, many)
         scope[TURN] = turn
@@ -91,7 +91,8 @@ class Limiter:
     def _spend(self, scope: Scope, visitor: Visitor | None) -> None:
         if visitor is None:
             self._limits.spend(CHANGES, network_of(client_of(scope, self._settings.proxies)))
-        else:  # a program of theirs that runs wild does not keep them from the pages
+        else:  # neither a program of theirs that runs wild nor a stolen login keeps them from the pages
+            self._limits.spend(BY_LOGIN, visitor.login.token)
             self._limits.spend(BY_PERSON, visitor.id, visitor.via)
 
 

@@ -18,10 +18,11 @@ from limits.strategies import SlidingWindowCounterRateLimiter
 
 _BUCKETS = 1 << 16
 
-#: Changes by one address that is not logged in; by one person, by their logins and by their tokens; and answers "there
-#: is no such thing" to one token or login.
+#: Changes by one address that is not logged in; by one token or login; by one person, by their logins and by their
+#: tokens; and answers "there is no such thing" to one token or login.
 CHANGES = parse("600 per minute")
-BY_PERSON = RateLimitItemPerMinute(600, namespace="person")
+BY_LOGIN = RateLimitItemPerMinute(600, namespace="person")
+BY_PERSON = RateLimitItemPerMinute(900, namespace="person")
 MISSES = RateLimitItemPerMinute(60, namespace="person")
 #: What one person notes beside requests, such as looks, claims and what they put off: each is a line of a run's log.
 MARKS = RateLimitItemPerHour(2_000, namespace="person")

@@ -10,8 +10,8 @@ from typing import Any
 
 from .limits import TooMany
 
-#: How many requests of one person are served at the same time, and how many of theirs wait for that.
-AT_ONCE, WAITING = 3, 100
+#: How many requests of one login are served at the same time, how many more of its person, and how many wait for that.
+AT_ONCE, OTHERS, WAITING = 3, 1, 100
 #: How many times as long as a look of a stream took its person's streams rest, and how many seconds at most.
 _REST, _LONGEST_REST = 3.0, 2.0
 #: Where a request keeps its turn.
@@ -65,6 +65,21 @@ class ServedTurns:
     def people(self) -> int:
         """Return how many people have requests under way."""
         return len(self._lines)
+
+    async def serve(self, login: str, whose: str) -> ServedTurn:
+        """Wait for a turn of a login, then of its person: one login takes none that their others need."""
+        own = await self.take(f"login {login}")
+        try:
+            shared = await self.take(whose, self._at_once + OTHERS)
+        except BaseException:
+            own.leave()
+            raise
+
+        def leave() -> None:
+            shared.leave()
+            own.leave()
+
+        return ServedTurn(leave, waited=own.waited or shared.waited)
 
     async def take(self, whose: str, at_once: int | None = None) -> ServedTurn:
         """Wait for a turn; raise `TooMany` where too many wait for one."""

@@ -312,11 +312,12 @@ class Address(Said, frozen=True, kw_only=True):
 
 
 class ConfirmAddress(Said, frozen=True, kw_only=True):
-    """Confirms a person's address on a channel, with the code that was sent there; an administrator needs none."""
+    """Confirms a person's address on a channel, with the code that was sent there; administrators name it instead."""
 
     person: Line
     channel: Line
     code: Annotated[str, msgspec.Meta(max_length=40)] = ""
+    address: Annotated[str, msgspec.Meta(max_length=1_000)] = ""
 
 
 class Mute(Said, frozen=True, kw_only=True):

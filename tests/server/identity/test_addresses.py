@@ -74,7 +74,7 @@ async def test_the_code_goes_to_the_address_and_only_it_confirms(own_key: None) 
     assert reached_by(await door.people.directory(), "mail", "bob@example.org") == "bob"
 
 
-async def test_the_api_says_the_same_and_an_administrator_needs_no_code(own_key: None) -> None:
+async def test_the_api_says_the_same_and_an_administrator_names_the_address_in_place_of_a_code(own_key: None) -> None:
     door, mail = await _door()
     http = door.browser(authorization=f"Bearer {await _bob(door)}")
     body = {"person": "bob", "channel": "mail", "address": "bob@example.org"}
@@ -84,7 +84,12 @@ async def test_the_api_says_the_same_and_an_administrator_needs_no_code(own_key:
     ask = {"person": "bob", "channel": "mail"}
     assert (await http.post("/v1/people/confirm_address", json=ask)).status_code == 403
     admin = door.browser(authorization=f"Bearer {await door.people.issue_token('ada', ['decide', 'people'], by='ada')}")
-    assert (await admin.post("/v1/people/confirm_address", json=ask)).status_code == 200
+    assert (await admin.post("/v1/people/confirm_address", json=ask)).status_code == 403, "of which address?"
+    other = {**ask, "address": "eve@example.org"}
+    assert (await admin.post("/v1/people/confirm_address", json=other)).status_code == 409
+    named = {**ask, "address": "bob@example.org"}
+    assert (await http.post("/v1/people/confirm_address", json=named)).status_code == 403
+    assert (await admin.post("/v1/people/confirm_address", json=named)).status_code == 200
     assert (await http.get("/v1/me")).json()["person"]["unconfirmed"] == []
     taken = {"person": "ada", "channel": "mail", "address": "BOB@example.org"}
     assert (await admin.post("/v1/people/set_address", json=taken)).status_code == 409, "one person has an address"

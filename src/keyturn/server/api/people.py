@@ -208,8 +208,8 @@ async def set_address(here: Here, body: Annotated[said.Address, taken(said.Addre
 
 @_changes("confirm_address", said.ConfirmAddress)
 async def confirm_address(here: Here, body: Annotated[said.ConfirmAddress, taken(said.ConfirmAddress)]) -> Any:
-    """Confirm an address with the code that was sent there; an administrator needs none."""
-    await here.people.confirm_address(body.person, body.channel, body.code, by=here.visitor.login)
+    """Confirm an address with the code that was sent there; an administrator names the address instead."""
+    await here.people.confirm_address(body.person, body.channel, body.code, address=body.address, by=here.visitor.login)
     return answer(Done())
 
 
