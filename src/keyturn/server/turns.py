@@ -10,8 +10,10 @@ from typing import Any
 
 from .limits import TooMany
 
-#: How many requests of one login are served at the same time, how many more of its person, and how many wait for that.
-AT_ONCE, OTHERS, WAITING = 3, 1, 100
+#: How many requests of one login are served at the same time, and how many wait for that.
+AT_ONCE, WAITING = 3, 100
+#: How many more are served of the other logins of its person.
+OTHERS = 1
 #: How many times as long as a look of a stream took its person's streams rest, and how many seconds at most.
 _REST, _LONGEST_REST = 3.0, 2.0
 #: Where a request keeps its turn.
