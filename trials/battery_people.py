@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from keyturn import App, Approval, Budget, Conflict, Inbox, NotPending, Policy, Runner
+from keyturn import App, Approval, Budget, Conflict, Expired, Inbox, NotPending, Policy, Runner
 from keyturn.channels.base import Channel, Message
 from keyturn.channels.dispatcher import Dispatcher
 from keyturn.channels.plan import Attempts, ChannelPlan
@@ -88,6 +88,49 @@ async def what_has_begun_is_not_taken_back(b: Bench) -> None:
     pen.start()
     pen.refuses(Conflict, cm.Withdraw("r/1.0", ADA))
     assert pen.state == "started"
+
+
+def _one_of_two(b: Bench, **terms: Any) -> Pen:
+    """Return a request that two approve, of which ada has voted on it."""
+    pen = b.pen().asks(terms=Approval(role="ops", quorum=2, **terms))
+    pen.decide(pen.word(by="ada", roles=("ops",)))
+    return pen
+
+
+def _withdraws(pen: Pen, who: str = "ada", vote: str = "approve") -> cm.Withdraw:
+    shown = call_digest(pen.log.run, pen.log.run.calls["r/1.0"])
+    return cm.Withdraw("r/1.0", Decider(who, ("ops",), "authenticated"), shown, vote=vote)
+
+
+@trial
+async def a_withdrawn_vote_is_no_vote(b: Bench) -> None:
+    pen = _one_of_two(b)
+    first = pen.word(by="ada", roles=("ops",))
+    pen(_withdraws(pen))
+    pen.decide(pen.word(by="bob", roles=("ops",)))
+    assert pen.state == "asked"
+    with pytest.raises(Conflict):  # the vote from before, delivered once more
+        pen.decide(first)
+    pen.decide(replace(first, withdrawals=1))
+    assert pen.state == "approved"
+
+
+@trial
+async def a_vote_is_withdrawn_by_its_voter_in_time(b: Bench) -> None:
+    pen = _one_of_two(b, expires="1m")
+    pen.refuses(NotPending, _withdraws(pen, "bob"))
+    pen.now += 61_000
+    pen.refuses(Expired, _withdraws(pen))
+
+
+@trial
+async def a_rejection_that_came_too_late_undoes_nothing(b: Bench) -> None:
+    pen = b.pen().asks(terms=Approval(role="ops", deny_quorum=2))
+    pen.decide(pen.word("reject", by="ada", roles=("ops",)))
+    command = _withdraws(pen, vote="reject")
+    pen.decide(pen.word(by="bob", roles=("ops",)))
+    pen.refuses(Conflict, command)
+    assert pen.state == "approved"
 
 
 @trial

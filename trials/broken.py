@@ -366,12 +366,12 @@ BROKEN: list[Mutant] = [
     mutant(
         "an approval is taken back and stands",
         "I1 what was taken back asks anew",
-        Edit(beside.withdraw, "yield from void(", "yield from () and void("),
+        Edit(beside._approval_withdrawn, "yield from void(", "yield from () and void("),
     ),
     mutant(
         "anybody takes an approval back",
         "I1 who may take an approval back",
-        Edit(beside.withdraw, "if why:", "if False:"),
+        Edit(beside._approval_withdrawn, "if why:", "if False:"),
     ),
     mutant(
         "a grant in place of a quorum",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from keyturn.channels.lane import Lane
 from keyturn.core import crossing, people, quota
 from keyturn.core.challenge import decision_text
-from keyturn.core.gate import deciding, words
+from keyturn.core.gate import deciding, noting, words
 from keyturn.core.gate import marks as beside
 from keyturn.core.states import MOVES
 from keyturn.directory import decide as directory_decide
@@ -64,6 +64,31 @@ OF_PEOPLE: list[Mutant] = [
         "I2 what is begun is not taken back",
         Edit(beside.withdraw, "call is None or call.state not in READY", "call is None"),
         Moves(MOVES, {("started", "void"): "proposed"}),
+    ),
+    mutant(
+        "a withdrawn vote counts again",
+        "I1 a vote that was withdrawn is cast anew or not at all",
+        Edit(deciding.check_not_withdrawn, "if not (own[-1] if own else 0) <=", "if False and not 0 <="),
+    ),
+    mutant(
+        "a withdrawn vote stands",
+        "I1 a vote that was withdrawn is no vote",
+        Edit(noting.vote_withdrawn, "if by != made.by", ""),
+    ),
+    mutant(
+        "anybody withdraws a vote",
+        "I1 a vote is withdrawn by its voter",
+        Edit(beside.own_vote, "call.votes.get(who.id)", "next(iter(call.votes.values()), None)"),
+    ),
+    mutant(
+        "a vote is withdrawn when its time is up",
+        "I1 the time that counts is that of the delivery",
+        Edit(beside._vote_withdrawn, 'call.state == "asked" and ran_out(run, call)', "False"),
+    ),
+    mutant(
+        "a rejection that is withdrawn undoes an approval",
+        "I1 an approval is withdrawn by who means it",
+        Edit(beside._approval_withdrawn, 'c.vote == "reject" and', "False and"),
     ),
     mutant(
         "anybody marks",

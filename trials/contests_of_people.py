@@ -17,10 +17,17 @@ from keyturn.channels.base import Channel, Message
 from keyturn.channels.dispatcher import Dispatcher
 from keyturn.channels.plan import ChannelPlan
 from keyturn.core.errors import Expired, NotAllowed, NotPending
-from keyturn.core.events import CallAskedAgain, CallDecided, CallMarked, VoteCast
+from keyturn.core.events import (
+    ApprovalWithdrawn,
+    CallAskedAgain,
+    CallDecided,
+    CallMarked,
+    VoteCast,
+    VoteWithdrawn,
+)
 from keyturn.core.people import Decider
 from keyturn.directory.login import Login
-from keyturn.journal.rows import DeliveryQuery, RequestRow
+from keyturn.journal.rows import DeliveryQuery, Query, RequestRow
 
 from .arena import CONTENDERS, Arena, at_once
 from .contests import Met, decided_in, over, waits
@@ -72,6 +79,28 @@ async def quorums(arena: Arena, dice: random.Random) -> Met:
             await _said(arena, number, request, "reject", known(f"late {number}"))
     _, broken = await _settled(arena, run, name, [])
     return {"votes": len(votes)}, broken + _counted(await _voices(arena, run), *_MOST[name])
+
+
+async def withdrawn_votes(arena: Arena, dice: random.Random) -> Met:
+    """A vote is withdrawn while another one completes the quorum: whichever is first, the call asks on and runs not."""
+    run, request = await arena.paused("joint")
+    await _said(arena, 0, request, "approve", known("p1"))
+    takes_back = arena.inbox(1).withdraw(request, by=known("p1"))
+    ended = await at_once([takes_back, _said(arena, 2, request, "approve", known("p2"))], waits(dice, 2))
+    events = [event for step in (await arena.log(run)).steps for event in step.events]
+    votes = sum(isinstance(event, VoteWithdrawn) for event in events)
+    approvals = sum(isinstance(event, ApprovalWithdrawn) for event in events)
+    broken = [] if votes + approvals == 1 else [f"{votes} votes and {approvals} approvals were withdrawn"]
+    broken += [f"somebody was told {end!r}" for end in ended if not isinstance(end, RequestRow)]
+    waiting = await arena.journals[0].requests(Query(run=run, state="open"))
+    if [len(row.request.votes) for row in waiting] != [votes]:
+        broken.append(f"{len(waiting)} wait, and {votes} of two votes were withdrawn")
+    for row in waiting:  # so that the run comes to an end
+        await _said(arena, 3, row, "reject", known("late"))
+    await arena.resumed(await arena.state(0, run, "joint"), "joint")
+    if arena.by_run[run]:
+        broken.append(f"the effect happened {arena.by_run[run]} times, on one vote of two")
+    return {"votes withdrawn": votes, "withdrawn": approvals}, broken + await over(arena, run)
 
 
 async def _voices(arena: Arena, run: str) -> list[tuple[str, str, bool]]:

@@ -63,6 +63,7 @@ KINDS: dict[str, Kind] = {
     "expiry against approve": Kind(contests.expiries, 8, alone=True),
     "runs race for one budget": Kind(contests_of_limits.budgets, 20),
     "a quorum of several": Kind(contests_of_people.quorums, 12),
+    "a vote withdrawn against the deciding one": Kind(contests_of_people.withdrawn_votes, 5),
     "a role taken while they approve": Kind(contests_of_people.demotions, 6),
     "glass against rejection": Kind(contests_of_people.glasses, 6),
     "escalation against approve": Kind(contests_of_people.escalations, 5, alone=True),

@@ -46,7 +46,7 @@ def test_an_approval_is_taken_back_before_it_runs(here: Here, wait_for: Wait) ->
     name = asked["id"][:8]
     early = here("withdraw", name)
     assert early.code == 1
-    assert "was not approved" in early.err
+    assert "you have no vote on this request" in early.err
     assert here("approve", name, "--digest", asked["digest"]).code == 0
     done = here("withdraw", name, "--note", "the wrong Ann")
     assert done.code == 0, done
@@ -56,6 +56,20 @@ def test_an_approval_is_taken_back_before_it_runs(here: Here, wait_for: Wait) ->
     assert here("approve", name, "--digest", asked["digest"]).code == 1
     assert here("reject", name, "--digest", again["digest"]).code == 0
     assert "took the approval back" in here("tail", asked["run"]).out
+
+
+def test_a_vote_is_withdrawn_while_others_are_needed(here: Here, wait_for: Wait) -> None:
+    asked = wait_for("wire")
+    name = asked["id"][:8]
+    assert here("users", "add", "bob", "--role", "finance").code == 0
+    file = here.folder / "token"
+    file.write_text(here("users", "token", "bob", "--json").data["secret"])
+    bob = ("--token-file", str(file))
+    assert here("approve", name, "--digest", asked["digest"], *bob).code == 0
+    done = here("withdraw", name, "--note", "the wrong Ann", *bob)
+    assert done.code == 0, done
+    assert '"bob" withdrew a vote; the request is pending. 2 approvals from role "finance" are needed.' in done.out
+    assert "a vote on" in here("tail", asked["run"]).out
 
 
 def test_an_approval_is_taken_back_by_the_id_of_its_run(here: Here, wait_for: Wait) -> None:

@@ -175,6 +175,7 @@ FIELDS: dict[tuple[type[Any], str], Any] = {
     (ev.CallNeeds, "preview"): PREVIEW,
     (ev.CallLost, "preview"): PREVIEW,
     (ev.VoteCast, "decision"): DECISION,
+    (ev.VoteWithdrawn, "decision"): DECISION,
     (ev.CallDecided, "decision"): DECISION,
     (ev.DrillEnded, "decision"): DECISION,
     (ev.CallVoided, "proposal"): PROPOSAL,

@@ -50,7 +50,7 @@ def refused(pen: Pen, error: Any, word: str, **more: Any) -> str:
 
 
 def test_every_word_is_said_somewhere_and_moves_what_waits() -> None:
-    assert {word for _state, word in EVERYWHERE} | {"expire"} == set(get_args(Word))
+    assert {word for _state, word in EVERYWHERE} | {"expire", "withdraw"} == set(get_args(Word))
     for state, word in EVERYWHERE:
         pen = waiting(state)
         pen(say(pen, word))

@@ -109,6 +109,27 @@ async def test_a_decision_that_its_persons_key_signed_lets_the_call_run(own_key:
     assert (await check(store)).ok
 
 
+async def test_a_signed_vote_is_withdrawn_by_a_signature_and_cannot_be_replayed(own_key: None, store: Any) -> None:
+    desk = Desk(store, Approval(signed=True, quorum=2))
+    async with desk.app:
+        await desk.people()
+        request, inbox = await desk.waiting(), desk.app.inbox
+        vote = await desk.signed("bob", request)
+        request = await inbox.approve(request, by=Login("bob"), proof=vote)
+        with pytest.raises(NotAllowed, match="sign it with your own key"):
+            await inbox.withdraw(request, by=Login("bob"))
+        proof = await desk.signed("bob", request, "withdraw", note="no")
+        with pytest.raises(ProofRefused):
+            await inbox.withdraw(request, by=Login("bob"), proof=proof, note="yes")
+        request = await inbox.withdraw(request, by=Login("bob"), proof=proof, note="no")
+        with pytest.raises(ProofRefused):
+            await inbox.approve(request, by=Login("bob"), proof=vote)
+        for name in ("bob", "cyd"):
+            request = await inbox.approve(request, by=Login(name), proof=await desk.signed(name, request))
+        assert (await desk.run.result(10)).final_output == "Done."
+    assert (await check(store)).ok
+
+
 async def test_an_edit_and_a_rejection_are_signed_as_they_are(journal: Any) -> None:
     desk = Desk(journal, SIGNED, [function_call("pay", {"amount": 5})], [function_call("pay", {"amount": 6})])
     async with desk.app:

@@ -22,7 +22,11 @@ from keyturn import (
     function_tool,
 )
 from keyturn.audit.checker import check
+from keyturn.core import commands as cm
+from keyturn.engine.driving.writer import write_to
+from keyturn.engine.run.log_cache import log_in
 from keyturn.models.scripted.model import ScriptedModel, function_call
+from keyturn.presenting.trail import trail_of
 from tests.inbox.paying import ANN, BOB, EVE, paid, paying
 
 
@@ -144,7 +148,7 @@ async def test_who_may_take_an_approval_back(store: Any) -> None:
     agent, inbox = clerk(role="ops"), Inbox(store)
     await paused(store, agent)
     [row] = await inbox.list()
-    with pytest.raises(NotPending, match="was not approved"):
+    with pytest.raises(NotPending, match="no vote on this request"):
         await inbox.withdraw(row, by=ANN)
     await inbox.approve(row, by=ANN)
     for stranger in (EVE, "ann"):
@@ -152,10 +156,62 @@ async def test_who_may_take_an_approval_back(store: Any) -> None:
             await inbox.withdraw(row, by=stranger)
     no_role_any_more = Decider("ann", strength="authenticated")
     assert (await inbox.withdraw(row, by=no_role_any_more)).state == "open"
-    with pytest.raises(NotPending, match="was not approved"):
+    with pytest.raises(NotPending, match="no vote on this request"):
         await inbox.withdraw(row, by=BOB)
     with pytest.raises(NotPending, match="no such request"):
         await inbox.withdraw("5e1f", by=BOB)
+    assert (await check(store)).ok
+
+
+async def test_a_vote_is_withdrawn_while_the_request_is_open(store: Any) -> None:
+    """Once: the vote from before counts no second time, and whoever has none is told so."""
+    agent, inbox = clerk(role="ops", quorum=2), Inbox(store)
+    run = await paused(store, agent)
+    [row] = await inbox.list()
+    await inbox.approve(row, by=ANN)
+    for stranger, refused in ((BOB, NotPending), (EVE, NotPending), ("ann", NotAllowed)):
+        with pytest.raises(refused):
+            await inbox.withdraw(row, by=stranger)
+    row = await inbox.withdraw(row, by=ANN, note="wrong account", once="7")
+    assert await inbox.withdraw(row, by=ANN, note="wrong account", once="7") == row
+    withdrawn = [(vote.by, vote.verdict, vote.note) for vote in row.request.withdrawn]
+    assert (row.state, row.request.votes, withdrawn) == ("open", (), [("ann", "withdraw", "wrong account")])
+    trail = trail_of((await log_in(store, run)).steps, row.call)
+    assert [(mark.word, mark.by, mark.text) for mark in trail[-1:]] == [("vote withdrawn", "ann", "wrong account")]
+    for who in (BOB, ANN):
+        row = await inbox.approve(row, by=who)
+    assert row.state == "approve"
+    assert (await gone_on(store, run, agent)).final_output == "done"
+    with pytest.raises(Conflict, match="was started at"):
+        await inbox.withdraw(row, by=ANN)
+    assert (await check(store)).ok
+
+
+async def test_whoever_no_longer_rejects_undoes_no_approval_that_came_first(store: Any) -> None:
+    """Who no longer approves does: the call asks anew."""
+    inbox = Inbox(store)
+    await paused(store, clerk(role="ops", deny_quorum=2))
+    [row] = await inbox.list()
+    row = await inbox.reject(row, by=ANN)
+    log = await log_in(store, row.run)
+    await inbox.approve(row, by=BOB)
+    who = Decider("ann", ("ops",), "authenticated")
+    with pytest.raises(Conflict, match="approve by bob"):
+        await write_to(store, log, cm.Withdraw(row.call, who, row.digest, vote="reject"))
+    assert (await inbox.withdraw(row, by=BOB)).state == "open"
+    assert (await check(store)).ok
+
+
+async def test_a_confirmation_is_withdrawn_with_the_votes_that_rested_on_it(store: Any) -> None:
+    inbox = Inbox(store)
+    await Runner.run(clerk(confirm=True, role="ops", quorum=2), "go", journal=store, requester="eve")
+    [row] = await inbox.list()
+    eve = Decider("eve", strength="authenticated")
+    await inbox.approve(row, by=eve)
+    row = await inbox.approve(row, by=ANN)
+    assert (row.request.waits_for, len(row.request.votes)) == ("others", 1)
+    row = await inbox.withdraw(row, by=eve)
+    assert (row.request.waits_for, row.request.votes, row.request.confirmed) == ("requester", (), None)
     assert (await check(store)).ok
 
 

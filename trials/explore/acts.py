@@ -18,6 +18,7 @@ from keyturn.core import events as ev
 from keyturn.core.gate.reviews import review_digest
 from keyturn.core.people import Decider
 from keyturn.core.policy import Approval, Verdict
+from keyturn.core.states import WAITING
 from keyturn.core.usage import NOTHING
 
 from .book import Word
@@ -72,6 +73,7 @@ class Say(NamedTuple):
     where: str = ""  # the only arguments for which it is given
     review: float = 0.0  # the share of its uses that is reviewed
     mute: bool = False  # no reason is given
+    replay: bool = False  # it was given before they withdrew it, and comes once more
 
 
 def say(who: Decider, verdict: str, call: str = CALL, run: int = 0, how: Say = Say()) -> Act:  # noqa: B008
@@ -80,9 +82,10 @@ def say(who: Decider, verdict: str, call: str = CALL, run: int = 0, how: Say = S
     source = run if how.source is None else how.source
 
     @lru_cache(maxsize=1_024)
-    def said(clock: int, shown: Shown, name: str, of: tuple[str, str] | None) -> Try:
-        made = _decision(clock, who, verdict, how, call, shown.digest)
+    def said(clock: int, shown: Shown, name: str, of: tuple[str, str] | None, after: int) -> Try:
+        made = replace(_decision(clock, who, verdict, how, call, shown.digest), withdrawals=after)
         word = Word(who.id, verdict, name, shown.call, shown.asking, made.at, made.args or "", how.glass)
+        word = replace(word, replayed=how.replay)
         grants = [] if of is None else [_grant(clock, who, verdict, *of, how)]
         until = grants[0].expires_at if grants else None
         gives = grants[0].verdict if grants else ""
@@ -95,9 +98,12 @@ def say(who: Decider, verdict: str, call: str = CALL, run: int = 0, how: Say = S
         shown = world.now_shown(source, call, how.back)
         if shown is None:
             return None
-        found = world.runs[run].calls.get(call) if how.grants else None
-        of = None if found is None else (found.agent, found.proposal.tool)
-        return said(world.clock, shown, world.runs[source].id, of)
+        found = world.runs[run].calls.get(call)
+        of = None if found is None or not how.grants else (found.agent, found.proposal.tool)
+        after = 0 if found is None else len(found.withdrawn)
+        if how.replay and not after:
+            return None
+        return said(world.clock, shown, world.runs[source].id, of, 0 if how.replay else after)
 
     return Act(f"{WHO[who.id]} {_VERBS[verdict]}{_manner(how)}{_named(call, run)}", command)
 
@@ -108,6 +114,7 @@ def _manner(how: Say) -> str:
     words += " and asks back" if how.asks_back else ""
     words += f" where it is {how.where}" if how.where else ""
     words += f", always{f', {how.uses} times' if how.uses else ''}" if how.grants else ""
+    words += " as before they withdrew it" if how.replay else ""
     words += " what was shown before" if how.back else ""
     words += " what the other run shows," if how.source is not None else ""
     return words + (", said a second ago" if how.late else "")
@@ -154,9 +161,20 @@ def look(who: Decider, call: str = CALL, run: int = 0) -> Act:
     return Act(f"{WHO[who.id]} looks at it{_named(call, run)}", command)
 
 
-def withdraw(who: Decider, call: str = CALL) -> Act:
-    """Somebody takes an approval back."""
-    return _worker(f"{WHO[who.id]} takes the approval back{_named(call, 0)}", lambda: cm.Withdraw(call, who), call)
+def withdraw(who: Decider, call: str = CALL, vote: str = "") -> Act:
+    """Somebody takes an approval back, or withdraws their vote, which they do once for each asking."""
+
+    def command(world: World) -> Try | None:
+        found = world.runs[0].calls.get(call)
+        if call not in world.books[0].calls or (found is not None and found.state in WAITING and not vote):
+            return None
+        if found is not None and found.withdrawn and found.state in WAITING:
+            return None
+        done = Done(world.clock, withdraws=who.id, rejects=vote == "reject")
+        return Try(0, cm.Withdraw(call, who, vote=vote), done)
+
+    what = f"the vote to {vote}" if vote else "the approval"
+    return Act(f"{WHO[who.id]} takes {what} back{_named(call, 0)}", command)
 
 
 def revoke(who: Decider, grant: str) -> Act:

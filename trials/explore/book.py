@@ -41,6 +41,7 @@ class Word(msgspec.Struct, frozen=True):
     args: str = ""
     glass: bool = False
     confirms: bool = False
+    replayed: bool = False  # it was given before its maker withdrew their vote
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -60,6 +61,7 @@ class Told(msgspec.Struct, frozen=True):
     words: tuple[Word, ...] = ()
     cleared: tuple[Word, ...] = ()  # those that let it run last
     looks: tuple[tuple[str, int], ...] = ()
+    withdrew: tuple[str, ...] = ()  # who withdrew a vote on this asking
     let: str = ""  # what lets it run: "unasked", "people", "grant", "answer" or "retry"
     let_at: int = 0
     judged: bool = True  # the newest policy was asked about what lets it run

@@ -73,6 +73,11 @@ _BY_NAME = {
     "never again ends at a fork": "fork",
     "one denies for two": "denial",
     "anybody marks": "denial",
+    "a withdrawn vote counts again": "votes",
+    "a withdrawn vote stands": "votes",
+    "anybody withdraws a vote": "votes",
+    "a vote is withdrawn when its time is up": "votes",
+    "a rejection that is withdrawn undoes an approval": "votes",
     "the glass is broken without a word": "steps",
 }
 

@@ -73,6 +73,7 @@ _LEFT_OUT: dict[type[Any], dict[str, str]] = {
         "supplied": "the same",
         "confirmed": "the same",
         "looks": "the same",
+        "withdrawn": "the same",
         "need": "by hand: has a time",
         "claim": "by hand: a time",
         "snoozes": "the same",
@@ -164,7 +165,8 @@ def _call(call: Call, age: Age) -> tuple[Any, ...]:
     sure = call.confirmed and (_OF_DECISION(call.confirmed), then(call.confirmed.at))
     votes = sorted((by, _OF_DECISION(made), then(made.at)) for by, made in call.votes.items()) if call.votes else 0
     looks = sorted((who, then(at)) for who, at in call.looks.items()) if call.looks else 0
-    return (known, cleared, asked, decided, sure, votes, looks, claim)
+    withdrawn = [made.by for made in call.withdrawn]
+    return (known, cleared, asked, decided, sure, votes, looks, claim, withdrawn)
 
 
 def _asked(age: Age, terms: Approval | None, at: int) -> int:

@@ -27,7 +27,7 @@ from .acts import (
     void,
     withdraw,
 )
-from .casts_beside import breaker, confirm, denial, hosted, queue, reviews
+from .casts_beside import breaker, confirm, denial, hosted, queue, reviews, votes
 from .changes import copy_store, fork_run, go_on, policy_changes, restore_store, settle_store, time_passes
 from .moves import Cast
 from .people import ANN, BOB, DEE, EVE, MAL, NED, ZOE
@@ -220,7 +220,7 @@ def _forked(name: str, what: str, terms: Approval, more: tuple[Act, ...]) -> Cas
 CASTS: dict[str, Callable[[], Cast]] = {
     made.__name__: made
     for made in (
-        quorum, expiry, grant, doubt, several, question, policy, steps, restore, drill, fork, fork_steps,
+        quorum, votes, expiry, grant, doubt, several, question, policy, steps, restore, drill, fork, fork_steps,
         confirm, denial, reviews, breaker, queue, hosted,
     )
 }  # fmt: skip

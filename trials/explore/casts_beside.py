@@ -48,6 +48,7 @@ def confirm() -> Cast:
     acts += [say(who, verdict) for who in (ANN, EVE, FAY, NED) for verdict in ("approve", "edit", "retry")]
     acts += [say(EVE, "approve", how=Say(back=1)), say(EVE, "approve", how=Say(late=1)), say(EVE, "reject")]
     acts += [say(FAY, "reject"), withdraw(EVE), withdraw(FAY), withdraw(ANN), say(EVE, "ran")]
+    acts += [withdraw(EVE, vote="approve"), say(EVE, "approve", how=Say(replay=True))]
     return Cast("confirm", "the requester alone confirms", beginning(), tuple(acts), 3 * UNIT)
 
 
@@ -62,6 +63,17 @@ def denial() -> Cast:
     acts += [say(ANN, "reject", how=Say(back=1)), say(ANN, "edit"), say(BOB, "retry"), say(MAL, "did_not_run")]
     acts += [mark(ANN), mark(BOB), mark(MAL), withdraw(BOB), withdraw(MAL), say(BOB, "did_not_run")]
     return Cast("denial", "a rejection takes two people", beginning(), tuple(acts), UNIT, asks=3)
+
+
+def votes() -> Cast:
+    """Two approve and two reject, and whoever voted may withdraw it; a vote of before counts no second time."""
+    terms = Approval(role="pay", quorum=2, deny_quorum=2, expires="2s")
+    acts = [*worker((ALLOW,), ((pays("a", terms),),)), time_passes()]
+    acts += [say(who, verdict) for who in (ANN, BOB) for verdict in ("approve", "reject")]
+    acts += [say(DEE, "approve"), say(ANN, "retry"), say(BOB, "retry"), lose(), withdraw(ANN)]
+    acts += [withdraw(ANN, vote="approve"), withdraw(ANN, vote="reject"), withdraw(MAL, vote="approve")]
+    acts += [say(ANN, "approve", how=Say(replay=True)), say(ANN, "reject", how=Say(replay=True))]
+    return Cast("votes", "votes that are withdrawn while others vote", beginning(), tuple(acts), 3 * UNIT)
 
 
 def reviews() -> Cast:

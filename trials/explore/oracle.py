@@ -50,6 +50,8 @@ class Done(NamedTuple):
     sampled: bool = False  # what is let run without a person is reviewed, each time
     refused: bool = False  # the provider refused the question that held a call's approval: nothing ran
     review: int = 0  # the how manyth review somebody gave
+    withdraws: str = ""  # who withdraws what they said
+    rejects: bool = False  # what they mean to withdraw is a rejection
 
 
 def heard(book: Book, events: list[ev.AnyEvent], done: Done) -> Book:
@@ -100,7 +102,7 @@ def _replied(book: Book, event: ev.ReplyRecorded, done: Done) -> Book:
 
 
 def _asked(told: Told, now: int, place: Place, **more: Any) -> Told:
-    fresh_start = {"place": place, "asking": told.asking + 1, "asked_at": now, "words": (), "looks": ()}
+    fresh_start = {"place": place, "asking": told.asking + 1, "asked_at": now, "words": (), "looks": (), "withdrew": ()}
     return changed(told, **{**fresh_start, **more})
 
 
@@ -153,6 +155,20 @@ def _voted(book: Book, event: ev.VoteCast, done: Done) -> Book:
     return book.put(made.call, changed(told, words=_with(told, word)))
 
 
+def _vote_withdrawn(book: Book, event: ev.VoteWithdrawn, done: Done) -> Book:
+    made = event.decision
+    told, who = book.calls[made.call], made.by or ""
+    need(told.place in ("asked", "doubt"), "I3", f"a vote on {made.call} was withdrawn, which does not wait")
+    own = [word for word in told.words if word.who == who]
+    need(own and done.withdraws == who, "I1", f"a vote of {who} on {made.call} was withdrawn, and not by them")
+    ends = ends_at(told)
+    over = ends is not None and done.now > ends
+    need(not over, "I1", f"a vote on {made.call} was withdrawn after its time was up")
+    others = tuple(word for word in told.words if word.who != who)
+    left = () if any(word.confirms for word in own) else others
+    return book.put(made.call, changed(told, words=left, withdrew=(*told.withdrew, who)))
+
+
 def _with(told: Told, word: Word) -> tuple[Word, ...]:
     """Return what was said once somebody has said this: their newest word is the one that counts, and it is last."""
     others = [each for each in told.words if each.who != word.who or each.confirms != word.confirms]
@@ -169,6 +185,8 @@ def _word_of(told: Told, made: ev.Decision, done: Done) -> Word:
     said = word is not None and (word.who, word.verdict, word.args) == (who, made.verdict, args)
     need(said, "I1", f"a word of {who} on {made.call} is on record, and they gave none")
     assert word is not None
+    void = word.replayed and word.who in told.withdrew
+    need(not void, "I1", f"a word of {who} on {made.call} counts again, and they had withdrawn it")
     return word
 
 
@@ -414,6 +432,7 @@ def _marked(book: Book, event: ev.CallMarked, done: Done) -> Book:
 
 def _taken_back(book: Book, event: ev.ApprovalWithdrawn, done: Done) -> Book:
     told, who = book.calls[event.call], event.decider.id
+    need(not done.rejects, "I1", f"{who} withdrew a rejection, and the approval that came first was taken back")
     own = who == told.giver or who in {word.who for word in (*told.words, *told.cleared)}
     need(own or may(told.terms, who), "I1", f"{who} took back an approval that they may not give")
     return book
@@ -457,5 +476,5 @@ _HEARS: dict[type[Any], Callable[[Book, Any, Done], Book]] = {
     ev.CallFinished: _finished, ev.CallLost: _lost, ev.GrantGiven: _given, ev.GrantUsed: _used,
     ev.GrantRevoked: _revoked, ev.CallLooked: _looked, ev.RunRestored: _restored, ev.ReviewAsked: _review_asked,
     ev.ReviewGiven: _review_given, ev.FrameClosed: _frame_closed, ev.CallMarked: _marked, ev.FrameOpened: _began,
-    ev.QuotaReturned: _told_of,
+    ev.QuotaReturned: _told_of, ev.VoteWithdrawn: _vote_withdrawn,
 }  # fmt: skip

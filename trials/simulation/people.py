@@ -121,8 +121,10 @@ class Person:
             await getattr(site.app.inbox, mark)(self.dice.choice(rows), by=Login(self.name), **lasts)
 
     async def _withdraw(self, site: Site, run: str) -> None:
-        """Take an approval back, as far as it has not been executed."""
-        decided = [row for row in await site.rows(run) if row.state in ("approve", "edit", "retry")]
+        """Take an approval back, as far as it has not been executed, or withdraw a vote."""
+        rows = await site.rows(run)
+        decided = [row for row in rows if row.state in ("approve", "edit", "retry")]
+        decided += [row for row in rows if any(vote.by == self.name for vote in row.request.votes)]
         if decided:
             row = self.dice.choice(decided)
             await site.told("withdraw", run, lambda: site.app.inbox.withdraw(row.id, by=Login(self.name), run=run))

@@ -275,6 +275,11 @@ class Witness(Onlooker):
         seen.decisions.append(event.decision)
         self._known(seen.calls[event.decision.call], event.decision)
 
+    def vote_withdrawn(self, seen: RunSeen, event: ev.VoteWithdrawn) -> None:
+        """A voice is withdrawn."""
+        seen.withdrawn += 1
+        self.counts["votes withdrawn"] += 1
+
     def _known(self, call: Seen, made: ev.Decision) -> None:
         """Whether somebody who logged in had the roles with which they decided."""
         said = [word.at for word in self.words.get(call.key, ()) if word.fits(made)]
@@ -376,6 +381,7 @@ _HEARS: dict[type[Any], Callable[[Witness, RunSeen, Any], None]] = {
     ev.CallScreened: Witness.screened,
     ev.CallDecided: Witness.decided,
     ev.VoteCast: Witness.voted,
+    ev.VoteWithdrawn: Witness.vote_withdrawn,
     ev.CallAskedAgain: Witness.asked_again,
     ev.CallVoided: Witness.voided,
     ev.CallStarted: Witness.call_started,

@@ -93,9 +93,10 @@ class AuditedCall:
     `started_at` and `started_by` when and by which process it was started last, `supplied` that its tool's question was
     answered. `let_by` and `let_at` are what let it run unasked, and when; `confirmed` is its requester's word, after
     which others decide; `claim` and `snoozes` are the marks that people made on what waits, `looks` says since when
-    each has looked at it, and `review` is the share of such calls that others are asked about, `watched` the counts
-    that are told what becomes of it. `screened_in` and `renewed_in` are the lines in which it was screened and asked
-    again, `stricter_in` the one in which the newest policy asked about its decision.
+    each has looked at it, `withdrawn` are the votes on it that were withdrawn, and `review` is the share of such calls
+    that others are asked about, `watched` the counts that are told what becomes of it. `screened_in` and `renewed_in`
+    are the lines in which it was screened and asked again, `stricter_in` the one in which the newest policy asked about
+    its decision.
     """
 
     id: str
@@ -136,6 +137,7 @@ class AuditedCall:
     claim: ev.CallMarked | None = None
     snoozes: dict[str, ev.CallMarked] = field(default_factory=dict[str, ev.CallMarked])
     looks: dict[str, int] = field(default_factory=dict[str, int])
+    withdrawn: tuple[ev.Decision, ...] = ()
     review: float = 0.0
     watched: tuple[ev.Watch, ...] = ()
 
@@ -165,6 +167,7 @@ class AuditedCall:
         self.claim = self.confirmed = None
         self.snoozes = {}
         self.looks = {}
+        self.withdrawn = ()
 
     def drop_lapsed(self, event: ev.VoteCast | ev.CallDecided) -> None:
         """Forget the votes that an event says to count no more."""

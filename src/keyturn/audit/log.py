@@ -136,6 +136,7 @@ _LAWS: dict[type[Any], Callable[[AuditedRun, Any], None]] = {
     ev.SessionWritten: frames.told_session,
     ev.CallScreened: gate.screened,
     ev.VoteCast: gate.voted,
+    ev.VoteWithdrawn: beside.vote_withdrawn,
     ev.CallDecided: gate.decided,
     ev.CallAskedAgain: gate.asked_again,
     ev.CallMarked: beside.marked,

@@ -73,7 +73,7 @@ class Outside:
     def heard(self, audited: AuditedRun, event: ev.AnyEvent) -> None:
         """Check off a decision that somebody was told of."""
         waiting = self._told.get(audited.name)
-        if waiting and isinstance(event, ev.CallDecided | ev.VoteCast | ev.DrillEnded):
+        if waiting and isinstance(event, ev.CallDecided | ev.VoteCast | ev.VoteWithdrawn | ev.DrillEnded):
             made = event.decision
             names = (made.call, request_name(audited.salt, made.call))
             self._told[audited.name] = [

@@ -50,6 +50,7 @@ _USUAL: dict[str, Any] = {
     "snoozed": [],
     "waits_for": "",
     "looked": [],
+    "withdrawn": [],
     "reviews": "",
     "not_for": [],
 }
@@ -199,6 +200,7 @@ class DerivedRows:
             "claim": None if call.claim is None else mark_of(call.claim),
             "snoozed": [mark_of(mark) for mark in call.snoozes.values()],
             "looked": [{"by": by, "at": at} for by, at in call.looks.items()],
+            "withdrawn": [said_of(made.by or "", made, call.proposal.secrets) for made in call.withdrawn],
             **self._start(call),
         }
 
@@ -331,7 +333,7 @@ def _kept(value: object) -> Any:
 
 def _named(event: ev.AnyEvent) -> str:
     """Return which call an event is about, or which review."""
-    if isinstance(event, ev.CallDecided | ev.VoteCast | ev.DrillEnded):
+    if isinstance(event, ev.CallDecided | ev.VoteCast | ev.VoteWithdrawn | ev.DrillEnded):
         return event.decision.call
     name: str = getattr(event, "call", "")
     return REVIEW + name if isinstance(event, ev.ReviewAsked | ev.ReviewGiven) else name
@@ -343,7 +345,7 @@ def _opened(step: ev.Step) -> Iterator[str]:
         if isinstance(event, _OPENING):
             yield event.call
     for event in step.events:
-        if isinstance(event, ev.VoteCast):
+        if isinstance(event, ev.VoteCast | ev.VoteWithdrawn):
             yield event.decision.call
 
 

@@ -27,7 +27,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "ask": "ask the agent about a request before you decide: keyturn ask REQUEST QUESTION",
         "resolve": "resolve a call whose outcome is unknown: keyturn resolve REQUEST ran",
         "review": "review a call that ran without approval: keyturn review REQUEST wrong --note TEXT",
-        "withdraw": "withdraw an approval before the call starts: keyturn withdraw REQUEST",
+        "withdraw": "withdraw your vote, or an approval before the call starts: keyturn withdraw REQUEST",
         "claim": "claim a request, so that other approvers leave it to you: keyturn claim REQUEST",
         "release": "release a request that you claimed: keyturn release REQUEST",
         "snooze": "hide a request from your own list for a while: keyturn snooze REQUEST --lasts 2h",

@@ -280,7 +280,7 @@ class AsyncInbox:
     async def withdraw(
         self, request: Shown, *, run: str | None = None, once: str | None = None, **words: Unpack[Naming]
     ) -> RequestRow:
-        """Take an approval back before it is executed; the call asks anew; `once` is a key of yours."""
+        """Withdraw your vote on an open request, or an approval before its call starts; `once` is a key of yours."""
         name, body = body_of(request, said.Withdraw, words, {"run": run})
         return (await self._sender.post(f"/requests/{name}/withdraw", RequestSeen, body, once)).row
 

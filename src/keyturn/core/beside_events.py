@@ -1,4 +1,4 @@
-"""The events of what people say beside their decisions: marks, looks, approvals taken back, reviews, and drills.
+"""The events of what people say beside their decisions: marks, looks, withdrawals, reviews, and drills.
 
 They decide nothing by themselves. What follows from one of them, such as a call that asks anew, is an event of its own.
 """
@@ -67,6 +67,13 @@ class ReviewGiven(BesideEvent, frozen=True):
     digest: str
     decider: Decider
     note: str | None = None
+
+
+class VoteWithdrawn(BesideEvent, frozen=True):
+    """An approver withdrew their own vote while the request was open, or a requester their confirmation."""
+
+    decision: Decision
+    once: str = ""  # the digest of the name under which it is withdrawn once
 
 
 class ApprovalWithdrawn(BesideEvent, frozen=True):

@@ -12,7 +12,7 @@ import msgspec
 from .beside_events import Mark, ReviewWord
 from .events import Decision, GrantTerms, Guarded, Proposal, Report, Wants, Watch
 from .items import Item
-from .people import Decider
+from .people import Decider, Proof
 from .policy import Approval, Verdict
 from .preview import Preview
 from .usage import Counts
@@ -127,14 +127,11 @@ class RefuseReply(RunCommand, frozen=True):
 
 
 class Screen(RunCommand, frozen=True):
-    """Record the verdict on a call, what guardrails said where they gave it, and what people will be shown.
-
-    `on_decision` says that it is the newest policy's word on a decision. The rest is as in `CallScreened`.
-    """
+    """Record the verdict on a call, and what guardrails said where they gave it; the rest is as in `CallScreened`."""
 
     call: str
     verdict: Verdict
-    on_decision: bool = False
+    on_decision: bool = False  # it is the newest policy's word on a decision
     reports: list[Report] = []
     preview: Preview | None = None
     quotas: tuple[str, ...] = ()
@@ -182,13 +179,15 @@ class GiveReview(RunCommand, frozen=True):
 
 
 class Withdraw(RunCommand, frozen=True):
-    """Take back what lets a call run that has not started; `digest` is of what was shown, where that is known."""
+    """Withdraw one's own vote on an open request, or what lets a call run that has not started."""
 
     call: str
     decider: Decider
-    digest: str | None = None
+    digest: str | None = None  # of what was shown, where that is known
     note: str | None = None
     once: str = ""
+    proof: Proof | None = None  # signs the withdrawal of a signed vote
+    vote: str = ""  # the verdict that is meant: the end of a rejection undoes no approval that came first
 
 
 class Revoke(RunCommand, frozen=True):

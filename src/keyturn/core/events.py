@@ -17,6 +17,7 @@ from .beside_events import CallMarked as CallMarked
 from .beside_events import DrillEnded as DrillEnded
 from .beside_events import ReviewAsked as ReviewAsked
 from .beside_events import ReviewGiven as ReviewGiven
+from .beside_events import VoteWithdrawn as VoteWithdrawn
 from .call_ids import ROOT as ROOT
 from .items import Item
 from .people import Decider
@@ -349,6 +350,7 @@ AnyEvent = (
     | ReplyRefused
     | CallScreened
     | VoteCast
+    | VoteWithdrawn
     | CallDecided
     | CallAskedAgain
     | CallMarked

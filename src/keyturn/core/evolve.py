@@ -340,6 +340,7 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.ReplyRefused: count,
     ev.CallScreened: _call_screened,
     ev.VoteCast: noting.vote_cast,
+    ev.VoteWithdrawn: noting.vote_withdrawn,
     ev.CallDecided: _call_decided,
     ev.CallAskedAgain: _call_asked_again,
     ev.CallMarked: noting.call_marked,

@@ -14,7 +14,7 @@ from .preview import Preview
 
 Gate = Literal["", "allow", "ask"]
 Recover = Literal["ask", "retry", "probe"]
-Word = Literal["approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire"]
+Word = Literal["approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire", "withdraw"]
 Via = Literal["person", "grant", "clock", "probe", "on_approval"]
 
 # What a started call may wait for: see `CallNeeds`.
@@ -96,7 +96,8 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     after it, `broke_glass` that somebody decided alone whom the terms let do so in an emergency, `asks_back` that a
     rejection is a question to the agent. `output` is a person's own result, `message` the words for the model, `note`
     the words for the record, `proof` what the person's own key made of it, `metadata` what a program tells the tool
-    that runs.
+    that runs. `withdrawals` is how many votes on this asking had been withdrawn when it was made: a vote from before
+    its own withdrawal is no vote again, though it be signed.
     """
 
     call: str
@@ -118,6 +119,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     asks_back: bool = False
     metadata: Any = None
     key: str = ""
+    withdrawals: int = 0
 
     @property
     def by(self) -> str | None:

@@ -29,7 +29,7 @@ from .values import as_list, as_object
 
 _MANY = 2  # of one argument there is one order
 Say = Literal[
-    "approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire", "right", "wrong"
+    "approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire", "withdraw", "right", "wrong"
 ]  # fmt: skip
 _WHY: dict[ReviewWhy, str] = {
     "glass": "somebody broke the glass and approved it alone; say whether that was right",
@@ -107,7 +107,8 @@ class Request(Encodable, frozen=True, omit_defaults=True):
     the run, and `former` is the decision that let it run. `claim` says who is on it and `snoozed` who put it off, each
     until a time that may have passed. Where its requester is to confirm it, `waits_for` says whether the requester or
     the others are waited for, and `confirmed` is what the requester said. `shape` is equal for requests of the same
-    tool with the same arguments. `looked` says who has had it on the screen, and since when.
+    tool with the same arguments. `looked` says who has had it on the screen, and since when. `withdrawn` says who
+    withdrew a vote on it, as it is asked now, and when.
 
     A request of kind "review" is about a call that was let run, and changes nothing of it: `reviews` says why it is
     looked at, `former` is the decision that let the call run, and who is in `not_for` decided it and is not asked.
@@ -158,6 +159,7 @@ class Request(Encodable, frozen=True, omit_defaults=True):
     looked: tuple[Look, ...] = ()
     reviews: Literal["", "glass", "sample"] = ""
     not_for: tuple[str, ...] = ()
+    withdrawn: tuple[Vote, ...] = ()
 
     @property
     def terms_now(self) -> Approval | None:
@@ -215,6 +217,7 @@ def request_of(run: Run, call: Call) -> Request:
         waits_for=_waits_for(run, call),
         confirmed=None if call.confirmed is None else _vote(call, call.confirmed.by or "", call.confirmed),
         looked=tuple([Look(by, moment(at)) for by, at in call.looks.items()]),
+        withdrawn=tuple([_vote(call, made.by or "", made) for made in call.withdrawn]),
     )
 
 

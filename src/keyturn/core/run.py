@@ -104,6 +104,7 @@ class Call(msgspec.Struct):
     claim: ev.CallMarked | None = None  # who said last that they are on it
     snoozes: dict[str, ev.CallMarked] = {}  # who does not want to see it for a while, by person
     looks: dict[str, int] = {}  # since when each person has had it on the screen
+    withdrawn: tuple[ev.Decision, ...] = ()  # the withdrawals of votes on it, as it is asked now
     review: float = 0.0  # the share of such calls that people look at afterwards
     giver: Decider | None = None  # who gave the grant that let it run last
 

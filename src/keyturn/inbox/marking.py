@@ -5,15 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Unpack
 
+from msgspec.structs import replace
+
 from ..core import commands as cm
 from ..core import events as ev
 from ..core.beside_events import Mark
 from ..core.codec import Log
 from ..core.digest import digest as digest_of
 from ..core.errors import Conflict, NotPending
-from ..core.gate.marks import too_late
-from ..core.people import plain_text
+from ..core.gate.marks import own_vote, too_late, withdrawal_of
+from ..core.people import Strength, plain_text
 from ..core.run import request_id
+from ..core.states import WAITING
 from ..directory.login import Login
 from ..journal.rows import Notice, RequestRow
 from .naming import By, Naming, Shown, ends_at, named, person_of, shown_of
@@ -91,11 +94,13 @@ class Marking:
     async def withdraw(
         self, request: Shown, *, by: By, run: str | None = None, once: str | None = None, **words: Unpack[Naming]
     ) -> RequestRow:
-        """Take an approval back before it is executed; the call asks anew.
+        """Withdraw your own vote while the request is open, or an approval before its call starts; then it asks anew.
 
-        Whoever may decide the call may do so, and whoever approved it. `Conflict` says by whom and when the call was
-        started, where it was. `run` is needed only for a call that a standing decision let run unasked: nobody has a
-        row of its request yet. `once` names the withdrawal, so that it takes no later approval back when repeated.
+        An approval is withdrawn by whoever may decide the call, and by whoever approved it. `Conflict` says by whom and
+        when the call was started, where it was. The withdrawal of a signed vote is signed: pass `proof=`, made from
+        `to_sign(request, "withdraw")`. `run` is needed only for a call that a standing decision let run unasked: nobody
+        has a row of its request yet. `once` names the withdrawal, so that it takes no later approval back when
+        repeated.
         """
         name, digest = (request, words.get("digest")) if isinstance(request, str) else shown_of(request, words)[:2]
         if run is None:
@@ -104,16 +109,27 @@ class Marking:
         call = next((call for call in (*log.run.calls, *log.run.decided) if request_id(log.run, call) == name), None)
         if call is None:
             raise NotPending(NO_SUCH)
-        live = log.run.calls.get(call)
-        terms = None if live is None else live.terms
-        who = await self._requests.who(by, terms, log.run.requester)
-        named_so = _named("withdraw", name, once)
+        command = await self._withdrawal(log, call, by, words)
+        command = replace(command, digest=digest, once=_named("withdraw", name, once))
         try:
-            await self._requests.commit(log, cm.Withdraw(call, who, digest, words.get("note"), named_so))
+            await self._requests.commit(log, command)
         except Conflict as error:
             start = None if error.decision == "start" else _last_start(log, call)
             raise error if start is None else start from None
         return await self._requests.row(name)
+
+    async def _withdrawal(self, log: Log, name: str, by: By, words: Naming) -> cm.Withdraw:
+        """Return the command that withdraws what somebody has on a call now, its signature verified."""
+        call = log.run.calls.get(name)
+        note = words.get("note")
+        proof = words.get("proof")
+        strength: Strength = "authenticated" if proof is None else "signed"
+        who = await self._requests.who(by, None if call is None else call.terms, log.run.requester, strength=strength)
+        vote = None if call is None or call.state not in WAITING else own_vote(call, who)
+        if call is not None and vote is not None and proof is not None:
+            made = withdrawal_of(log.run, call, who, note, proof)
+            await self._requests.people.check_proof((request_id(log.run, name), call.revision), made)
+        return cm.Withdraw(name, who, note=note, proof=proof, vote="" if vote is None else vote.verdict)
 
     async def _mark(
         self,

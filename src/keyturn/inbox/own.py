@@ -137,7 +137,7 @@ class OwnInbox:
     async def withdraw(
         self, request: Shown, *, run: str | None = None, once: str | None = None, **shown: Unpack[Naming]
     ) -> RequestRow:
-        """Take an approval back before it is executed."""
+        """Withdraw one's vote on an open request, or an approval before its call starts."""
         return await self._inbox.withdraw(request, by=self._by, run=run, once=once, **shown)
 
     async def preview_edit(self, request: Shown, edit: Mapping[str, Any], **shown: Unpack[Naming]) -> EditPreview:

@@ -21,7 +21,7 @@ from ..presenting.facts import RequestFacts
 from .naming import Naming, Outcome, Shown
 
 Verdict = Literal[
-    "approve", "edit", "reject", "ask_back", "answer", "ran", "did_not_run", "retry", "right", "wrong"
+    "approve", "edit", "reject", "ask_back", "answer", "ran", "did_not_run", "retry", "right", "wrong", "withdraw"
 ]  # fmt: skip
 Marking = Literal["take", "let_go", "snooze", "wake"]
 
@@ -36,6 +36,7 @@ _METHODS: dict[Verdict, tuple[str, dict[str, str]]] = {
     "retry": ("resolve", {"outcome": "retry"}),
     "right": ("review", {"verdict": "right"}),
     "wrong": ("review", {"verdict": "wrong"}),
+    "withdraw": ("withdraw", {}),
 }
 _SIGNED = ("edit", "seen", "output", "message", "note", "break_glass", "digest", "revision")
 #: The verdicts that a person can sign; a review is signed by nobody.
@@ -174,7 +175,7 @@ class PersonalInbox(Protocol):
     async def withdraw(
         self, request: Shown, *, run: str | None = None, once: str | None = None, **shown: Unpack[Naming]
     ) -> RequestRow:
-        """Take an approval back before it is executed, once under a name."""
+        """Withdraw one's vote on an open request, or an approval before its call starts, once under a name."""
         ...
 
     async def preview_edit(self, request: Shown, edit: Mapping[str, Any], **shown: Unpack[Naming]) -> EditPreview:

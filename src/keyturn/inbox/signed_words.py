@@ -48,6 +48,7 @@ def challenge_of(
         message=said.get("message"),
         broke_glass=said.get("break_glass", False),
         asks_back=said.get("asks_back", False),
+        withdrawals=len(request.withdrawn),
     )
     return decision_challenge(tenant, request.id, request.revision, made)
 

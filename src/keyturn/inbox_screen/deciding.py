@@ -257,6 +257,10 @@ class InboxDecidingApp(LettersApp[None]):
         """Put it off for an hour, for yourself."""
         await self.mark_request(request, "snooze", "Put off for an hour", "1h")
 
+    async def withdraw(self, request: ShownRequest) -> None:
+        """Withdraw one's own vote, while others are still needed."""
+        await self.deliver(request, "withdraw")
+
     def _terms(self) -> Approval:
         detail = self.view.detail
         terms = None if detail is None else detail.row.request.terms
@@ -345,5 +349,6 @@ LETTERS: dict[str, Callable[[InboxDecidingApp, ShownRequest], Awaitable[None]]] 
     "x": InboxDecidingApp.decide_alike,
     "c": InboxDecidingApp.claim,
     "z": InboxDecidingApp.put_off,
+    "u": InboxDecidingApp.withdraw,
     "!": InboxDecidingApp.break_glass,
 }

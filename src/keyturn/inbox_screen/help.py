@@ -19,6 +19,7 @@ _KEYS: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("x", "one word for all requests of this tool with these arguments"),
     ("d N t", "of a call in doubt: it ran, it did not run, run it again"),
     ("y N", "of a call that is reviewed: it was right, or wrong, to let it run"),
+    ("u", "withdraw your vote, while others are still needed"),
     ("c", "say that you are on it, or not any more"),
     ("z", "put it off for an hour, for yourself"),
     ("!", "approve alone in an emergency, where you may"),

@@ -28,10 +28,11 @@ _LETTERS: dict[str, tuple[Letter, str]] = {
     "b": (Letter("ask the agent back"), "reject"),
     "x": (Letter("all of this shape", runs=True), "approve"),
 }
-_FIRST = ("a", "r", "e", "w", "d", "N", "y", "t", "s")  # that are named where there is little room
+_FIRST = ("u", "a", "r", "e", "w", "d", "N", "y", "t", "s")  # that are named where there is little room
 _FEW = 4
 _ROOMY = 60  # columns
 _BESIDE = {"c": Letter("I am on it"), "z": Letter("put it off")}
+_VOTED = {"u": Letter("withdraw your vote")}
 _GLASS = {"!": Letter("break the glass", runs=True)}
 _REST = {"s": Letter("show the rest")}
 
@@ -108,6 +109,8 @@ class InboxRequestView(CallView):
         made = {letter: made.get(letter, each) for letter, each in offered.items()} | made
         if detail.standing.glass:
             made |= _GLASS
+        if detail.standing.withdraws:
+            made |= _VOTED
         if request.edit is not None:
             made.pop("x", None)
         return made | _BESIDE

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -148,21 +148,30 @@ def _shape_in(body: str) -> str:
 def _with_moments(told: dict[str, Any], how: Callable[[Any], Any]) -> dict[str, Any]:
     """Return a request as plain data with its times in another form: a row keeps them in milliseconds."""
     made = {**told, **{name: how(told[name]) for name in _MOMENTS if told.get(name) is not None}}
-    if told.get("votes"):
-        made["votes"] = [{**vote, "at": how(vote["at"])} for vote in told["votes"]]
-    if told.get("former"):
-        made["former"] = {**told["former"], "at": how(told["former"]["at"])}
-    if told.get("confirmed"):
-        made["confirmed"] = {**told["confirmed"], "at": how(told["confirmed"]["at"])}
-    if told.get("claim"):
-        made["claim"] = {**told["claim"], "until": how(told["claim"]["until"])}
-    if told.get("looked"):
-        made["looked"] = [{**look, "at": how(look["at"])} for look in told["looked"]]
-    if told.get("snoozed"):
-        made["snoozed"] = [{**mark, "until": how(mark["until"])} for mark in told["snoozed"]]
+    for name, time in _WITHIN.items():
+        held: Any = told.get(name)
+        if held:
+            several = isinstance(held, list | tuple)
+            each = cast("list[Any]", held) if several else [held]
+            moved = [_moved(one, time, how) for one in each]
+            made[name] = moved if several else moved[0]
     return made
 
 
+def _moved(held: Any, time: str, how: Callable[[Any], Any]) -> dict[str, Any]:
+    return {**held, time: how(held[time])}
+
+
+#: What of a request holds a time of its own, alone or in a list, and the name of that.
+_WITHIN = {
+    "votes": "at",
+    "withdrawn": "at",
+    "former": "at",
+    "confirmed": "at",
+    "looked": "at",
+    "claim": "until",
+    "snoozed": "until",
+}
 _MOMENTS = ("asked_at", "expires_at", "started_at")
 # What of a request stands in columns of its own.
 _COLUMNS = ("id", "run", "call", "kind", "tool", "agent", "digest", "asked_at", "expires_at", "reason", "risk", "shape")

@@ -164,13 +164,17 @@ def approvals(request: Request) -> int:
 
 
 class Standing(NamedTuple):
-    """Says what somebody can do about a request, and why not where they cannot."""
+    """Says what somebody can do about a request, and why not where they cannot.
+
+    `withdraws` says that they have a vote to withdraw, `signs` that their decision, or that withdrawal, is signed.
+    """
 
     verbs: tuple[str, ...]
     why: str = ""
     voted: str = ""
     glass: bool = False
     signs: bool = False
+    withdraws: bool = False
 
 
 def standing(row: RequestRow, who: Decider, *, may: bool) -> Standing:
@@ -192,9 +196,16 @@ def standing(row: RequestRow, who: Decider, *, may: bool) -> Standing:
     if why:
         out = kept_out(shown.terms, who, shown.requester)
         signs = glass and behind is not None and behind.needs_proof
-        return Standing((), f"You cannot decide it: {out or why}.", glass=glass, signs=signs)
+        own = has_vote(shown, who.id)
+        return Standing((), f"You cannot decide it: {out or why}.", voted, glass, signs, own)
     signs = terms is not None and terms.needs_proof
-    return Standing(tuple(shown.verdicts), voted=voted, glass=False, signs=signs)
+    return Standing(tuple(shown.verdicts), voted=voted, glass=False, signs=signs, withdraws=has_vote(shown, who.id))
+
+
+def has_vote(shown: Request, person: str) -> bool:
+    """Return whether somebody has a vote on an open request that they can withdraw, or confirmed it."""
+    said = [*shown.votes, *([] if shown.confirmed is None else [shown.confirmed])]
+    return any(vote.by == person for vote in said)
 
 
 def _unsigned(terms: Approval) -> Approval:

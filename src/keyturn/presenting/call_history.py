@@ -54,6 +54,8 @@ class CallHistory:
             self._replied(event)
         elif isinstance(event, ev.CallDecided | ev.VoteCast):
             self._voted(event)
+        elif isinstance(event, ev.VoteWithdrawn):
+            self._withdrawn(event.decision)
         elif isinstance(event, ev.CallScreened | ev.CallVoided | ev.CallAskedAgain | ev.CallNeeds | ev.CallLost):
             call = self._calls.get(event.call)
             if call is not None:
@@ -77,6 +79,11 @@ class CallHistory:
             call.decided = True
         elif not event.replaced:
             call.votes[made.by or ""] = made.verdict
+
+    def _withdrawn(self, made: ev.Decision) -> None:
+        call = self._calls.get(made.call)
+        if call is not None:
+            call.votes.pop(made.by or "", None)
 
     def _moved(self, call: _Call, event: object) -> None:
         self._rechecks = isinstance(event, ev.CallScreened) and call.decided

@@ -171,6 +171,11 @@ def _drilled(seen: _Seen, event: ev.DrillEnded) -> Iterator[str]:
         yield f"this was a drill: {_of(seen, event.decision.call)} {said}{_by(event.decision.by)}"
 
 
+def _vote_withdrawn(seen: _Seen, event: ev.VoteWithdrawn) -> Iterator[str]:
+    made = event.decision
+    yield f"a vote on {_of(seen, made.call)} is withdrawn{_by(made.by)}{_because(made.note or '')}"
+
+
 def _withdrawn(seen: _Seen, event: ev.ApprovalWithdrawn) -> Iterator[str]:
     yield f"the approval of {_of(seen, event.call)} is withdrawn{_by(event.decider.id)}{_because(event.note or '')}"
 
@@ -215,6 +220,7 @@ _WORDS: dict[type[Any], Callable[[_Seen, Any], Iterator[str]]] = {
     ev.ReplyRefused: lambda seen, event: iter(["the model's reply was refused"]),
     ev.CallScreened: _screened,
     ev.VoteCast: _voted,
+    ev.VoteWithdrawn: _vote_withdrawn,
     ev.CallDecided: _decided,
     ev.CallAskedAgain: _asked_again,
     ev.ExpiryNear: lambda seen, event: iter([f"{_of(seen, event.call)} is about to expire"]),

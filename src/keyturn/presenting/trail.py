@@ -68,7 +68,7 @@ class _At(NamedTuple):
 
 
 def _call_of(event: object) -> str | None:
-    if isinstance(event, ev.CallDecided | ev.VoteCast | ev.DrillEnded):
+    if isinstance(event, ev.CallDecided | ev.VoteCast | ev.VoteWithdrawn | ev.DrillEnded):
         return event.decision.call
     return getattr(event, "call", None)
 
@@ -84,6 +84,11 @@ def _voted(at: _At, event: ev.VoteCast) -> TrailMark:
     said = event.decision
     word = "confirmed" if said.confirms else at.history.vote(said)
     return at.mark(f"replaced: {STATES[verdict_of(said)]}" if event.replaced else word, said.by, said.note)
+
+
+def _vote_withdrawn(at: _At, event: ev.VoteWithdrawn) -> TrailMark:
+    signed = ", signed" if event.decision.proof is not None else ""
+    return at.mark(f"vote withdrawn{signed}", event.decision.by, event.decision.note)
 
 
 def _drilled(at: _At, event: ev.DrillEnded) -> TrailMark:
@@ -121,6 +126,7 @@ def _lost(at: _At, event: ev.CallLost) -> TrailMark:
 _TOLD: dict[type[Any], Callable[[_At, Any], TrailMark]] = {
     ev.CallDecided: _decided,
     ev.VoteCast: _voted,
+    ev.VoteWithdrawn: _vote_withdrawn,
     ev.DrillEnded: _drilled,
     ev.CallScreened: _screened,
     ev.CallAskedAgain: lambda at, event: at.mark("asked again", text=event.reason),

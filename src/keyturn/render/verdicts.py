@@ -35,6 +35,7 @@ VERDICTS: dict[str, VerdictWords] = {
     "expire": VerdictWords("expired", "expired"),
     "drill_passed": VerdictWords("a drill, seen through", "was a drill, seen through"),
     "drill_failed": VerdictWords("a drill, of which nothing ran, approved", "was a drill, approved; nothing ran"),
+    "withdraw": VerdictWords("withdrew a vote", "has a vote withdrawn"),
     "void": VerdictWords("withdrawn", "is withdrawn"),
     "damaged": VerdictWords("damaged", "is damaged"),
     "allow": VerdictWords("may run", "may run"),

@@ -192,7 +192,7 @@ class Review(Shown, frozen=True, kw_only=True):
 
 
 class Withdraw(Word, frozen=True, kw_only=True):
-    """Takes an approval back; `run` where a standing decision let the call run unasked."""
+    """Withdraws a vote or an approval; `run` where a standing decision let the call run unasked."""
 
     run: Id | None = None
 
@@ -207,7 +207,7 @@ class Until(Shown, frozen=True, kw_only=True):
 class Signing(Shown, frozen=True, kw_only=True):
     """Asks what somebody signs who decides so, with the very words of the decision."""
 
-    verdict: Literal["approve", "edit", "reject", "answer", "ran", "did_not_run", "retry"]
+    verdict: Literal["approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "withdraw"]
     edit: dict[str, Any] | str | None = None
     seen: Preview | None = None
     output: Any = None

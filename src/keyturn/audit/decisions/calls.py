@@ -54,6 +54,8 @@ class CallBook:
             self.grants[event.grant.id] = event.grant
         elif isinstance(event, ev.CallDecided | ev.VoteCast | ev.DrillEnded):
             self._decided(event)
+        elif isinstance(event, ev.VoteWithdrawn):
+            self._withdrawn(event.decision)
         elif isinstance(event, ev.ReviewAsked):
             self._reviewed.add(event.call)
         elif isinstance(event, ev.CallFinished):
@@ -103,6 +105,11 @@ class CallBook:
             return
         call.decision = made
         call.args = call.args if made.args is None else made.args
+
+    def _withdrawn(self, made: ev.Decision) -> None:
+        call = self.calls.get(made.call)
+        if call is not None:
+            call.votes = {by: vote for by, vote in call.votes.items() if by != made.by}
 
     def arguments(self, call: AuditedCall, text: str | None = None) -> Any:
         """Return what a call would run with, or an edit of it, secrets redacted."""

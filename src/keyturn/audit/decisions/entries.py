@@ -34,6 +34,8 @@ def _told(book: CallBook, event: ev.AnyEvent, step: ev.Step) -> dict[str, Any] |
         return _decision(book, event.decision, "decision")
     if isinstance(event, ev.VoteCast):
         return _decision(book, event.decision, "vote")
+    if isinstance(event, ev.VoteWithdrawn):
+        return _decision(book, event.decision, "withdrawal")
     if isinstance(event, ev.DrillEnded):
         return _decision(book, event.decision, "drill") | {"verdict": word_of(event)}
     if isinstance(event, ev.CallScreened):

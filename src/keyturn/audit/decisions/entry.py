@@ -10,19 +10,20 @@ import msgspec
 from ...core.encodable import Encodable, moment
 
 What = Literal[
-    "decision", "vote", "verdict", "recheck", "review", "drill", "grant", "revocation", "cancellation", "damage"
-]
+    "decision", "vote", "withdrawal", "verdict", "recheck", "review", "drill", "grant", "revocation", "cancellation",
+    "damage",
+]  # fmt: skip
 
 
 class AuditEntry(Encodable, frozen=True, omit_defaults=True):
     """Describes one decision on record.
 
-    `what` says what it is: a "decision" that settled a request, a "vote" that did not yet, a "verdict" of a tool or a
-    policy, the policy's "recheck" of a decision ("upheld", "more", "deny"), a "review" of a call that had been let run,
-    the end of a "drill", a "grant" and its "revocation", a "cancellation" of the run. "damage" says that the log cannot
-    be read from there on. `digest` names the bytes that were decided on, `arguments` shows them as they were proposed
-    and `edited` what a person made of them, both with secrets redacted. `key` names the place of the entry, for the
-    next page.
+    `what` says what it is: a "decision" that settled a request, a "vote" that did not yet and its "withdrawal", a
+    "verdict" of a tool or a policy, the policy's "recheck" of a decision ("upheld", "more", "deny"), a "review" of a
+    call that had been let run, the end of a "drill", a "grant" and its "revocation", a "cancellation" of the run.
+    "damage" says that the log cannot be read from there on. `digest` names the bytes that were decided on, `arguments`
+    shows them as they were proposed and `edited` what a person made of them, both with secrets redacted. `key` names
+    the place of the entry, for the next page.
 
     >>> from datetime import UTC, datetime
     >>> AuditEntry("5.run.0.0", "run", 0, datetime(2026, 11, 2, tzinfo=UTC), "decision", "approve").by

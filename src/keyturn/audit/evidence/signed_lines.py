@@ -86,7 +86,7 @@ class SignedLines:
                 yield "the line cannot be read by this version, and may hold a signature"
             return
         for event in step.events:
-            if isinstance(event, ev.VoteCast | ev.CallDecided | ev.DrillEnded):
+            if isinstance(event, ev.VoteCast | ev.VoteWithdrawn | ev.CallDecided | ev.DrillEnded):
                 yield from self._decision(event.decision, place, step.at, row)
             elif isinstance(event, _ASKS) and not (isinstance(event, ev.CallLost) and event.again):
                 self._asks[event.call] = self._asks.get(event.call, 0) + 1

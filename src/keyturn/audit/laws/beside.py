@@ -1,4 +1,4 @@
-"""Check the laws of what people say beside their decisions: marks on a request, and an approval taken back."""
+"""Check the laws of what people say beside their decisions: marks, and votes and approvals that are withdrawn."""
 
 from __future__ import annotations
 
@@ -72,6 +72,33 @@ def step_of(audited: AuditedRun, call: AuditedCall) -> str:
     if call.terms is None or not call.terms.confirm:
         return ""
     return "others" if two_steps(call.terms) and steps.confirmed(audited, call) else "requester"
+
+
+def vote_withdrawn(audited: AuditedRun, event: ev.VoteWithdrawn) -> None:
+    """Check that a vote is withdrawn by its voter while the request is open, as surely as it was cast."""
+    made = event.decision
+    call = audited.at(made.call)
+    need(call.place in WAITING, "I3", f"a vote on call {call.id} was withdrawn while it was {call.place}")
+    need(not steps.ran_out(audited, call), "I1", f"a vote on call {call.id} was withdrawn after its time had run out")
+    own = made.digest == call.digest(audited.bound_to)
+    need(own, "I1", f"a withdrawal on call {call.id} is on another run's, or on another asking of it")
+    sure, name = call.confirmed, made.by or ""
+    confirms = sure is not None and sure.by == name
+    vote = sure if confirms else call.votes.get(name)
+    who, voter = made.decider, None if vote is None else vote.decider
+    if vote is None or who is None or made.verdict != "withdraw" or made.via != "person":
+        raise Broken("I1", f"a vote on call {call.id} was withdrawn that was never cast, or by somebody else")
+    known = voter is None or voter.strength == "claimed" or who.strength != "claimed"
+    need(known, "I1", f"a vote on call {call.id} was withdrawn by a name that nobody verified")
+    signed = vote.proof is None or made.proof is not None
+    need(signed, "I1", f"a signed vote on call {call.id} was withdrawn without a signature")
+    need(made.at == audited.now, "I8", f"a withdrawal on call {call.id} has another time than its line")
+    steps.after_own(call, made)
+    call.withdrawn = (*call.withdrawn, made)
+    if confirms:
+        call.confirmed, call.votes = None, {}
+    else:
+        del call.votes[name]
 
 
 def taken_from(audited: AuditedRun, event: ev.ApprovalWithdrawn) -> None:

@@ -19,7 +19,8 @@ def check_steps(audited: AuditedRun, call: AuditedCall, made: ev.Decision) -> No
 
 
 def check_way(audited: AuditedRun, call: AuditedCall, made: ev.Decision) -> None:
-    """Check what is said in a way of its own: glass that is broken, and a question back to the agent."""
+    """Check what is said in a way of its own: glass that is broken, a question to the agent, a vote cast anew."""
+    after_own(call, made)
     asked = call.place == "asked" and made.via == "person"
     alone = asked and made.verdict == "approve" and made.note
     need(alone or not made.broke_glass, "I1", f"the glass was broken for call {call.id} otherwise than it may be")
@@ -30,6 +31,13 @@ def check_way(audited: AuditedRun, call: AuditedCall, made: ev.Decision) -> None
     need(not twice, "I1", f"call {call.id} was decided by the one who had confirmed it")
     edited = made.verdict == "edit" and two_steps(call.terms)
     need(not edited, "I4", f"call {call.id} was edited, and what its requester confirms is what runs")
+
+
+def after_own(call: AuditedCall, made: ev.Decision) -> None:
+    """Check that a decision was made after its maker withdrew a vote on this asking, not before."""
+    last = max((place for place, each in enumerate(call.withdrawn, 1) if each.by == made.by), default=0)
+    fresh = last <= made.withdrawals <= len(call.withdrawn)
+    need(fresh, "I1", f"a decision of call {call.id} is of before its maker withdrew it")
 
 
 def confirmed(audited: AuditedRun, call: AuditedCall) -> bool:

@@ -1,7 +1,7 @@
 """The commands that say something beside a decision: one table of words, each a method of the inbox.
 
-`claim`, `release`, `snooze` and `unsnooze` mark a request and restrict nobody; `withdraw` takes an approval back
-before its call is started. A new word is a row of the table.
+`claim`, `release`, `snooze` and `unsnooze` mark a request and restrict nobody; `withdraw` withdraws one's vote on an
+open request, or an approval before its call is started. A new word is a row of the table.
 """
 
 from __future__ import annotations
@@ -9,16 +9,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, LiteralString, NamedTuple, cast
 
 from ...core.request import Mark
-from ...inbox.personal import Marking, PersonalInbox
+from ...inbox.personal import Details, Marking, PersonalInbox
 from ...journal.rows import RequestRow
+from ...presenting.asking import has_vote
+from ...presenting.recorded import still_needed
 from ...render.escape import escape, quote
 from ..finding import SHORT, SHORTEST, find_request
 from ..seats.sitting import run_with_inbox
 from ..with_journal import Told, describe_journal, hinting
 from .drawing import DIGEST, STATES, request_data
+from .signing import sign
 
 Words = dict[str, Any]
 
@@ -62,19 +65,27 @@ async def _record(inbox: PersonalInbox, marking: MarkingVerb, arguments: argpars
             done = row = await inbox.withdraw(arguments.request, **words)
         else:
             row = await find_request(inbox, arguments.request)
-            words["digest"] = row.digest
-            if marking.mark is None:
-                done = await inbox.withdraw(row.id, **words)
-            else:
-                done = await inbox.mark(row.id, marking.mark, **words)
+            done = await _said(inbox, marking, row, words | {"digest": row.digest})
     about = f"{escape(row.tool, keep='')} of {quote(row.agent)}, request {row.id[:SHORT]}"
     said = marking.tell(row, done, who.id)
     return Told([f"{about}: {said}"], request_data(done))
 
 
+async def _said(inbox: PersonalInbox, marking: MarkingVerb, row: RequestRow, words: Words) -> RequestRow:
+    if marking.mark is not None:
+        return await inbox.mark(row.id, marking.mark, **words)
+    signing = words.pop("sign", None)
+    if signing is not None:
+        words["proof"] = await sign(inbox, row, "withdraw", cast("Details", words), signing)
+    return await inbox.withdraw(row.id, **words)
+
+
 def _describe_withdraw(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--note", metavar="TEXT", help="a note for the audit log")
     parser.add_argument("--run", metavar="RUN", help="the full id of its run, for a call that a grant approved")
+    parser.add_argument(
+        "--sign", metavar="KEYFILE", nargs="?", const="", help="sign the withdrawal of a signed vote with your ssh key"
+    )
 
 
 def _describe_claim(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +105,7 @@ def _no_words(_arguments: argparse.Namespace) -> Words:
 
 
 def _withdrawing(arguments: argparse.Namespace) -> Words:
-    given = {"note": arguments.note, "run": arguments.run}
+    given = {"note": arguments.note, "run": arguments.run, "sign": arguments.sign}
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -102,7 +113,9 @@ def _lasts(arguments: argparse.Namespace) -> Words:
     return {"lasts": arguments.lasts}
 
 
-def _withdrawn(_before: RequestRow, after: RequestRow, who: str) -> str:
+def _withdrawn(before: RequestRow, after: RequestRow, who: str) -> str:
+    if before.state == after.state == "open" and has_vote(before.request, who):
+        return f"{quote(who)} withdrew a vote; the request is pending. {still_needed(after.request)}"
     if after.state != "open":
         return f"{quote(who)} withdrew the approval, and it is {STATES.get(after.state, after.state)}"
     word = "is in doubt" if after.kind == "in_doubt" else "is pending again"

@@ -48,8 +48,19 @@ def check_decision(run: Run, decision: ev.Decision) -> None:
         raise Conflict("the call is no longer the one that was shown; look at get_interruptions() again")
     if call.state == "asked" and ran_out(run, call):
         raise Expired("this request ran out of time before the decision was delivered; the call was not executed")
+    check_not_withdrawn(call, decision)
     _check_decider(run, call, decision)
     check_words(run, call, decision)
+
+
+def check_not_withdrawn(call: Call, decision: ev.Decision) -> None:
+    """Refuse a vote that was made before its voter withdrew one on this asking: it would undo the withdrawal.
+
+    What is signed names how many withdrawals there were, so that a signature from before is no vote a second time.
+    """
+    own = [place for place, made in enumerate(call.withdrawn, 1) if made.by == decision.by]
+    if not (own[-1] if own else 0) <= decision.withdrawals <= len(call.withdrawn):
+        raise Conflict("this vote was made before it was withdrawn; look at the request again, and vote anew")
 
 
 def _check_decider(run: Run, call: Call, decision: ev.Decision) -> None:

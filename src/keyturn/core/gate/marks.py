@@ -1,4 +1,4 @@
-"""Judge what people say beside their decisions: marks and looks, and an approval taken back before it is executed.
+"""Judge what people say beside their decisions: marks, looks, and votes and approvals that are withdrawn.
 
 A mark restricts nobody. To take an approval back is a word of its own, since it only ever makes a run do less: whoever
 may decide the call may say it, and so may whoever let it run.
@@ -9,13 +9,15 @@ from __future__ import annotations
 from .. import commands as cm
 from .. import events as ev
 from ..encodable import moment
-from ..errors import Conflict, NotAllowed, NotPending, UserError
-from ..people import Decider, kept_out, plain_text
+from ..errors import Conflict, Expired, NotAllowed, NotPending, UserError
+from ..people import Decider, Proof, kept_out, plain_text
 from ..records import BY_GRANT
-from ..run import Call, Run, call_digest
+from ..run import Call, Run, call_digest, ran_out
 from ..states import READY, WAITING
+from .deciding import check_not_withdrawn
 from .opening import Events, go_on, open_run, said_once
 from .verdicts import void
+from .words import decided_before
 
 _LONGEST_MS = 31 * 24 * 3_600_000
 
@@ -65,16 +67,59 @@ def look(run: Run, c: cm.RecordLook) -> Events:
 
 
 def withdraw(run: Run, c: cm.Withdraw) -> Events:
-    """Take back what lets a call run that has not started: it asks anew, or is in doubt where it ran before."""
+    """Withdraw one's vote on what waits, else what lets a call run that has not started."""
     if said_once(run, c.once, ["withdraw", c.call, c.note]):
         return
     open_run(run)
     call = run.calls.get(c.call)
-    if call is None or call.state not in READY:
-        raise _not_ready(run, c.call, call)
     if c.note is not None:
         plain_text(c.note, "a note")
+    if call is not None and call.state in WAITING and own_vote(call, c.decider) is not None:
+        yield _vote_withdrawn(run, call, c)
+        yield from go_on(run)
+        return
+    if call is None or call.state not in READY:
+        raise _not_ready(run, c.call, call)
+    yield from _approval_withdrawn(run, call, c)
+
+
+def own_vote(call: Call, who: Decider) -> ev.Decision | None:
+    """Return the vote that somebody has on a request that waits, or their confirmation of it."""
+    sure = call.confirmed
+    return sure if sure is not None and sure.by == who.id else call.votes.get(who.id)
+
+
+def withdrawal_of(run: Run, call: Call, who: Decider, note: str | None, proof: Proof | None) -> ev.Decision:
+    """Return the withdrawal of a vote as it is recorded, and signed."""
+    count = len(call.withdrawn)
+    return ev.Decision(
+        call.id, "withdraw", call_digest(run, call), run.now, who, note=note, proof=proof, withdrawals=count
+    )
+
+
+def _vote_withdrawn(run: Run, call: Call, c: cm.Withdraw) -> ev.VoteWithdrawn:
+    """Withdraw a vote: as sure of who says it as the vote was, and signed where that was."""
+    vote = own_vote(call, c.decider)
+    shown = call_digest(run, call)
+    if c.digest not in (None, shown):
+        raise Conflict("the request is no longer the one that was shown; look at it again")
+    if call.state == "asked" and ran_out(run, call):
+        raise Expired("this request ran out of time, and its votes with it; the call was not executed")
+    made = withdrawal_of(run, call, c.decider, c.note, c.proof)
+    if vote is not None and vote.proof is not None and c.proof is None:
+        raise NotAllowed("this vote is signed, and so is its withdrawal: sign it with your own key")
+    known = vote is None or vote.decider is None or vote.decider.strength == "claimed"
+    if not known and c.decider.strength == "claimed":
+        raise NotAllowed(f"{c.decider.id} is a name alone, which proves nothing: sign in to withdraw this vote")
+    check_not_withdrawn(call, made)
+    return ev.VoteWithdrawn(made, c.once)
+
+
+def _approval_withdrawn(run: Run, call: Call, c: cm.Withdraw) -> Events:
+    """Take back what lets a call run that has not started: it asks anew, or is in doubt where it ran before."""
     decision = call.decision
+    if c.vote == "reject" and decision is not None:
+        raise decided_before(decision)
     granted = call.by.removeprefix(BY_GRANT) if decision is None and call.by.startswith(BY_GRANT) else None
     if call.state == "supplied" or (decision is None and granted is None):
         raise NotPending("nobody approved this call, so there is no approval to take back; cancel the run to stop it")
@@ -114,7 +159,7 @@ def too_late(by: str, at: int) -> Conflict:
 def _not_ready(run: Run, name: str, call: Call | None) -> Conflict | NotPending:
     """Say why there is nothing to take back: of what was started, when and by whom."""
     if call is not None and call.state in WAITING and not call.begun:
-        return NotPending("this call waits and was not approved; reject it")
+        return NotPending("you have no vote on this request; it is pending, and you can reject it")
     if call is not None and call.begun:
         return too_late(call.started_by, call.started_at)
     if call is None and name in run.decided:

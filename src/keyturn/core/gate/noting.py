@@ -65,6 +65,7 @@ def unmarked(call: Call) -> None:
     call.claim = call.confirmed = None
     call.snoozes = {}
     call.looks = {}
+    call.withdrawn = ()
 
 
 def without_lapsed(call: Call, event: ev.VoteCast | ev.CallDecided) -> None:
@@ -85,6 +86,22 @@ def vote_cast(run: Run, event: ev.VoteCast) -> None:
         call.confirmed = event.decision
     else:
         call.votes = {**call.votes, event.decision.by or "": event.decision}
+
+
+def vote_withdrawn(run: Run, event: ev.VoteWithdrawn) -> None:
+    """Drop a vote; a confirmation goes with the votes that rested on it."""
+    made = event.decision
+    if event.once:
+        run.named[event.once] = digest(["withdraw", made.call, made.note])
+    call = run.calls[made.call]
+    if not _of_this_asking(run, call, made.digest):
+        return
+    call.withdrawn = (*call.withdrawn, made)
+    if call.confirmed is not None and call.confirmed.by == made.by:
+        call.confirmed = None
+        call.votes = {}
+    else:
+        call.votes = {by: vote for by, vote in call.votes.items() if by != made.by}
 
 
 def approval_withdrawn(run: Run, event: ev.ApprovalWithdrawn) -> None:

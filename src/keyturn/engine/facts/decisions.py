@@ -138,6 +138,7 @@ def _decision(request: Request, verdict: Word, now: int, words: DecisionWords, *
         via=words.get("via", "person"),
         note=words.get("note"),
         proof=words.get("proof"),
+        withdrawals=len(request.withdrawn),
         **facts,
     )
     if request.kind == "approval" and lacks_reason(request.terms, made):

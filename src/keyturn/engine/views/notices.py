@@ -20,6 +20,7 @@ def notices_of(run: Run, opened: list[Call], closed: dict[str, Closing], events:
     again = {event.call: event.why for event in events if isinstance(event, ev.CallAskedAgain)}
     # A vote changes nothing of who is asked, but the word of the requester does: others decide from then on.
     voted = {e.decision.call for e in events if isinstance(e, ev.VoteCast) and not e.decision.confirms}
+    voted |= {event.decision.call for event in events if isinstance(event, ev.VoteWithdrawn)}
     voted |= {event.call for event in events if isinstance(event, ev.CallMarked | ev.CallLooked)}
     waits = {call.id for call in opened}
     told = [ended(run, closing) for call, closing in closed.items() if call not in waits]

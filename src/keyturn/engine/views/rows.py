@@ -31,7 +31,8 @@ from .tallies import OpenRequest, tallies
 # After these a call may have begun to wait; after those it waits no longer, and it is named; after these any may not.
 _OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain, ev.CallMarked, ev.CallLooked)
 # After these nothing is to be done for the run: they are for people, or for other runs.
-_QUIET = frozenset((ev.CallMarked, ev.CallLooked, ev.ReviewGiven, ev.GrantLent, ev.GrantRevoked))
+_VOTES = (ev.VoteCast, ev.VoteWithdrawn)
+_QUIET = frozenset((ev.VoteWithdrawn, ev.CallMarked, ev.CallLooked, ev.ReviewGiven, ev.GrantLent, ev.GrantRevoked))
 _SWEEPING = frozenset((ev.FrameClosed, ev.RunCancelled))
 
 
@@ -49,10 +50,10 @@ def run_row(run: Run, started_at: int) -> RunRow:
 def opened_by(run: Run, events: list[ev.AnyEvent]) -> list[Call]:
     """Return the calls that wait since these events, and those that were voted on."""
     kinds = set(map(type, events))
-    if kinds.isdisjoint(_OPENING) and ev.VoteCast not in kinds:
+    if kinds.isdisjoint(_OPENING) and kinds.isdisjoint(_VOTES):
         return []
     named = dict.fromkeys(event.call for event in events if isinstance(event, _OPENING))
-    named |= dict.fromkeys(event.decision.call for event in events if isinstance(event, ev.VoteCast))
+    named |= dict.fromkeys(event.decision.call for event in events if isinstance(event, _VOTES))
     return [call for call_id in named if (call := run.groups["wait"].get(call_id)) is not None]
 
 

@@ -87,7 +87,7 @@ def _screened(_run: Run, e: ev.CallScreened) -> Pairs:
     yield "by", e.by
 
 
-def _decision(run: Run, e: ev.CallDecided | ev.VoteCast) -> Pairs:
+def _decision(run: Run, e: ev.CallDecided | ev.VoteCast | ev.VoteWithdrawn) -> Pairs:
     said = e.decision
     call: Call | None = run.calls.get(said.call)
     yield "call", said.call
@@ -154,6 +154,7 @@ _MORE: dict[type[Any], Callable[[Run, Any], Pairs]] = {
     ev.CallScreened: _screened,
     ev.CallDecided: _decision,
     ev.VoteCast: _decision,
+    ev.VoteWithdrawn: _decision,
     ev.DrillEnded: _drilled,
     ev.CallAskedAgain: _named("why", "reason"),
     ev.CallVoided: _named("why"),

@@ -187,8 +187,6 @@ async def _say(at: Here, name: str, form: dict[str, str]) -> None:
     verdict, words = form.get("verdict", ""), words_of(form)
     if verdict in MARKINGS:
         await inbox.mark(name, verdict, lasts="1h" if verdict == "snooze" else None, **words)
-    elif verdict == "withdraw":
-        await inbox.withdraw(name, **words)
     elif verdict in VERDICTS and verdict != "edit":
         await inbox.decide(name, verdict, **_details(verdict, form), **words)
     else:

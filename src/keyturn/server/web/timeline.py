@@ -28,6 +28,7 @@ _KINDS: dict[type[Any], str] = {
     ev.ReplyRefused: "bad",
     ev.CallDecided: "decided",
     ev.VoteCast: "decided",
+    ev.VoteWithdrawn: "decided",
     ev.ApprovalWithdrawn: "decided",
     ev.GrantGiven: "decided",
     ev.GrantRevoked: "decided",
@@ -43,7 +44,7 @@ _KINDS: dict[type[Any], str] = {
     ev.FrameClosed: "agent",
     ev.HandedOff: "agent",
 }
-_ASKED = (ev.CallScreened, ev.CallDecided, ev.VoteCast, ev.CallNeeds, ev.CallAskedAgain, ev.CallLost)
+_ASKED = (ev.CallScreened, ev.CallDecided, ev.VoteCast, ev.VoteWithdrawn, ev.CallNeeds, ev.CallAskedAgain, ev.CallLost)
 
 
 class Who(NamedTuple):
@@ -155,7 +156,7 @@ def _quiet(event: object) -> str:
 def _request(run: Run, event: object) -> str:
     if not isinstance(event, _ASKED) or (isinstance(event, ev.CallScreened) and event.action != "ask"):
         return ""
-    call = event.decision.call if isinstance(event, ev.CallDecided | ev.VoteCast) else event.call
+    call = event.decision.call if isinstance(event, ev.CallDecided | ev.VoteCast | ev.VoteWithdrawn) else event.call
     return request_id(run, call)
 
 
@@ -166,7 +167,7 @@ def who_did(run: Run, event: object) -> Who:
     Who(what='policy', name='rule 2')
     """
     match event:
-        case ev.CallDecided() | ev.VoteCast() | ev.DrillEnded():
+        case ev.CallDecided() | ev.VoteCast() | ev.VoteWithdrawn() | ev.DrillEnded():
             made = event.decision
             return _by(made.by) if made.decider is None else Who("person", made.decider.id)
         case ev.RunCancelled() | ev.GrantRevoked() | ev.CallMarked() | ev.ApprovalWithdrawn():

@@ -91,7 +91,7 @@
   document.addEventListener("submit", (event) => {
     const form = event.target.closest("form[data-signs]");
     const button = event.submitter;
-    if (!form || !button || !["approve", "edit", "reject", "ask_back", "answer", "ran", "did_not_run", "retry"].includes(button.value)) return;
+    if (!form || !button || !["approve", "edit", "reject", "ask_back", "answer", "ran", "did_not_run", "retry", "withdraw"].includes(button.value)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     trying(button, async () => {
