@@ -29,6 +29,21 @@ class TestPostgresJournal(JournalSuite, RecordsSuite, OutboxSuite):
         return PostgresJournal(self.database, clock=self.clock)
 
 
+async def test_processes_that_open_an_empty_database_at_the_same_time_all_have_it(database: str) -> None:
+    """As a server and its workers do that are started together: all but one were refused."""
+    waiting = (
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM"
+    )
+    with psycopg.connect(database, autocommit=True) as first:
+        first.execute("SELECT pg_advisory_lock(hashtext('keyturn.schema'))")
+        opening = [asyncio.ensure_future(asyncio.to_thread(PostgresJournal, database)) for _ in range(3)]
+        while first.execute(f"{waiting} pg_database WHERE datname = current_database())".encode()).fetchone() != (3,):
+            await asyncio.sleep(0.01)
+        first.execute("SELECT pg_advisory_unlock(hashtext('keyturn.schema'))")
+        for journal in await asyncio.gather(*opening):
+            await journal.close()
+
+
 async def test_closing_while_it_begins_to_listen_ends_both(database: str) -> None:
     """Found by `trials.crash`: the thread was there and not started yet."""
     for _ in range(20):

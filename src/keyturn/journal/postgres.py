@@ -278,14 +278,22 @@ def _check_encoding(db: PostgresConnection) -> None:
 
 def _is_current(db: PostgresConnection) -> bool:
     """Return whether the schema is this very version: such a database is only read to open it."""
-    if db.execute("SELECT to_regclass('keyturn_schema')") == [(None,)]:
+    if not _is_made(db):
         return False
     return db.execute("SELECT max(version) FROM keyturn_schema") == [(say.SCHEMA,)]
 
 
+def _is_made(db: PostgresConnection) -> bool:
+    """Return whether the schema was begun.
+
+    That a name is free the server may remember from before it waited for a lock; to read a catalog makes it look again.
+    """
+    return bool(db.execute("SELECT oid FROM pg_class WHERE oid = to_regclass('keyturn_schema')"))
+
+
 def _migrate(db: PostgresConnection) -> None:
     db.execute(_ALONE)
-    if db.execute("SELECT to_regclass('keyturn_schema')") == [(None,)]:
+    if not _is_made(db):
         # a role that may not create uses what an administrator made
         db.execute("CREATE TABLE keyturn_schema (version BIGINT NOT NULL)")
     [(found,)] = db.execute("SELECT max(version) FROM keyturn_schema")
