@@ -145,6 +145,33 @@ def test_a_process_at_work_takes_in_a_key_that_was_added(home: Path, monkeypatch
         chain.open(sealed.replace(b"{}", b"[]"))
 
 
+@pytest.mark.parametrize("change", ["rotate", "retire"])
+def test_a_change_sweeps_the_secrets_that_a_process_which_died_left_beside_the_file(home: Path, change: str) -> None:
+    old = ring().ids[0]
+    add_key()
+    (home / "key.0123456789abcdef").write_text((home / "key").read_text())
+    (home / "key.backup").write_text("of the user's own")
+    assert main(["keys", "rotate"] if change == "rotate" else ["keys", "retire", old]) == 0
+    assert sorted(each.name for each in home.iterdir()) == ["key", "key.backup"]
+
+
+def test_a_new_key_is_on_the_disk_before_it_seals_a_line(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name of its file, too: the line may be kept by another machine."""
+    synced: list[int] = []
+    forced = os.fsync
+
+    def noted(place: int) -> None:
+        synced.append(os.fstat(place).st_ino)
+        forced(place)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    ring()
+    assert synced[-1] == home.stat().st_ino
+    synced.clear()
+    add_key()
+    assert synced[-1] == home.stat().st_ino
+
+
 def test_a_key_that_this_process_adds_seals_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keys, "_BELIEVED", 3600.0)
     before = ring().ids
@@ -160,7 +187,11 @@ def test_no_drawn_key_has_an_id_that_a_command_would_read_as_an_option(
     good = next(each for each in drawn if each not in taken_for_options)
     ring()
     tokens = iter([taken_for_options[0], good])
-    monkeypatch.setattr(keys.secrets, "token_hex", lambda size: next(tokens) if size == 32 else "d" * 16)
+
+    def drawn_next(size: int) -> str:
+        return next(tokens) if size == 32 else "d" * 16
+
+    monkeypatch.setattr(keys.secrets, "token_hex", drawn_next)
     assert add_key() == key_id(good.encode())
 
 

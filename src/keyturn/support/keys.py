@@ -9,6 +9,7 @@ else can read or write it. It remembers the ids of retired keys, never their sec
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 import sys
@@ -33,6 +34,7 @@ _RETIRED = "retired:"
 _SHORTEST = 16
 _SHORTEST_IN_FILE = 32
 _LARGEST = 64 * 1024
+_DRAFT = re.compile(r"\.[0-9a-f]{16}")
 
 
 def state_directory() -> Path:
@@ -252,13 +254,35 @@ def make_private(path: Path, text: Callable[[], str]) -> None:
         os.link(draft, path)
     except FileExistsError:
         pass
+    except FileNotFoundError:  # who changes the file of another process sweeps drafts
+        if not os.path.lexists(path):
+            raise
     finally:
-        draft.unlink()
+        draft.unlink(missing_ok=True)
+    _keep_names(path.parent)
 
 
 def replace_private(path: Path, text: str) -> None:
-    """Put another text in the place of a key file's, whole or not at all."""
+    """Put another text in the place of a key file's, whole or not at all; call it `alone`.
+
+    What a process that died left of an earlier one goes: a key that is retired stands in no file.
+    """
     os.replace(_draft(path, text), path)
+    for left in path.parent.glob(f"{path.name}.*"):
+        if _DRAFT.fullmatch(left.name.removeprefix(path.name)) is not None:
+            left.unlink(missing_ok=True)
+    _keep_names(path.parent)
+
+
+def _keep_names(directory: Path) -> None:
+    """Force the names in a directory to the disk: a line that a new key seals may be kept by another machine."""
+    if os.name != "posix":
+        return
+    place = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(place)
+    finally:
+        os.close(place)
 
 
 def _text(found: list[str], retired: Iterable[str] = ()) -> str:
