@@ -14,7 +14,7 @@ from keyturn.journal.rows import Dispatch, Notice
 from keyturn.testing.suites.journals import JournalSuite
 from keyturn.testing.suites.outboxes import OutboxSuite
 from keyturn.testing.suites.records import RecordsSuite
-from tests.waiting import turns_of_the_loop
+from tests.waiting import turns_of_the_loop, until
 
 
 class TestPostgresJournal(JournalSuite, RecordsSuite, OutboxSuite):
@@ -37,8 +37,8 @@ async def test_processes_that_open_an_empty_database_at_the_same_time_all_have_i
     with psycopg.connect(database, autocommit=True) as first:
         first.execute("SELECT pg_advisory_lock(hashtext('keyturn.schema'))")
         opening = [asyncio.ensure_future(asyncio.to_thread(PostgresJournal, database)) for _ in range(3)]
-        while first.execute(f"{waiting} pg_database WHERE datname = current_database())".encode()).fetchone() != (3,):
-            await asyncio.sleep(0.01)
+        there = f"{waiting} pg_database WHERE datname = current_database())".encode()
+        await until(lambda: first.execute(there).fetchone() == (3,))
         first.execute("SELECT pg_advisory_unlock(hashtext('keyturn.schema'))")
         for journal in await asyncio.gather(*opening):
             await journal.close()

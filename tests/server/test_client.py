@@ -227,6 +227,17 @@ async def test_a_stream_that_ends_in_order_with_nothing_new_is_asked_for_again_l
     assert (pauses[:4], pauses[7]) == ([0.4, 0.8, 1.6, 3.2], 10.0)
 
 
+def test_a_stream_that_is_cut_now_and_then_is_followed_for_as_long_as_it_lives_between() -> None:
+    time = [0.0]
+    breaks = sending.StreamBreaks(2, lambda: time[0])
+    for _ in range(20):
+        time[0] += 3_600
+        breaks.cut(ServerError("cut", None))
+    breaks.cut(ServerError("cut", None))
+    with pytest.raises(ServerError):
+        breaks.cut(ServerError("cut", None))
+
+
 def test_a_list_that_is_followed_shows_what_waits_now() -> None:
     with Port() as port, Client(port.url, port.tokens["bot"]) as bot, Client(port.url, port.tokens["ben"]) as ben:
         pages = ben.inbox.pages()

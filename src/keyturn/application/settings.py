@@ -39,6 +39,8 @@ _BOTH = "context_type= says how the context comes back, and so does context_dese
 
 def _agents(app: object, name: str, given: Mapping[str, _Declared] | Iterable[_Declared]) -> Any:
     """Keep the agents by name: always in the same dict, which inbox and workers read."""
+    if isinstance(given, str) or not isinstance(cast("object", given), Iterable):
+        raise UserError("an app has a list of agents: App([agent], ...)")
     several = cast("Mapping[str, _Declared]", given).values() if isinstance(given, Mapping) else given
     made = [_core_of(agent) for agent in several]
     named = {agent.name: agent for agent in made}

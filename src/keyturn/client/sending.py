@@ -11,7 +11,7 @@ import re
 import secrets
 import ssl
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar, Protocol, TypeVar, cast
@@ -60,6 +60,7 @@ _PAUSE = 0.2
 _AGAIN = (429, 502, 503, 504)
 PATIENCE = 5
 _LONGEST_PAUSE = 10.0
+_LIVED = 60.0  # longer than it takes to find out that a server does not answer, and to wait for the next try
 _UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 _RUN = re.compile(r"/runs/([^/]+)")
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
@@ -90,12 +91,14 @@ class ServerError(KeyturnError):
 class StreamBreaks:
     """Counts streams in a row that were cut, or ended with nothing new, and waits longer before each next one.
 
-    More than `patience` that were cut raise their error. One that ended in order was answered, so that it may go on.
+    More than `patience` that were cut raise their error. One that ended in order was answered, so that it may go on;
+    and one that was cut a while after the last has lived until then, as those of a quiet run behind a proxy do.
     """
 
-    def __init__(self, patience: int = PATIENCE) -> None:
-        self._patience = patience
+    def __init__(self, patience: int = PATIENCE, clock: Callable[[], float] = time.monotonic) -> None:
+        self._patience, self._clock = patience, clock
         self._cut = self._empty = 0
+        self._last = clock()
 
     def came(self) -> None:
         """Note that a stream had something new: after its end the next one is asked for at once."""
@@ -107,7 +110,8 @@ class StreamBreaks:
 
     def cut(self, error: ServerError) -> None:
         """Note that a stream was cut, or raise its error where another one would not help."""
-        self._cut += 1
+        before, self._last = self._last, self._clock()
+        self._cut = 1 if self._last - before > _LIVED else self._cut + 1
         if self._cut > self._patience or error.status not in (None, *_AGAIN):
             raise error
 

@@ -5,7 +5,8 @@ So the same word said again, on this server or another, is answered the same: it
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from ...core.request import Request
 from ...engine.run.log_cache import log_in
 from ...inbox.naming import Outcome
 from ...journal.rows import RequestRow
-from ...policies.grants import Grant
+from ...policies.grants import Grant, own_where
 from ...presenting.edit_preview import EditPreview
 from ...wire import said
 from ...wire.seen import Decided, OneOutcome, Outcomes, RequestSeen, ToSign
@@ -45,7 +46,7 @@ async def approve(here: Here, request: IdPath, body: Annotated[said.Approve, tak
     more: dict[str, Any] = {"edit": body.edit, "grant": grant, "seen": body.seen, "break_glass": body.break_glass}
     done = here.inbox.decide(request, "approve", **more, **words(body))
     verdicts = ("approve",) if body.edit is None else ("edit", "approve")
-    return await _recorded(here, row, done, verdicts, granting=grant is not None)
+    return await _recorded(here, row, done, verdicts, None if grant is None else partial(_is_same, grant))
 
 
 @_decides("preview_edit", said.PreviewEdit, EditPreview)
@@ -66,7 +67,7 @@ async def reject(here: Here, request: IdPath, body: Annotated[said.Reject, taken
     row = await here.sight.request(request)
     more: dict[str, Any] = {"message": body.message, "always": body.always}
     done = here.inbox.decide(request, "reject", **more, **words(body))
-    return await _recorded(here, row, done, ("reject",), granting=body.always)
+    return await _recorded(here, row, done, ("reject",), (lambda _terms: True) if body.always else None)
 
 
 @_decides("ask_back", said.AskBack)
@@ -168,16 +169,21 @@ def words(body: said.Word) -> dict[str, Any]:
 
 
 async def _recorded(
-    here: Call, row: RequestRow, deciding: Awaitable[RequestRow], verdicts: Sequence[str], *, granting: bool = False
+    here: Call,
+    row: RequestRow,
+    deciding: Awaitable[RequestRow],
+    verdicts: Sequence[str],
+    same: Callable[[ev.GrantTerms], bool] | None = None,
 ) -> Any:
-    """Decide, and answer with what the run's log says of it."""
+    """Decide, and answer with what the run's log says of it; `same` says whether a grant is the one that is given."""
     try:
         done = await deciding
     except (NotAllowed, NotPending):
         raise
     except UserError:  # a standing decision is given once: said again with the same word, it is the one on record
-        found = _decision(await log_in(here.app.journal, row.run), row, here.visitor.id, verdicts)
-        if found is None or found.grant is None or not granting:
+        log = await log_in(here.app.journal, row.run)
+        found = _decision(log, row, here.visitor.id, verdicts)
+        if found is None or same is None or not all(map(same, _granted(log, found.line))) or found.grant is None:
             raise
         return answer(found)
     log = await log_in(here.app.journal, row.run)
@@ -187,11 +193,21 @@ async def _recorded(
     return answer(found)
 
 
+def _granted(log: Log, line: int) -> list[ev.GrantTerms]:
+    return [event.grant for event in log.steps[line].events if isinstance(event, ev.GrantGiven)]
+
+
+def _is_same(grant: Grant, terms: ev.GrantTerms) -> bool:
+    """Return whether a grant is the one on record; when it ends is counted from when it was given."""
+    asked = own_where(grant.where), grant.uses, grant.expires is None, grant.scope == "run"
+    return asked == (terms.where, terms.uses, terms.expires_at is None, not terms.reach)
+
+
 def _decision(log: Log, row: RequestRow, person: str, verdicts: Sequence[str]) -> Decided | None:
     """Find the newest word of a person on a call."""
     for line in range(len(log.steps) - 1, -1, -1):
         step = log.steps[line]
-        granted = [event.grant.id for event in step.events if isinstance(event, ev.GrantGiven)]
+        granted = _granted(log, line)
         for event in step.events:
             if not isinstance(event, ev.CallDecided | ev.VoteCast | ev.DrillEnded):
                 continue
@@ -200,6 +216,6 @@ def _decision(log: Log, row: RequestRow, person: str, verdicts: Sequence[str]) -
                 settled = not isinstance(event, ev.VoteCast)
                 drill = SAID[event.passed] if isinstance(event, ev.DrillEnded) and event.passed is not None else None
                 at = moment(max(step.at, 0))
-                grant = granted[0] if granted else None
+                grant = granted[0].id if granted else None
                 return Decided(row.id, row.run, said_so.verdict, person, at, line, settled, grant, drill)
     return None
