@@ -155,6 +155,30 @@ def test_a_change_sweeps_the_secrets_that_a_process_which_died_left_beside_the_f
     assert sorted(each.name for each in home.iterdir()) == ["key", "key.backup"]
 
 
+def test_a_disk_that_is_full_changes_no_key_and_keeps_no_secret(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = ring().ids
+
+    def full(*_given: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    for step in ("fsync", "replace"):
+        with monkeypatch.context() as patched:
+            patched.setattr(os, step, full)
+            assert main(["keys", "rotate"]) == 1
+        assert "cannot be changed: No space left on device" in capsys.readouterr().err
+        assert ([each.name for each in home.iterdir()], ring().ids) == (["key"], before)
+
+
+def test_a_key_that_the_environment_gives_beside_the_file_is_retired_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KEYTURN_SECRETS_OLD", ONE)
+    assert main(["keys", "retire", key_id(ONE.encode())]) == 1
+    assert "comes from KEYTURN_SECRETS_OLD" in capsys.readouterr().err
+
+
 def test_a_new_key_is_on_the_disk_before_it_seals_a_line(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The name of its file, too: the line may be kept by another machine."""
     synced: list[int] = []

@@ -267,7 +267,12 @@ def replace_private(path: Path, text: str) -> None:
 
     What a process that died left of an earlier one goes: a key that is retired stands in no file.
     """
-    os.replace(_draft(path, text), path)
+    draft = _draft(path, text)
+    try:
+        os.replace(draft, path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
     for left in path.parent.glob(f"{path.name}.*"):
         if _DRAFT.fullmatch(left.name.removeprefix(path.name)) is not None:
             left.unlink(missing_ok=True)
@@ -292,10 +297,14 @@ def _text(found: list[str], retired: Iterable[str] = ()) -> str:
 def _draft(path: Path, text: str) -> Path:
     """Write a temporary key file beside the true one, readable by nobody else from its first byte on."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
     return draft
 
 
@@ -322,6 +331,8 @@ def retire_key(name: str) -> None:
     with _changing() as path:
         entries = _entries(path)
         ids = [key_id(secret.encode()) for secret in entries.secrets]
+        if name in [key_id(secret) for secret in _told(OLD_VARIABLE, os.environ.get(OLD_VARIABLE, ""))]:
+            raise UserError(f"this key comes from {OLD_VARIABLE}: take the secret out there, wherever it is set")
         if name not in ids:
             raise UserError(f"the key file {path} has no key of this id; `keyturn keys list` names those it has")
         if name == ids[0]:
@@ -336,8 +347,13 @@ def _changing() -> Generator[Path]:
     """Give the key file, which is there and is nobody else's, to who alone changes it."""
     path = state_directory() / "key"
     _in_file(path, "")
-    with alone(path.parent):
-        yield path
+    try:
+        with alone(path.parent):
+            yield path
+    except OSError as error:
+        raise UserError(
+            f"the key file {path} cannot be changed: {error.strerror}; `keyturn keys list` lists what it has"
+        ) from None
 
 
 @contextmanager
