@@ -62,6 +62,9 @@ from .agents.tool_guardrail import tool_input_guardrail as tool_input_guardrail
 from .agents.tool_guardrail import tool_output_guardrail as tool_output_guardrail
 from .application.app import App as App
 from .application.run_handle import RunHandle as RunHandle
+from .asks.agent import ExternalAgent as ExternalAgent
+from .asks.ask import Ask as Ask
+from .asks.ask import AskState as AskState
 from .console.loop import run_demo_loop as run_demo_loop
 from .core.errors import AgentMissing as AgentMissing
 from .core.errors import AgentsException as AgentsException

@@ -10,6 +10,7 @@ from keyturn.core import commands as cm
 from keyturn.core import decide as module
 from keyturn.core import events as ev
 from keyturn.core.errors import BadJson, Conflict, KeyturnError, ModelBehaviorError, NotPending, UserError
+from keyturn.core.gate.claiming import HoldCall
 from keyturn.core.gate.opening import Still
 from keyturn.core.policy import Approval
 from keyturn.core.usage import NOTHING, Counts
@@ -50,6 +51,7 @@ COMMANDS: list[cm.RunCommand] = [
     cm.Revoke("g"),
     Still(CALL, 0, None),
     cm.StartCall(CALL, "t1"),
+    HoldCall(CALL, "ci", 9),
     cm.VoidCall(CALL, PROPOSAL, "changed"),
     cm.NeedInput(CALL, {"question": "which?"}),
     cm.FinishCall(CALL, result("c0")),
@@ -114,7 +116,7 @@ def quiet(pen: Pen, command: cm.RunCommand) -> list[ev.AnyEvent]:
 
 def test_every_command_is_in_the_table_and_here() -> None:
     every = {kind for kind in vars(cm).values() if isinstance(kind, type) and issubclass(kind, cm.RunCommand)}
-    every = every - {cm.RunCommand} | {Still}
+    every = every - {cm.RunCommand} | {Still, HoldCall}
     assert set(module._DECIDE) == every  # pyright: ignore[reportPrivateUsage]  # the table is what is tested
     assert {type(command) for command in COMMANDS} | {cm.Start, cm.Queue, cm.Begin} == every
 

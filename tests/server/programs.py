@@ -106,7 +106,7 @@ async def peopled(app: App) -> dict[str, str]:
     await people.add("bot", kind="machine", by="ada")
     tokens = {name: await people.issue_token(name, ["decide", "read", "people"], by="ada") for name in PEOPLE}
     tokens["bot"] = await people.issue_token("bot", ["run", "read"], by="ada")
-    for scope in ("read", "decide", "people", "run"):
+    for scope in ("read", "decide", "people", "run", "ask"):
         tokens[f"only {scope}"] = await people.issue_token("ada", [scope], by="ada")
     return tokens
 

@@ -12,7 +12,8 @@ from keyturn.server.api.v1 import table
 from tests.server.programs import Program, program
 from tests.table import each
 
-ALL = frozenset({"read", "decide", "people", "run"})
+ALL = frozenset({"read", "decide", "people", "run", "ask"})
+ASK = frozenset({"ask"})
 READ, DECIDE, PEOPLE, RUN = frozenset({"read"}), frozenset({"decide"}), frozenset({"people"}), frozenset({"run"})
 
 SCOPES: dict[str, frozenset[str]] = {
@@ -51,6 +52,12 @@ SCOPES: dict[str, frozenset[str]] = {
     "POST /requests/{request}/to_sign": DECIDE,
     "POST /approve_all": DECIDE,
     "POST /reject_all": DECIDE,
+    "POST /asks": ASK,
+    "GET /asks/{ask}": ASK,
+    "POST /asks/{ask}/claim": ASK,
+    "POST /asks/{ask}/hold": ASK,
+    "POST /asks/{ask}/outcome": ASK,
+    "POST /asks/{ask}/withdraw": ASK,
     "GET /grants": READ,
     "POST /runs/{run}/grants/{grant}/revoke": DECIDE,
     "GET /me": ALL,
@@ -99,7 +106,7 @@ def test_each_route_is_in_the_table() -> None:
 
 def filled(route: str, asked: dict[str, Any]) -> tuple[str, str]:
     method, _, path = route.partition(" ")
-    for name, value in {"run": asked["run"], "request": asked["id"], "grant": "g1"}.items():
+    for name, value in {"run": asked["run"], "request": asked["id"], "grant": "g1", "ask": "a1"}.items():
         path = path.replace("{" + name + "}", value)
     return method, path
 

@@ -16,6 +16,7 @@ from ..agents.agent import Agent, AgentDeclaration
 from ..agents.hooks import RunHooks
 from ..agents.limits import DEFAULT_MAX_TURNS
 from ..agents.settings import RunConfig
+from ..asks.service import AskService
 from ..audit.service import Audit
 from ..channels.service import Channels, ChannelService
 from ..core.errors import NotPending, RunMissing, RunStopped
@@ -49,7 +50,6 @@ from .run_handle import RunHandle
 from .settings import AppSettings
 from .workers import AppWorkers, why_down
 
-OVER = ENDED
 _STOPPED = "this process's worker was stopped while the app is open, so nothing moves its runs here; `start` begins one"
 
 
@@ -107,6 +107,7 @@ class App(AppSettings):
         self.inbox = Inbox(self.journal, self.agents, self.people)
         self.audit = Audit(self.journal, trusted_keys=trusted_keys)
         self.insights = Insights(self.journal, self.people)
+        self.asks = AskService(self, self._taken)
         self._resources = AppResources(self, lifespan)
         self._telling = ChannelService(self.journal, channels)
         self._drilling = DrillService(self.journal, self.agents, drills, self._options)
@@ -226,7 +227,7 @@ class App(AppSettings):
         async with contextlib.aclosing(self._rows(run_id)) as rows:
             async for row in rows:
                 seen[:] = [row]
-                if row.status in (*OVER, "waiting"):
+                if row.status in (*ENDED, "waiting"):
                     return row
         raise NotPending(f"run {run_id!r} is not watched any more")
 
@@ -242,7 +243,7 @@ class App(AppSettings):
     async def result(self, run_id: str, timeout: float | None = None) -> RunResult:
         """Return what `Runner.run` would: a final answer or interruptions; raise `RunStopped` where it was stopped."""
         row = await self.wait(run_id, timeout)
-        if row.status in OVER and row.status != "finished":
+        if row.status in ENDED and row.status != "finished":
             kept = "" if row.status == "erased" else (await log_in(self.journal, run_id)).run.traceback
             raise RunStopped(run_id, row.status, row.error, kept)
         state = await self._state(run_id)

@@ -131,7 +131,7 @@ APP_RULES: dict[str, Rule] = {
     "channels": _channels,
     "lifespan": _lifespan,
     "drills": _drills,
-    **dict.fromkeys(("journal", "people", "inbox", "audit", "insights", "trusted_keys"), fixed(_ONE)),
+    **dict.fromkeys(("journal", "people", "inbox", "asks", "audit", "insights", "trusted_keys"), fixed(_ONE)),
 }
 
 

@@ -178,7 +178,8 @@ class _Read:
             return False  # whose turn it is on a session is not in the log, and one that failed is resumed
         if not all(frame.barrier for frame in run.frames.values()):
             return False  # a model that goes on talking moves its run by itself
-        return not (pending(run) or run.groups["wait"] or run.groups["started"])
+        claimable = any(call.proposal.claimed for call in run.groups["run"].values())
+        return not (claimable or pending(run) or run.groups["wait"] or run.groups["started"])
 
 
 def _check_taken(taken: _Taken, outside: Outside, report: CheckReport) -> _Read | None:

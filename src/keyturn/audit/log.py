@@ -13,7 +13,7 @@ from typing import Any
 
 from ..core import events as ev
 from .calls import Broken, need
-from .laws import beside, crossing, drills, frames, gate, grants, quotas, reviews, steps
+from .laws import beside, claims, crossing, drills, frames, gate, grants, quotas, reviews, steps
 from .run import AuditedRun
 
 # What may still be said of a run that is over: what became of what was in flight, and what is no act of the run.
@@ -147,7 +147,8 @@ _LAWS: dict[type[Any], Callable[[AuditedRun, Any], None]] = {
     ev.ApprovalWithdrawn: beside.taken_from,
     ev.ExpiryNear: steps.warned,
     ev.CallVoided: remade,
-    ev.CallStarted: gate.started,
+    ev.CallStarted: claims.started,
+    ev.CallHeld: claims.held,
     ev.CallNeeds: gate.needed,
     ev.CallFinished: result,
     ev.CallLost: gate.lost,

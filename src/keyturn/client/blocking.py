@@ -5,12 +5,12 @@ Nothing is written twice: the words are those of the async client, done in a loo
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
+from ..support.own_loop import OwnLoop
+from .asks import AsyncAsks
 from .client import AsyncClient
 from .inbox import AsyncInbox
 from .people import AsyncPeople
@@ -23,34 +23,8 @@ T = TypeVar("T")
 class _Room(Protocol):
     """Has words of the async client, and the loop in which they are said."""
 
-    _loop: _Loop
+    _loop: OwnLoop
     _words: Any
-
-
-class _Loop:
-    """Runs coroutines in a thread of its own."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="keyturn-client", daemon=True)
-        self._thread.start()
-
-    def result(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    @property
-    def running(self) -> bool:
-        return self._thread.is_alive()
-
-    def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
 
 
 def _waits(word: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
@@ -91,7 +65,7 @@ async def _closed(events: AsyncGenerator[Any]) -> None:
 class _Words:
     """Holds words of the async client, and the loop in which they are said."""
 
-    def __init__(self, loop: _Loop, words: Any) -> None:
+    def __init__(self, loop: OwnLoop, words: Any) -> None:
         self._loop, self._words = loop, words
 
 
@@ -140,6 +114,18 @@ class Inbox(_Words):
     grants = _waits(AsyncInbox.grants)
     grant_rows = _waits(AsyncInbox.grant_rows)
     revoke = _waits(AsyncInbox.revoke)
+
+
+class Asks(_Words):
+    """Asks a server for approval of calls that the program runs itself, and waits for each answer."""
+
+    ask = _waits(AsyncAsks.ask)
+    get = _waits(AsyncAsks.get)
+    wait = _waits(AsyncAsks.wait)
+    claim = _waits(AsyncAsks.claim)
+    hold = _waits(AsyncAsks.hold)
+    report = _waits(AsyncAsks.report)
+    withdraw = _waits(AsyncAsks.withdraw)
 
 
 class People(_Words):
@@ -210,8 +196,9 @@ class Client(_Words):
         self, url: str, token: str, *, timeout: float = 30.0, transport: Any = None, plain_http: bool = False
     ) -> None:
         made = AsyncClient(url, token, timeout=timeout, transport=transport, plain_http=plain_http)
-        super().__init__(_Loop(), made)
+        super().__init__(OwnLoop("keyturn-client"), made)
         self.url = url
+        self.asks = Asks(self._loop, made.asks)
         self.inbox = Inbox(self._loop, made.inbox)
         self.people = People(self._loop, made.people)
         self.audit = Audit(self._loop, made.audit)

@@ -14,6 +14,7 @@ from ..core.errors import RunStopped
 from ..journal.rows import RunRow
 from ..wire import said
 from ..wire.seen import Done, RunLine, RunNamed, RunPage, RunResult, RunSeen, RunStory
+from .asks import AsyncAsks
 from .inbox import AsyncInbox
 from .people import AsyncPeople
 from .records import AsyncAudit, AsyncInsights, AsyncPolicies
@@ -39,6 +40,7 @@ class AsyncClient:
     ) -> None:
         self.url = url
         self._sender = Sender(url, token, timeout=timeout, transport=transport, plain_http=plain_http)
+        self.asks = AsyncAsks(self._sender)
         self.inbox = AsyncInbox(self._sender)
         self.people = AsyncPeople(self._sender)
         self.audit = AsyncAudit(self._sender)

@@ -36,6 +36,13 @@ class CallMarked(BesideEvent, frozen=True):
     once: str = ""  # the digest of the name under which it is marked once
 
 
+class CallHeld(BesideEvent, frozen=True):
+    """The caller outside that carries out a call holds it until a later time."""
+
+    call: str
+    until: int
+
+
 class CallLooked(BesideEvent, frozen=True):
     """Somebody who is known for sure had a request on the screen for the first time, as it is asked now.
 

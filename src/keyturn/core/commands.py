@@ -239,12 +239,13 @@ class CloseQuota(RunCommand, frozen=True):
 
 
 class StartCall(RunCommand, frozen=True):
-    """Record that a tool is about to be called; `tool` is the digest of what would run, `by` the process."""
+    """Record that a tool is about to be called; `tool` is its digest, the rest is as in `CallStarted`."""
 
     call: str
     tool: str
     reports: list[Report] = []
     by: str = ""
+    until: int | None = None
 
 
 class VoidCall(RunCommand, frozen=True):
@@ -269,13 +270,14 @@ class NeedInput(RunCommand, frozen=True):
 
 
 class FinishCall(RunCommand, frozen=True):
-    """Record a call's result for the model."""
+    """Record a call's result for the model; `by` is the caller outside that holds the call."""
 
     call: str
     item: Item
     value: Any = None
     failed: bool = False
     reports: list[Report] = []
+    by: str = ""
 
 
 class LoseCall(RunCommand, frozen=True):
@@ -285,6 +287,7 @@ class LoseCall(RunCommand, frozen=True):
     why: str
     again: bool = True  # whether a call that can be repeated is started anew at once, with no person asked
     unsent: bool = False  # whether the provider, which was to run it, never began: it may start again
+    by: str = ""  # as in `FinishCall`
 
 
 class HandOff(RunCommand, frozen=True):
@@ -354,10 +357,7 @@ class CloseRun(RunCommand, frozen=True):
 
 
 class WroteSession(RunCommand, frozen=True):
-    """Record how much of a frame's tape its session holds.
-
-    With `prefix`, the frame had no session and has one from now on, in which that history comes before its tape.
-    """
+    """Record how much of a frame's tape its session holds; one that is new has the history `prefix` before it."""
 
     frame: str
     count: int

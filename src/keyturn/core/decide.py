@@ -20,6 +20,7 @@ from .digest import canonical
 from .effects import comes_next, sent_along
 from .errors import Conflict, UserError
 from .evolve import evolve
+from .gate.claiming import HoldCall, check_holder, check_start, hold
 from .gate.deciding import bound_as_decided
 from .gate.delivery import deliver, on_run_time
 from .gate.expiry import stale, tick
@@ -127,7 +128,8 @@ def _start_call(run: Run, c: cm.StartCall) -> Events:
         raise Conflict("the approval was not executed in time and has gone stale; the call must ask again")
     if frame.guarding or frame.tripped is not None:
         raise Conflict("the input guardrails have not let this agent's tools run")
-    if not comes_next(run, call) and call not in sent_along(run, frame):
+    check_start(call, c)
+    if not call.proposal.claimed and not comes_next(run, call) and call not in sent_along(run, frame):
         raise Conflict("this call runs after its siblings, and not all of them are settled")
     if c.tool != call.proposal.tool:
         raise Conflict("the tool is not the one that was shown")
@@ -135,7 +137,7 @@ def _start_call(run: Run, c: cm.StartCall) -> Events:
         raise Conflict("what was approved is not what would run; nothing ran, look at the call again")
     if c.reports:
         yield ev.GuardrailReported(c.call, c.reports)
-    yield ev.CallStarted(c.call, c.by)
+    yield ev.CallStarted(c.call, c.by, c.until)
 
 
 def _void_call(run: Run, c: cm.VoidCall) -> Events:
@@ -181,6 +183,7 @@ def _finish_call(run: Run, c: cm.FinishCall) -> Events:
     if call.state != "started":
         open_run(run)  # what did run is recorded even when the run is over
     _no_frame(run, c.call)
+    check_holder(call, c.by)
     if c.reports:
         yield ev.GuardrailReported(c.call, c.reports)
     if call.state in READY and unknown(call):
@@ -191,6 +194,7 @@ def _finish_call(run: Run, c: cm.FinishCall) -> Events:
 
 def _lose_call(run: Run, c: cm.LoseCall) -> Events:
     call = call_in(run, c.call, "started")
+    check_holder(call, c.by)
     if call.id not in run.frames:
         unsent = c.unsent and call.proposal.by_provider
         yield ev.CallLost(c.call, c.why, again=unsent or (c.again and call.proposal.recover == "retry"))
@@ -343,6 +347,7 @@ _DECIDE: dict[type[cm.RunCommand], Callable[[Run, Any], Events]] = cast(
         cm.ReturnQuota: quota.give_back,
         cm.CloseQuota: quota.close,
         cm.StartCall: _start_call,
+        HoldCall: hold,
         cm.VoidCall: _void_call,
         cm.NeedInput: _need_input,
         cm.FinishCall: _finish_call,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .gate.expiry import stale_at
 from .run import Call, Frame, Run
 from .states import READY, SETTLED
 
@@ -53,8 +54,11 @@ def pending(run: Run) -> list[Effect]:
 def comes_next(run: Run, call: Call) -> bool:
     """Return whether a call runs now, and not after its siblings, where there is a barrier.
 
-    One that the provider runs is started with the question that holds it: see `sent_along`.
+    One that the provider runs is started with the question that holds it: see `sent_along`. One that a caller outside
+    carries out is started as it is claimed.
     """
+    if call.proposal.claimed:
+        return False
     frame = run.frames[call.frame]
     if not frame.barrier:
         return True
@@ -101,12 +105,20 @@ def wakes_at(run: Run) -> int | None:
     ends = [call.expires_at for call in waits if call.state == "asked"]
     warnings = [call.warns_at for call in waits if call.state == "asked"]
     drill = [] if run.drill is None else [run.drill]
+    ends += [call.held_until for call in run.groups["started"].values()]
+    ends += [stale_at(call) for call in run.groups["run"].values() if call.proposal.claimed]
     return min(
         [*drill, *(at + 1 for at in ends if at is not None), *(at for at in warnings if at is not None)], default=None
     )
 
 
+def at_work(run: Run) -> list[Call]:
+    """Return the started calls whose tools are at work here: neither a nested agent nor a caller outside has them."""
+    started = run.groups["started"].values()
+    return [call for call in started if call.id not in run.frames and not call.proposal.claimed]
+
+
 def waiting(run: Run) -> bool:
     """Return whether a person is waited for and nothing else can be done or is being done."""
-    at_work = any(call_id not in run.frames for call_id in run.groups["started"])
-    return bool(run.groups["wait"]) and run.status != "cancelled" and not at_work and not pending(run)
+    busy = any(call_id not in run.frames for call_id in run.groups["started"])
+    return bool(run.groups["wait"]) and run.status != "cancelled" and not busy and not pending(run)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from .beside_events import ApprovalWithdrawn as ApprovalWithdrawn
+from .beside_events import CallHeld as CallHeld
 from .beside_events import CallLooked as CallLooked
 from .beside_events import CallMarked as CallMarked
 from .beside_events import DrillEnded as DrillEnded
@@ -210,11 +211,13 @@ class CallVoided(Event, frozen=True):
 class CallStarted(Event, frozen=True):
     """A tool is about to be called; until its result the call may be in doubt.
 
-    `by` names the process that calls it, as its claim does, if a journal keeps the run.
+    `by` names the process that calls it, as its claim does, if a journal keeps the run; or the caller outside that
+    carries it out, and is to report what came of it by the time `until`.
     """
 
     call: str
     by: str = ""
+    until: int | None = None
 
 
 class CallNeeds(Event, frozen=True):
@@ -315,10 +318,7 @@ class FrameClosed(Event, frozen=True):
 
 
 class SessionWritten(Event, frozen=True):
-    """The first `count` items of the frame's tape were written to the session.
-
-    `prefix` is the content address of the history before them, where the frame has a session only from now on.
-    """
+    """The first `count` items of the frame's tape were written to the session; `prefix` names one that is new."""
 
     frame: str
     count: int
@@ -362,6 +362,7 @@ AnyEvent = (
     | ExpiryNear
     | CallVoided
     | CallStarted
+    | CallHeld
     | CallNeeds
     | CallFinished
     | CallLost

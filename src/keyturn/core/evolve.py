@@ -205,6 +205,7 @@ def _call_started(run: Run, event: ev.CallStarted) -> None:
     call = run.calls[event.call]
     call.started_at = run.now
     call.started_by = event.by
+    call.held_until = event.until
     move(run, call, "start")
 
 
@@ -352,6 +353,7 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.ExpiryNear: noting.expiry_near,
     ev.CallVoided: _call_voided,
     ev.CallStarted: _call_started,
+    ev.CallHeld: noting.call_held,
     ev.CallNeeds: _call_needs,
     ev.CallFinished: _call_finished,
     ev.CallLost: _call_lost,

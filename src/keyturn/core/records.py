@@ -40,10 +40,10 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     siblings, `risk` what it states of itself, `reads` that it changes nothing,
     `secrets` which arguments are shown to nobody, `key` keys the digests of a call with secrets (those of earlier
     versions have none), `fixed` that nobody may edit the arguments, `elsewhere` that nobody may answer in the tool's
-    place and `by_provider` that the provider runs it while it answers the next question to the model. `server` names
-    what offers the tool, where that offers several and others may have one of its name. `edited` says that `args` is
-    what a person made of the call before its tool changed. `preview` is what people are shown where that is not the
-    arguments.
+    place, `by_provider` that the provider runs it while it answers the next question to the model and `claimed` that a
+    caller outside carries it out, once it has claimed it. `server` names what offers the tool, where that offers
+    several and others may have one of its name. `edited` says that `args` is what a person made of the call before its
+    tool changed. `preview` is what people are shown where that is not the arguments.
     """
 
     kind: str
@@ -67,6 +67,7 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     key: str = ""
     by_provider: bool = False
     server: str = ""
+    claimed: bool = False
 
 
 class Watch(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):

@@ -95,7 +95,8 @@ class Call(msgspec.Struct):
     watched: tuple[ev.Watch, ...] = ()  # the counts that are told what becomes of it
     begun: bool = False  # it was started at least once
     started_at: int = 0  # when it was started last, in milliseconds
-    started_by: str = ""  # the process that started it last
+    started_by: str = ""  # the process, or the caller outside, that started it last
+    held_until: int | None = None  # when a caller outside that carries it out is to have reported
     acted: bool = False  # it may have had an effect that must not be repeated unasked
     doubted: bool = False  # nobody knows what became of an earlier start of it
     warned: bool = False  # somebody was warned that the request will expire

@@ -21,7 +21,7 @@ ADMIN = "admin"
 #: Who makes the entries that no person makes.
 OURS = "keyturn"
 #: What a token may be used for.
-SCOPES = ("decide", "read", "people", "run")
+SCOPES = ("decide", "read", "people", "run", "ask")
 
 
 @dataclass(frozen=True)

@@ -208,6 +208,7 @@ class Execution:
         if self.run.status == "new":
             await self._start()
         else:
+            self.scope.context.turn_input = own_copy(input_items(self.run.input))
             await self._take_up()
             await check_turn(self.drive)
         self._at_work = True

@@ -24,6 +24,7 @@ from ..support.forwarding import forwarded
 from ..support.user_code import RaisedByUser, contained
 from .driving.drive import Drive
 from .effects.ask_model import ask_model, exhausted, limited
+from .effects.claiming import claim_call, claimable
 from .effects.input_guardrails import guard, tripped
 from .effects.judge import judge
 from .effects.nested_frames import close_failed
@@ -114,6 +115,9 @@ class Loop:
             effects = [effect for effect in effects if effect.do != "model"]
         elif "limit" in stops:
             effects = self.drive.meter.hold_back(effects, busy=bool(self._jobs))
+        claiming = self.drive.claiming
+        if claiming is not None and claimable(self.run, claiming):
+            effects.append(Effect("run", claiming.call))
         if self._jobs or self._failing:
             effects = [effect for effect in effects if effect not in self._jobs and not self._below_failure(effect)]
         return effects
@@ -238,18 +242,24 @@ class Loop:
 _Perform = Callable[[Any, str], Awaitable[None]]
 
 
-def _of_call(perform: _Perform, at_provider: _Perform | None = None) -> _Perform:
+def _of_call(perform: _Perform) -> _Perform:
     """Perform an effect on a call; what is raised carries none of its secrets to a record or a trace."""
 
     async def performed(drive: Any, call_id: str) -> None:
         call = drive.run.calls[call_id]
         try:
-            await (at_provider if at_provider and call.proposal.by_provider else perform)(drive, call_id)
+            await perform(drive, call_id)
         except Exception as error:
             keep_words(call, error)
             raise
 
     return performed
+
+
+async def _run(drive: Any, call_id: str) -> None:
+    """Run a call where it runs: here, at the provider, or at the caller outside that claims it."""
+    made = drive.run.calls[call_id].proposal
+    await (claim_call if made.claimed else run_at_provider if made.by_provider else run_tool)(drive, call_id)
 
 
 #: What performs each effect.
@@ -260,7 +270,7 @@ PERFORM: dict[str, _Perform] = {
     "exhausted": exhausted,
     "limited": limited,
     "screen": _of_call(screen),
-    "run": _of_call(run_tool, run_at_provider),
+    "run": _of_call(_run),
     "settle": _of_call(settle),
     "judge": judge,
     "return": return_owed,

@@ -284,6 +284,7 @@ class Tool(Constructed, abc.ABC):
     answerable: bool = True  # a person may give the result in its place
     # Makes the item of the next question by which the provider runs a call; None where it runs here.
     go_ahead: ClassVar[Callable[[Mapping[str, Any]], Item] | None] = None
+    claimed: ClassVar[bool] = False  # a caller outside carries out its calls, each once it has claimed it
     editable: bool = True  # a person may change the arguments
     keeps_context: bool = False  # its calls change the run's context, which is recorded with their results
     hosted: bool = False  # the provider runs the calls, so that a reply may hold results

@@ -11,6 +11,7 @@ from .. import events as ev
 from ..records import BY_GRANT
 from ..run import Call, Run, call_digest, let_by, ran_out
 from ..states import OVER
+from .claiming import lapsed
 from .opening import Events
 from .verdicts import void
 
@@ -24,6 +25,7 @@ def tick(run: Run, _c: cm.Tick) -> Events:
     for call in list(run.groups["wait"].values()):
         if call.state == "asked":
             yield from _waited(run, call)
+    yield from lapsed(run)
     for call in list(run.groups["run"].values()):
         if stale(run, call):
             yield from void(run, call, _STALE, call.terms)
@@ -46,9 +48,15 @@ def _waited(run: Run, call: Call) -> Events:
 
 def stale(run: Run, call: Call) -> bool:
     """Return whether an approval was not executed in its time, a person's or a standing one."""
+    at = stale_at(call)
+    return at is not None and run.now > at
+
+
+def stale_at(call: Call) -> int | None:
+    """Return until when an approval may be executed; None where it has no such time."""
     limit = call.terms.execute_by_ms if call.terms is not None else None
     approved = approved_at(call)
-    return limit is not None and approved is not None and run.now > approved + limit
+    return None if limit is None or approved is None else approved + limit
 
 
 def approved_at(call: Call) -> int | None:

@@ -113,3 +113,8 @@ def approval_withdrawn(run: Run, event: ev.ApprovalWithdrawn) -> None:
 def expiry_near(run: Run, event: ev.ExpiryNear) -> None:
     """Note that people were warned of the request's end."""
     run.calls[event.call].warned = True
+
+
+def call_held(run: Run, event: ev.CallHeld) -> None:
+    """Note until when a caller outside holds a call."""
+    run.calls[event.call].held_until = event.until

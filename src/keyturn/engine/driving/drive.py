@@ -60,6 +60,8 @@ class Drive(Writer):
         self.context_kept: Callable[[], bool] = lambda: True
         # Sends what approves calls that the root's provider makes itself, where its model is talked to.
         self.provider: ProviderLine | None = None
+        # The call that a caller outside claims now.
+        self.claiming: Any = None
         # Says for other processes that calls stand open in this one; None where no worker moves the run.
         self.home: Home | None = None
         # Makes what the run, or a nested frame of it, came to so far: for handlers and extractors that a caller wrote.

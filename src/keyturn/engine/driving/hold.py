@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import structs
 
-from ...core.effects import pending, wakes_at
+from ...core.effects import at_work, pending, wakes_at
 from ...core.errors import Conflict
 from ...core.events import ROOT
 from ...core.run import Run
@@ -101,7 +101,7 @@ def in_the_middle(run: Run) -> bool:
         return False
     root = run.frames.get(ROOT)
     asks = run.drill is None and root is not None and root.barrier and root.phase == "model"  # as after most lines
-    return asks or not run.groups["started"].keys() <= run.frames.keys() or bool(pending(run))
+    return asks or bool(at_work(run)) or bool(pending(run))
 
 
 class _Later:

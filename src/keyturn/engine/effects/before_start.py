@@ -29,8 +29,9 @@ from ..run.frame_settings import FrameSettings
 from .proposals import revised
 
 First = Literal[
-    "home", "policy", "verdict", "tool", "terms", "proof", "grant", "guardrails", "slot", "world", "hooks", "question"
-]
+    "home", "policy", "verdict", "tool", "terms", "proof", "grant", "guardrails", "slot", "world", "hooks", "question",
+    "claim",
+]  # fmt: skip
 
 
 #: Why a call asks anew whose tool states other terms than it was decided on.
@@ -45,8 +46,8 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
 
     That is: the process in which it stands open, the newest policy's word on a decision, the policies that were not
     asked about the call, the tool and its own terms as they are now, the signatures of people, who gave the grant,
-    input guardrails, a free slot and thread, the world that the call was shown with, hooks, and the question by which
-    a provider runs it.
+    input guardrails, a free slot and thread, the world that the call was shown with, hooks, the question by which a
+    provider runs it, and the claim of a caller outside.
     """
     first: list[First] = ["home"] if stands_open(call) else []
     undecided = call.recheck or call.state == "asked"
@@ -72,6 +73,8 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
         first.append("hooks")
     if call.proposal.by_provider:
         first.append("question")
+    if call.proposal.claimed:
+        first.append("claim")
     return first
 
 

@@ -10,6 +10,7 @@ from collections.abc import Container
 from typing import Any
 
 from ...core import commands as cm
+from ...core.effects import at_work
 from ...core.errors import Conflict, NotAllowed
 from ...core.request import request_of
 from ...core.run import Call
@@ -88,4 +89,4 @@ async def lose_started(drive: Drive, why: str) -> list[Call]:
 
 
 def _at_work(drive: Drive) -> dict[str, Call]:
-    return {call.id: call for call in drive.run.groups["started"].values() if call.id not in drive.run.frames}
+    return {call.id: call for call in at_work(drive.run)}

@@ -200,7 +200,7 @@ async def _shown(verdict: Verdict, call: Call, tool: Tool) -> Preview | None:
 async def _verdict(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, looked: _Looked) -> Verdict:
     own = await _own(scope, call, tool)
     stated = await _policy(drive, scope, call, tool, looked) if scope.policies else None
-    if stated is not None and tool.approval is not None and tool.approval.needs_proof:
+    if stated is not None and tool.approval is not None and (tool.approval.needs_proof or tool.claimed):
         return beside_own(tool.approval, stated)
     verdict = own if stated is None else stated
     asks = verdict.action == "ask" or (verdict.action == "allow" and call.voided)  # what was voided asks all the same

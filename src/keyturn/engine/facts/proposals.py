@@ -109,6 +109,8 @@ def facts_of(tool: Tool) -> dict[str, Any]:
         facts["by_provider"] = True
     if stands_for_several(tool):
         facts["server"] = tool.name
+    if tool.claimed:
+        facts["claimed"] = True
     return facts
 
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from ...core.errors import BadJson
 from ...core.strict import TextLimits, parse
-from ...wire import said
+from ...wire import asks, said
 from .refusing import Refusal
 
 T = TypeVar("T")
@@ -20,7 +20,16 @@ T = TypeVar("T")
 #: How many bytes the body of most routes has, and from which size on one is parsed outside of the event loop.
 MOST, LARGE = 160_000, 16_384
 #: What holds texts of a conversation, arguments or results: as large as the settings allow.
-_WHOLE = (said.Start, said.Message, said.Approve, said.PreviewEdit, said.Signing, said.Answer, said.Resolve)
+_WHOLE = (
+    said.Start,
+    said.Message,
+    said.Approve,
+    said.PreviewEdit,
+    said.Signing,
+    said.Answer,
+    said.Resolve,
+    asks.AskFor,
+)
 
 
 def body_of(kind: type[T]) -> Callable[[Request], Awaitable[T]]:

@@ -35,7 +35,7 @@ from .routes import Call, Here, Routes, answer, taken
 routes = Routes("people")
 
 
-@routes.add("GET", "/me", scope=("read", "decide", "people", "run"), gives=Me)
+@routes.add("GET", "/me", scope=("read", "decide", "people", "run", "ask"), gives=Me)
 async def get_me(here: Here) -> Any:
     """Say who you are to the server."""
     visitor = here.visitor

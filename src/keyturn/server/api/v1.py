@@ -12,13 +12,13 @@ from ..._version import __version__
 from ...wire.seen import Failure
 from ..contained import ContainedRequests
 from ..places import StreamPlaces
-from . import decisions, grants, health, people, policies, records, requests, run_events, runs
+from . import asks, decisions, grants, health, people, policies, records, requests, run_events, runs
 from .health import Measured, Metrics
 from .once import Answers
 from .refusing import answer_refusals
 from .routes import SCHEMA, Route
 
-SUBJECTS = (health, runs, run_events, requests, decisions, grants, people, policies, records)
+SUBJECTS = (health, runs, run_events, requests, decisions, asks, grants, people, policies, records)
 
 
 def api_of(shared: object) -> ASGIApp:
@@ -68,4 +68,4 @@ def _describe(api: FastAPI) -> None:
     api.openapi = described
 
 
-_TOKEN = "A token that `keyturn users token`, or a person's page, issued: for read, decide, people or run."
+_TOKEN = "A token that `keyturn users token`, or a person's page, issued: for read, decide, people, run or ask."

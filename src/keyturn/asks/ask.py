@@ -1,0 +1,107 @@
+"""What an external caller asks, and how its request stands: data, as the log, the API and the client have it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from ..core.digest import canonical
+from ..core.errors import BadJson, UserError
+from ..core.immutable import immutable
+from ..core.people import plain_text
+from ..core.policy import Approval
+from ..core.strict import parse
+
+Status = Literal[
+    "pending", "approved", "claimed", "in_doubt", "succeeded", "failed", "answered", "rejected", "expired",
+    "withdrawn", "not_run",
+]  # fmt: skip
+#: The states of a request that nothing changes any more.
+ENDED = frozenset({"succeeded", "failed", "answered", "rejected", "expired", "withdrawn", "not_run"})
+Outcome = Literal["succeeded", "failed", "unknown"]
+
+
+@immutable
+class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+    """Asks for approval of one call that the caller carries out itself.
+
+    `arguments` is the JSON text of the call's arguments: people are shown that text, and the caller gets it back to the
+    byte. `key` names the request: the same key with the same content is the same request, with other content it is
+    refused. `server` and `description` say where the tool is from and what it does; a changed description is another
+    tool. `reasoning` is what the caller's model wrote, `context` where the request comes from: framework, host, folder.
+
+    `terms` are the caller's wishes. A policy may add to them and takes nothing away.
+
+    >>> Ask(key="order-7", tool="refund", arguments='{"amount": 5}').arguments
+    '{"amount": 5}'
+    """
+
+    key: str
+    tool: str
+    arguments: str = "{}"
+    server: str = ""
+    description: str = ""
+    schema: dict[str, Any] | None = None
+    reasoning: str = ""
+    context: dict[str, Any] = {}
+    terms: Approval | None = None
+    risk: str | None = None
+    secrets: tuple[str, ...] = ()
+    editable: bool = True
+
+    def __post_init__(self) -> None:
+        plain_text(self.key, "key")
+        plain_text(self.tool, "tool")
+        try:
+            parse(self.arguments)
+        except BadJson as error:
+            raise UserError(f"the arguments of {self.tool!r} must be the text of JSON; they are {error}") from None
+        canonical([self.schema, self.context])
+
+
+class AskedBy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Holds a request as its run was given it: what is asked, and by which account."""
+
+    ask: Ask
+    account: str = ""
+
+
+@immutable
+class AskState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Describes how a request of an external caller stands.
+
+    `id` is the request's id for its caller, `request` that of the approval request in the inbox. `digest` and
+    `arguments` are of what would run now: a claim names that digest. `note` is written for the caller's model,
+    `decided_by` is who decided. A decision is possible until `expires_at`, a claim until `execute_by`, a report until
+    `claimed_until`. `result` is what the caller reported, or what a person answered in its place.
+
+    >>> AskState(id="5e1f", key="order-7", tool="refund", status="approved").ended
+    False
+    """
+
+    id: str
+    key: str
+    tool: str
+    status: Status
+    digest: str = ""
+    arguments: str = ""
+    edited: bool = False
+    request: str = ""
+    asked: int = 1
+    reason: str = ""
+    note: str = ""
+    decided_by: str = ""
+    decided_at: datetime | None = None
+    expires_at: datetime | None = None
+    execute_by: datetime | None = None
+    claimed_by: str = ""
+    claimed_until: datetime | None = None
+    attempts: int = 0
+    result: Any = None
+
+    @property
+    def ended(self) -> bool:
+        """Return whether nothing changes it any more."""
+        return self.status in ENDED

@@ -1,0 +1,216 @@
+"""Take the requests of external callers: ask, look, claim once, report, withdraw.
+
+Each is a run of the app's journal. A claim drives the run under its lease as a worker would, so that whatever holds
+for the start of a call holds for it; all else is appended by whoever says it, as decisions are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from ..core import commands as cm
+from ..core.codec import Log
+from ..core.errors import Conflict, RunMissing, UserError
+from ..core.gate.claiming import HoldCall
+from ..core.gate.opening import still
+from ..core.people import Decider, plain_text
+from ..core.policy import milliseconds
+from ..core.states import OVER
+from ..engine.driving.lease import TTL_MS
+from ..engine.driving.taking import claimed
+from ..engine.driving.writer import write_to
+from ..engine.effects.claiming import Claiming
+from ..engine.execution import Execution
+from ..engine.run.log_cache import log_in
+from ..journal.base import Claim, Store
+from .agent import ExternalAgent
+from .ask import Ask, AskedBy, AskState, Outcome
+from .standing import CALL, asked_by, state_of
+
+#: How long a claim lasts that says nothing else, and at most.
+LASTS = "10m"
+_MOST = milliseconds("30d")
+_TRIES = 100
+_PAUSE = 0.05
+
+
+class AskHost(Protocol):
+    """Keeps the runs: an app."""
+
+    journal: Store
+    agents: dict[str, Any]
+
+    async def start(
+        self, agent: str, input: str | list[Any], *, requester: str | None = None, once: str | None = None
+    ) -> Any:
+        """Record that a run starts."""
+        ...
+
+
+class AskService:
+    """Answers external callers; `app.asks` is one.
+
+    `account` is the id of the service account that asks. Another account cannot see the request, and the same key of
+    another account is another request.
+    """
+
+    def __init__(self, host: AskHost, take: Callable[[Claim], Awaitable[Execution]]) -> None:
+        self._host, self._take = host, take
+
+    @property
+    def _journal(self) -> Store:
+        return self._host.journal
+
+    async def ask(
+        self, ask: Ask, *, account: str = "", requester: str | None = None, agent: str | None = None
+    ) -> AskState:
+        """Ask for approval of a call; the same key with the same content is the same request.
+
+        Raises `Conflict` where the key was used for another call. `agent` names the `ExternalAgent` of the app, where
+        it has several.
+        """
+        document = msgspec.json.encode(AskedBy(ask, account)).decode()
+        run = await self._host.start(
+            self._agent(agent), document, requester=requester, once=f"ask {account} {plain_text(ask.key, 'key')}"
+        )
+        return await self.get(run.id, account=account)
+
+    def _agent(self, name: str | None) -> str:
+        known = [each for each, agent in self._host.agents.items() if isinstance(agent, ExternalAgent)]
+        if name is None and len(known) == 1:
+            return known[0]
+        if name not in known:
+            said = f"it has: {', '.join(known)}" if known else "add one: App(agents=[..., ExternalAgent()])"
+            raise UserError(f"this app has no ExternalAgent {'' if name is None else repr(name)}; {said}")
+        return str(name)
+
+    async def _log(self, id: str, account: str) -> Log:
+        log = await log_in(self._journal, id)
+        if not log.steps or asked_by(log).account != account:
+            raise RunMissing(id)
+        return log
+
+    async def get(self, id: str, *, account: str = "") -> AskState:
+        """Return how a request stands."""
+        return state_of(await self._log(id, account))
+
+    async def wait(self, id: str, seconds: float, *, account: str = "") -> AskState:
+        """Return how a request stands once it is not pending any more, or when the time is up."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._changed(id, account)
+        return await self.get(id, account=account)
+
+    async def _changed(self, id: str, account: str) -> None:
+        """Wait until a request is not pending any more."""
+        head = await self._journal.head(id)
+        async with contextlib.aclosing(self._journal.watch(id, head)) as lines:
+            while (await self.get(id, account=account)).status == "pending":
+                await anext(lines)
+
+    async def claim(
+        self, id: str, digest: str, name: str, *, lasts: str | float = LASTS, account: str = ""
+    ) -> AskState:
+        """Claim an approved call, once and for ever: whoever gets an answer runs it, and nobody else does.
+
+        `digest` is that of the state that was shown, `name` names the claim: the same one gets the same answer again.
+        Until the claim has lasted so long its outcome is to be reported, or the call is in doubt.
+        """
+        duration = min(milliseconds(lasts), _MOST)
+        for _ in range(_TRIES):
+            state = state_of(log := await self._log(id, account))
+            if state.status == "claimed" and state.claimed_by == self._holder(account, name):
+                return state
+            if state.status not in ("approved", "pending"):
+                raise Conflict(_no_claim(state), winner=state.claimed_by or None)
+            if state.status == "approved":
+                if state.digest != digest:
+                    raise Conflict("this is not the call as you were shown it: look at the request again")
+                try:
+                    await self._drive(id, Claiming(CALL, digest, self._holder(account, name), duration))
+                    continue
+                except _Held:
+                    pass
+            elif (call := log.run.calls.get(CALL)) is None or not call.recheck:
+                raise Conflict("this request cannot be claimed: no decision was made yet")
+            await asyncio.sleep(_PAUSE)  # a worker has it, and asks the newest policy
+        raise Conflict("the run of this request is being moved by others; try again")
+
+    async def _drive(self, id: str, claiming: Claiming) -> None:
+        """Move the run as a worker would, and start the call."""
+        try:
+            held = await claimed(self._journal, id, claiming.by, TTL_MS)
+        except Conflict as error:
+            raise _Held from error
+        try:
+            play = await self._take(held)
+        except BaseException:
+            await self._journal.release(held, await self._journal.now())
+            raise
+        play.drive.patient, play.drive.claiming = True, claiming
+        await play.finish()
+
+    async def hold(self, id: str, name: str, *, lasts: str | float = LASTS, account: str = "") -> AskState:
+        """Prolong a claim: until so long from now the outcome is to be reported."""
+        log = await self._log(id, account)
+        until = await self._journal.now() + min(milliseconds(lasts), _MOST)
+        await write_to(self._journal, log, HoldCall(CALL, self._holder(account, name), until))
+        return state_of(log)
+
+    async def report(self, id: str, name: str, outcome: Outcome, result: Any = None, *, account: str = "") -> AskState:
+        """Report what came of a claimed call; "unknown" puts it in doubt, and a person says what became of it."""
+        log = await self._log(id, account)
+        state, by = state_of(log), self._holder(account, name)
+        if state.status == outcome and state.claimed_by == by and state.result == result:
+            return state
+        if state.status != "claimed":
+            raise Conflict(f"this call has no claim to report an outcome of: it is {_said(state)}")
+        if outcome == "unknown":
+            why = result if isinstance(result, str) and result else "its caller does not know what came of it"
+            await write_to(self._journal, log, cm.LoseCall(CALL, why, again=False, by=by))
+            return state_of(log)
+        words = result if isinstance(result, str) else msgspec.json.encode(result).decode()
+        item = {"type": "function_call_output", "call_id": state.key, "output": words}
+        value = None if isinstance(result, str) else result
+        end: list[cm.RunCommand] = [] if log.run.status in OVER else [cm.CloseRun(words, [])]
+        await write_to(self._journal, log, cm.FinishCall(CALL, item, value, outcome == "failed", by=by), *end)
+        return state_of(log)
+
+    async def withdraw(self, id: str, *, account: str = "", by: Decider | None = None, why: str = "") -> AskState:
+        """Withdraw a request that was not claimed; it is asked of no one from then on."""
+        log = await self._log(id, account)
+        state = state_of(log)
+        if state.status == "withdrawn":
+            return state
+        call = log.run.calls.get(CALL)
+        if state.status not in ("pending", "approved"):
+            raise Conflict(f"this request cannot be withdrawn: it is {_said(state)}")
+        await write_to(self._journal, log, *([] if call is None else [still(call)]), cm.Cancel(by, why))
+        return state_of(log)
+
+    @staticmethod
+    def _holder(account: str, name: str) -> str:
+        return f"{account or 'external'} {plain_text(name, 'the name of a claim')}"
+
+
+class _Held(Exception):
+    """Raised where a worker moves the run right now."""
+
+
+_WORDS = {"in_doubt": "in doubt", "not_run": "known not to have run"}
+
+
+def _no_claim(state: AskState) -> str:
+    """Return why a request cannot be claimed."""
+    if state.status == "claimed":
+        return "this call was claimed already, and is run by whoever claimed it first"
+    return f"this request cannot be claimed: it is {_said(state)}"
+
+
+def _said(state: AskState) -> str:
+    return _WORDS.get(state.status, state.status)

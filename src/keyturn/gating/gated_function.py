@@ -1,0 +1,307 @@
+"""A gated function: bind its arguments, ask, wait, claim once, run what was approved, report what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import inspect
+from collections.abc import AsyncGenerator, Callable, Generator
+from dataclasses import dataclass
+from typing import Any, Generic, ParamSpec, TypeVar, cast
+
+import msgspec
+
+from ..asks.ask import Ask, AskState
+from ..core.digest import digest
+from ..core.encodable import Encodable
+from ..core.errors import Conflict, UserError
+from ..core.policy import Approval
+from ..engine.run.new_ids import new_id
+from ..support.user_code import class_name
+from ..tools.base import InvalidArguments
+from ..tools.functions.schema import FunctionSchema, function_schema
+from .context import GatedRun, current, verdict
+from .door import Door, announce
+from .errors import CallClaimed, CallDenied, error_of
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_RENEWED = 180.0
+_PATIENCE = 25.0
+_UNREADABLE = "keyturn: the result is no JSON and was not recorded"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Holds what `@gated(...)` was given."""
+
+    name: str | None = None
+    approval: Approval | None = None
+    risk: str | None = None
+    key: Callable[[dict[str, Any]], object] | None = None
+    editable: bool = True
+
+
+class Pending(Encodable, frozen=True):
+    """Names a call that was asked for: `id` resumes it, in any process that has the function.
+
+    >>> dict(Pending("5e1f", "refund"))
+    {'id': '5e1f', 'function': 'refund'}
+    """
+
+    id: str
+    function: str
+
+
+class GatedFunction(Generic[P, R]):
+    """Calls a function once its call is approved; `@gated` makes one."""
+
+    def __init__(self, function: Callable[P, R], door: Door, options: Options) -> None:
+        self._function: Callable[..., Any] = function
+        self._door = door
+        self._options = options
+        self._schema: FunctionSchema = function_schema(function, name_override=options.name)
+        self._parameters = inspect.signature(function)
+        functools.update_wrapper(cast("Any", self), function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Ask for the call, wait for the decision, and run it; of an async function await what is returned."""
+        if self._schema.is_async:
+            return cast("R", self.aio(*args, **kwargs))
+        _check_no_loop(self.name)
+        made = self._bound(args, kwargs)
+        if (said := verdict()) is not None:
+            return self._tested(said, made)
+        state = self._door.run(self._asked(made))
+        return self._run(self._decided(state))
+
+    async def aio(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Ask, wait and run as a call does, without blocking the loop; a plain function is run in a thread."""
+        made = self._bound(args, kwargs)
+        if (said := verdict()) is not None:
+            result: Any = self._tested(said, made)
+            return await result if inspect.isawaitable(result) else result
+        state = await self._door.aio(self._asked(made))
+        try:
+            state = await self._door.aio(self._waited(state, current()))
+        except asyncio.CancelledError:
+            await asyncio.shield(self._door.aio(self._given_up(state)))
+            raise
+        return await self._run_in_loop(state)
+
+    def ask(self, *args: P.args, **kwargs: P.kwargs) -> Pending:
+        """Ask for the call and return at once; `resume` runs it after the decision."""
+        return Pending(self._door.run(self._asked(self._bound(args, kwargs))).id, self.name)
+
+    def resume(self, id: str | Pending) -> R:
+        """Run a call that was asked for and approved, with the arguments that were approved.
+
+        Raises `CallWaiting` while the decision is pending. A call that was run already returns its recorded result.
+        """
+        _check_no_loop(self.name)
+        state = self._own(self._door.run(self._looked(id)))
+        if self._schema.is_async:
+            return cast("R", self._run_in_loop(state))
+        return self._run(state)
+
+    async def aresume(self, id: str | Pending) -> Any:
+        """Run a call as `resume` does, without blocking the loop."""
+        return await self._run_in_loop(self._own(await self._door.aio(self._looked(id))))
+
+    def state(self, id: str | Pending) -> AskState:
+        """Return how the request of a call stands."""
+        return self._door.run(self._looked(id))
+
+    @property
+    def name(self) -> str:
+        """Return the name under which people see the function."""
+        return self._schema.name
+
+    # What is asked ----------------------------------------------------------------------------------------------
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """Return the text of the arguments as they would run: bound by the signature, validated, defaults filled in."""
+        given = self._parameters.bind(*args, **kwargs)
+        try:
+            text = msgspec.json.encode(given.arguments, enc_hook=_plain).decode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UserError(f"{self.name} was not asked for: its arguments are no JSON ({error})") from None
+        try:
+            return self._schema.freeze(text).text
+        except InvalidArguments as error:
+            raise UserError(f"{self.name} was not asked for: {error}") from None
+
+    def _ask(self, text: str, context: GatedRun) -> Ask:
+        options = self._options
+        params: dict[str, Any] = msgspec.json.decode(text)
+        named = None if options.key is None else f"{self.name} {options.key(params)}"
+        return Ask(
+            key=named or context.key(f"{self.name} {digest(params)[:16]}"),
+            tool=self.name,
+            arguments=text,
+            description=self._schema.description,
+            schema=self._schema.params_json_schema,
+            terms=options.approval,
+            risk=options.risk,
+            secrets=self._schema.secrets,
+            editable=options.editable,
+        )
+
+    async def _asked(self, text: str) -> AskState:
+        context = current()
+        return await self._door.open().ask(self._ask(text, context), requester=context.requester)
+
+    async def _waited(self, state: AskState, context: GatedRun) -> AskState:
+        """Return a request once it is decided; with `wait` in the context, or once that time is up."""
+        asks, waits = self._door.asks, context.wait
+        if state.status == "pending":
+            state = await asks.wait(state.id, 1.0 if waits is True else float(waits))
+        if state.status == "pending" and waits is True:
+            announce(state, self._door.url_of(state))
+        while state.status == "pending" and waits is True:
+            state = await asks.wait(state.id, _PATIENCE)
+        return state
+
+    async def _looked(self, id: str | Pending) -> AskState:
+        return await self._door.open().get(_id_of(id))
+
+    def _own(self, state: AskState) -> AskState:
+        if state.tool != self.name:
+            raise UserError(f"request {state.id} is a call of {state.tool!r}, and this function is {self.name!r}")
+        return state
+
+    def _decided(self, state: AskState) -> AskState:
+        """Wait in a thread; Ctrl-C withdraws the request."""
+        context = current()
+        try:
+            return self._door.run(self._waited(state, context))
+        except KeyboardInterrupt:
+            self._door.run(self._given_up(state))
+            raise
+
+    async def _given_up(self, state: AskState) -> None:
+        with contextlib.suppress(Conflict):
+            await self._door.asks.withdraw(state.id, why="the caller stopped waiting")
+
+    # What is run ------------------------------------------------------------------------------------------------
+
+    def _run(self, state: AskState) -> R:
+        if state.status in ("succeeded", "answered"):
+            return cast("R", _recorded(state))
+        name = new_id()
+        state = self._door.run(self._claimed(state, name))
+        with self._held(state, name) as done:
+            args, kwargs = self._schema.bind(state.arguments)
+            done.value = self._function(*args, **kwargs)
+        return cast("R", done.value)
+
+    async def _run_in_loop(self, state: AskState) -> Any:
+        if state.status in ("succeeded", "answered"):
+            return _recorded(state)
+        name = new_id()
+        state = await self._door.aio(self._claimed(state, name))
+        async with self._held_in_loop(state, name) as done:
+            args, kwargs = self._schema.bind(state.arguments)
+            if self._schema.is_async:
+                done.value = await self._function(*args, **kwargs)
+            else:
+                done.value = await asyncio.to_thread(self._function, *args, **kwargs)
+        return done.value
+
+    async def _claimed(self, state: AskState, name: str) -> AskState:
+        """Claim the call for this process, or raise why it cannot be run."""
+        if state.status != "approved":
+            raise error_of(state)
+        try:
+            return await self._door.asks.claim(state.id, state.digest, name)
+        except Conflict:
+            raise error_of(await self._door.asks.get(state.id)) from None
+
+    @contextlib.contextmanager
+    def _held(self, state: AskState, name: str) -> Generator[_Done]:
+        """Hold the claim while the function runs, and report what came of it."""
+        done = _Done()
+        beats = self._door.loop.begin(self._renewed(state.id, name))
+        try:
+            yield done
+        except BaseException as error:
+            beats.cancel()
+            self._door.run(self._door.asks.report(state.id, name, *_outcome_of(error)))
+            raise
+        beats.cancel()
+        self._door.run(self._door.asks.report(state.id, name, "succeeded", _reported(done.value)))
+
+    @contextlib.asynccontextmanager
+    async def _held_in_loop(self, state: AskState, name: str) -> AsyncGenerator[_Done]:
+        done, asks = _Done(), self._door.asks
+        beats = self._door.loop.begin(self._renewed(state.id, name))
+        try:
+            yield done
+        except BaseException as error:
+            beats.cancel()
+            await asyncio.shield(self._door.aio(asks.report(state.id, name, *_outcome_of(error))))
+            raise
+        beats.cancel()
+        await asyncio.shield(self._door.aio(asks.report(state.id, name, "succeeded", _reported(done.value))))
+
+    async def _renewed(self, id: str, name: str) -> None:
+        while True:
+            await asyncio.sleep(_RENEWED)
+            with contextlib.suppress(Exception):  # it is tried again, and without it the call is in doubt in the end
+                await self._door.asks.hold(id, name)
+
+    def _tested(self, said: str, text: str) -> R:
+        """Decide as `decide_all` says."""
+        if said == "reject":
+            raise CallDenied(AskState(id="", key="", tool=self.name, status="rejected", reason="decide_all"))
+        args, kwargs = self._schema.bind(text)
+        return cast("R", self._function(*args, **kwargs))
+
+
+class _Done:
+    """Holds what a function returned."""
+
+    value: Any = None
+
+
+def _recorded(state: AskState) -> Any:
+    """Return the recorded result of a call that was run, or that a person answered in its place."""
+    if state.result == _UNREADABLE:
+        raise CallClaimed(state)
+    return state.result
+
+
+def _reported(value: object) -> Any:
+    """Return a result as it is recorded."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_plain))
+    except (TypeError, ValueError, RecursionError):
+        return _UNREADABLE
+
+
+def _outcome_of(error: BaseException) -> tuple[Any, str]:
+    """Return how an error of the function is reported; one that came from outside leaves open what was done."""
+    return ("failed" if isinstance(error, Exception) else "unknown"), class_name(error)
+
+
+def _plain(value: object) -> Any:
+    """Make JSON of a pydantic model; anything else is none."""
+    dump = getattr(value, "model_dump", None)
+    if dump is None:
+        raise TypeError(f"a {type(value).__name__} is not JSON")
+    return dump(mode="json")
+
+
+def _id_of(id: str | Pending) -> str:
+    return id.id if isinstance(id, Pending) else id
+
+
+def _check_no_loop(name: str) -> None:
+    """Refuse to block a loop that is running."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise UserError(f"{name}(...) would block the event loop that is running here: use `await {name}.aio(...)`")

@@ -1,0 +1,76 @@
+"""Requests of external callers over HTTP: ask, wait, claim once, report, withdraw."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from ...asks.ask import AskState
+from ...asks.service import LASTS
+from ...core.errors import NotAllowed
+from ...wire import asks as sent
+from ...wire import said
+from .paging import IdPath
+from .routes import Call, Here, Routes, answer, taken
+from .runs import decider_of
+from .waiting import Wait, changes_within
+
+routes = Routes("asks")
+
+
+@routes.add("POST", "/asks", scope="ask", takes=sent.AskFor, gives=AskState, errors=(409,))
+async def ask(here: Here, body: Annotated[sent.AskFor, taken(sent.AskFor)]) -> Any:
+    """Ask for approval of a call that you carry out yourself.
+
+    The same key with the same content is the same request; with other content it is a conflict.
+    """
+    visitor = here.visitor
+    requester = body.requester or visitor.id
+    if requester != visitor.id and visitor.person.kind != "machine":
+        raise NotAllowed("a person asks for themselves; a service account says for whom it asks")
+    asks = here.app.asks
+    return answer(await asks.ask(body.ask, account=visitor.id, requester=requester, agent=body.agent))
+
+
+@routes.add("GET", "/asks/{ask}", scope="ask", gives=AskState, errors=(404,))
+async def get_ask(here: Here, ask: IdPath, wait: Wait = 0) -> Any:
+    """Return how a request stands; with `wait`, once it is not pending any more, or so many seconds have passed."""
+    state = await _state(here, ask)
+    if state.status == "pending":
+        async for _ in changes_within(here, wait):
+            async with here.look():
+                state = await _state(await here.anew(), ask)
+            if state.status != "pending":
+                break
+    return answer(state)
+
+
+async def _state(here: Call, ask: str) -> AskState:
+    return await here.app.asks.get(ask, account=here.visitor.id)
+
+
+@routes.add("POST", "/asks/{ask}/claim", scope="ask", takes=sent.ClaimAsk, gives=AskState, errors=(404, 409))
+async def claim(here: Here, ask: IdPath, body: Annotated[sent.ClaimAsk, taken(sent.ClaimAsk)]) -> Any:
+    """Claim an approved call, once: the caller that gets an answer runs it, and no other does."""
+    asks, lasts = here.app.asks, body.lasts or LASTS
+    return answer(await asks.claim(ask, body.digest, body.name, lasts=lasts, account=here.visitor.id))
+
+
+@routes.add("POST", "/asks/{ask}/hold", scope="ask", takes=sent.HoldAsk, gives=AskState, errors=(404, 409))
+async def hold(here: Here, ask: IdPath, body: Annotated[sent.HoldAsk, taken(sent.HoldAsk)]) -> Any:
+    """Prolong a claim, so that the call is not put in doubt while it is being carried out."""
+    asks, lasts = here.app.asks, body.lasts or LASTS
+    return answer(await asks.hold(ask, body.name, lasts=lasts, account=here.visitor.id))
+
+
+@routes.add("POST", "/asks/{ask}/outcome", scope="ask", takes=sent.ReportOutcome, gives=AskState, errors=(404, 409))
+async def report(here: Here, ask: IdPath, body: Annotated[sent.ReportOutcome, taken(sent.ReportOutcome)]) -> Any:
+    """Report what came of a claimed call: succeeded, failed, or unknown, which puts it in doubt."""
+    asks = here.app.asks
+    return answer(await asks.report(ask, body.name, body.outcome, body.result, account=here.visitor.id))
+
+
+@routes.add("POST", "/asks/{ask}/withdraw", scope="ask", takes=said.Why, gives=AskState, errors=(404, 409))
+async def withdraw_ask(here: Here, ask: IdPath, body: Annotated[said.Why, taken(said.Why)]) -> Any:
+    """Withdraw a request that was not claimed."""
+    asks = here.app.asks
+    return answer(await asks.withdraw(ask, account=here.visitor.id, by=decider_of(here), why=body.why))

@@ -1,0 +1,284 @@
+"""A program that is not written with Keyturn asks, claims what was approved once, and reports what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+
+from keyturn import (
+    Agent,
+    App,
+    Approval,
+    Ask,
+    AskState,
+    Conflict,
+    ExternalAgent,
+    NotAllowed,
+    NotPending,
+    RunMissing,
+    UserError,
+)
+from keyturn.client.client import AsyncClient
+from keyturn.directory.login import Login
+from keyturn.policies.grants import Grant
+from keyturn.policies.rules import Policy, allow, ask, deny
+from keyturn.testing import ScriptedModel, check
+from tests.server.programs import peopled
+from tests.waiting import until
+
+ARGUMENTS = '{"order": "A1",  "amount": 5.0}'
+
+
+def refund(key: str = "o1", **more: Any) -> Ask:
+    given: dict[str, Any] = {"arguments": ARGUMENTS} | more
+    return Ask(key=key, tool="refund", **given)
+
+
+@asynccontextmanager
+async def office(journal: Any = "memory://", policy: Any = None, agents: Any = None) -> AsyncGenerator[App]:
+    async with App(agents or [ExternalAgent()], journal, policy) as app:
+        yield app
+        assert (await check(app.journal)).ok
+
+
+async def pending(app: App, state: AskState) -> Any:
+    """Wait until people are asked."""
+    await app.wait(state.id, 30)
+    [row] = await app.inbox.list(run=state.id)
+    return row
+
+
+async def approved(app: App, state: AskState, **words: Any) -> AskState:
+    await app.inbox.approve(await pending(app, state), by="ben", **words)
+    return await app.asks.wait(state.id, 30)
+
+
+async def test_what_was_approved_is_claimed_once_and_to_the_byte() -> None:
+    async with office() as app:
+        asked = await app.asks.ask(refund(reasoning="The customer asked.", context={"host": "build-7"}))
+        assert asked.status == "pending"
+        with pytest.raises(Conflict, match="no decision was made yet"):
+            await app.asks.claim(asked.id, "", "job")
+        state = await approved(app, asked, note="ok")
+        assert (state.status, state.arguments, state.decided_by) == ("approved", ARGUMENTS, "ben")
+        claims = [app.asks.claim(state.id, state.digest, f"job {number}") for number in range(4)]
+        made = await asyncio.gather(*claims, return_exceptions=True)
+        [won] = [each for each in made if isinstance(each, AskState)]
+        assert all(isinstance(each, Conflict) for each in made if each is not won)
+        name = won.claimed_by.removeprefix("external ")
+        assert await app.asks.claim(state.id, state.digest, name) == won
+        with pytest.raises(Conflict, match="another caller claimed"):
+            await app.asks.report(state.id, "job 9", "succeeded")
+        done = await app.asks.report(state.id, name, "succeeded", {"paid": 5})
+        assert (done.status, done.result, done.attempts) == ("succeeded", {"paid": 5}, 1)
+        assert await app.asks.report(state.id, name, "succeeded", {"paid": 5}) == done
+        with pytest.raises(Conflict, match="no claim to report"):
+            await app.asks.report(state.id, name, "failed")
+        assert (await app.get(state.id)).status == "finished"
+
+
+async def test_a_key_names_one_request_and_an_account_sees_its_own() -> None:
+    async with office() as app:
+        first = await app.asks.ask(refund(), account="ci")
+        assert (await app.asks.ask(refund(), account="ci")).id == first.id
+        assert (await app.asks.ask(refund(), account="cd")).id != first.id
+        with pytest.raises(Conflict, match="other words"):
+            await app.asks.ask(refund(arguments="{}"), account="ci")
+        with pytest.raises(RunMissing):
+            await app.asks.get(first.id, account="cd")
+        with pytest.raises(RunMissing):
+            await app.asks.get("none", account="cd")
+        for wrong in ("{", '{"a": 1, "a": 2}', "NaN"):
+            with pytest.raises(UserError, match="must be the text of JSON"):
+                refund(arguments=wrong)
+
+
+async def test_a_run_of_another_agent_is_no_request_and_an_agent_is_named() -> None:
+    desk = Agent("desk", model=ScriptedModel(["hi"]))
+    async with office(agents=[desk, ExternalAgent("ci"), ExternalAgent("coding")]) as app:
+        other = await app.start("desk", "hi")
+        with pytest.raises(RunMissing):
+            await app.asks.get(other.id)
+        with pytest.raises(UserError, match="it has: ci, coding"):
+            await app.asks.ask(refund())
+        assert (await app.asks.ask(refund(), agent="coding")).status == "pending"
+    async with office(agents=[desk]) as app:
+        with pytest.raises(UserError, match="add one"):
+            await app.asks.ask(refund())
+
+
+async def test_a_policy_decides_and_takes_no_wish_away() -> None:
+    rules = Policy(
+        deny(tool="drop_table", reason="never"),
+        allow(tool="read_file"),
+        ask(tool="refund", approval=Approval(quorum=2)),
+        allow(tool="pay"),
+    )
+    async with office(policy=rules) as app:
+
+        async def now(tool: str, **more: Any) -> AskState:
+            state = await app.asks.ask(Ask(key=tool, tool=tool, **more))
+            await app.wait(state.id, 30)
+            return await app.asks.wait(state.id, 0.2)
+
+        denied = await now("drop_table")
+        assert (denied.status, denied.reason) == ("rejected", "never")
+        free = await app.asks.ask(Ask(key="r", tool="read_file"))
+        free = await app.asks.wait(free.id, 30)
+        assert free.status == "approved"
+        assert (await app.asks.claim(free.id, free.digest, "a")).status == "claimed"
+        for tool, wish, quorum in (
+            ("refund", None, 2),
+            ("refund", Approval(role="x"), 2),
+            ("pay", Approval(quorum=3), 3),
+        ):
+            state = await app.asks.ask(Ask(key=f"{tool} {wish}", tool=tool, terms=wish))
+            row = await pending(app, state)
+            assert row.request.terms is not None
+            assert (row.request.terms.quorum, row.request.terms.role) == (quorum, None if wish is None else wish.role)
+        assert (await now("other")).status == "pending"
+
+
+async def test_a_policy_that_became_stricter_stops_a_claim() -> None:
+    async with office(policy=Policy(allow(tool="refund"))) as app:
+        state = await app.asks.wait((await app.asks.ask(refund())).id, 30)
+        app.policy = Policy(deny(tool="refund"))
+        with pytest.raises(Conflict):
+            await app.asks.claim(state.id, state.digest, "job")
+        asked_again = await app.asks.get(state.id)
+        assert asked_again.status in ("pending", "rejected")
+        assert asked_again.attempts == 0
+
+
+async def test_an_edit_reaches_the_caller_and_is_what_it_claims() -> None:
+    async with office() as app:
+        state = await approved(app, await app.asks.ask(refund()), edit={"order": "A1", "amount": 3})
+        assert (state.edited, state.arguments) == (True, '{"amount":3,"order":"A1"}')
+        with pytest.raises(Conflict, match="not the call as you were shown"):
+            await app.asks.claim(state.id, "0" * 64, "job")
+        assert (await app.asks.claim(state.id, state.digest, "job")).arguments == state.arguments
+
+
+async def test_rejected_answered_expired_and_withdrawn_are_told_and_not_claimed() -> None:
+    async with office() as app:
+        no, given, late, gone = [
+            await app.asks.ask(refund(str(number), terms=terms))
+            for number, terms in enumerate((None, None, Approval(expires=0.05), None))
+        ]
+        await app.inbox.reject(await pending(app, no), by="ben", message="Too much.")
+        await app.inbox.answer(await pending(app, given), {"paid": 1}, by="ben")
+        await app.asks.withdraw(gone.id, why="not needed")
+        states = [await app.asks.wait(each.id, 30) for each in (no, given, late, gone)]
+        assert [each.status for each in states] == ["rejected", "answered", "expired", "withdrawn"]
+        assert (states[0].note, states[1].result) == ("Too much.", {"paid": 1})
+        for each in states:
+            with pytest.raises(Conflict):
+                await app.asks.claim(each.id, each.digest, "job")
+        assert (await app.asks.withdraw(gone.id)).status == "withdrawn"
+        with pytest.raises(Conflict, match="cannot be withdrawn"):
+            await app.asks.withdraw(given.id)
+
+
+async def test_a_caller_that_does_not_report_leaves_the_call_in_doubt_and_a_person_says_what_became_of_it() -> None:
+    async with office() as app:
+        state = await approved(app, await app.asks.ask(refund()))
+        await app.asks.claim(state.id, state.digest, "job", lasts=0.2)
+        await app.asks.hold(state.id, "job", lasts=0.4)
+        with pytest.raises(Conflict, match="another caller"):
+            await app.asks.hold(state.id, "other")
+        doubt = await until_status(app, state.id, "in_doubt")
+        assert doubt.reason == "the caller that claimed it did not report its outcome in time"
+        with pytest.raises(Conflict, match="in doubt"):
+            await app.asks.report(state.id, "job", "succeeded")
+        [row] = await app.inbox.list(run=state.id)
+        assert row.kind == "in_doubt"
+        await app.inbox.resolve(row, "retry", by="ben")
+        again = await until_status(app, state.id, "approved")
+        assert again.digest != state.digest
+        with pytest.raises(Conflict, match="not the call as you were shown"):
+            await app.asks.claim(state.id, state.digest, "job")
+        assert (await app.asks.claim(state.id, again.digest, "job")).attempts == 2
+        unknown = await app.asks.report(state.id, "job", "unknown", "the connection was cut")
+        assert (unknown.status, unknown.reason) == ("in_doubt", "the connection was cut")
+
+
+async def until_status(app: App, ask: str, status: str) -> AskState:
+    async def there() -> AskState | None:
+        state = await app.asks.get(ask)
+        return state if state.status == status else None
+
+    return await until(there)
+
+
+async def test_an_approval_that_is_not_claimed_in_time_asks_again() -> None:
+    async with office() as app:
+        asked = await app.asks.ask(refund(terms=Approval(execute_by=0.1)))
+        state = await approved(app, asked)
+        await until(lambda: _asked_twice(app, state.id))
+        with pytest.raises(Conflict):
+            await app.asks.claim(state.id, state.digest, "job")
+        assert (await app.asks.get(state.id)).attempts == 0
+
+
+async def _asked_twice(app: App, ask: str) -> bool:
+    state = await app.asks.get(ask)
+    return state.status == "pending" and state.asked > 1
+
+
+async def test_no_worker_and_no_resume_runs_what_a_caller_is_to_run(tmp_path: Any) -> None:
+    journal = f"sqlite:///{tmp_path}/j.db"
+    async with office(journal) as app:
+        state = await approved(app, await app.asks.ask(refund()))
+    async with office(journal) as app:  # another process takes the run up
+        assert (await until_status(app, state.id, "approved")).attempts == 0
+        await app.asks.claim(state.id, state.digest, "job")
+    async with office(journal) as app:  # what a caller has is not lost with a worker
+        assert (await app.asks.get(state.id)).status == "claimed"
+        await app.asks.report(state.id, "job", "failed", "no funds")
+        assert (await app.asks.get(state.id)).result == "no funds"
+
+
+async def test_a_grant_covers_later_requests() -> None:
+    async with office() as app:
+        first = await app.asks.ask(refund())
+        await approved(app, first, grant=Grant(scope="agent"))
+        second = await app.asks.wait((await app.asks.ask(refund("o2"))).id, 30)
+        assert second.status == "approved"
+        assert (await app.asks.claim(second.id, second.digest, "job")).status == "claimed"
+
+
+async def test_the_client_asks_with_the_words_of_the_app() -> None:
+    async with office() as app:
+        await peopled(app)
+        tokens: dict[str, str] = {}
+        for name in ("ci", "cd"):
+            await app.people.add(name, kind="machine", by="ada")
+            tokens[name] = await app.people.issue_token(name, ["ask"], by="ada")
+        transport = httpx2.ASGITransport(app=app.asgi())
+        ci, cd = (AsyncClient("http://localhost", tokens[name], transport=transport) for name in ("ci", "cd"))
+        async with ci, cd:
+            asked = await ci.asks.ask(refund(terms=Approval(not_requester=True)), requester="cyd")
+            assert (await ci.asks.ask(refund(terms=Approval(not_requester=True)), requester="cyd")).id == asked.id
+            row = await pending(app, asked)
+            assert (row.request.requester, row.params) == ("cyd", {"order": "A1", "amount": 5.0})
+            with pytest.raises(NotAllowed):
+                await app.inbox.approve(row, by=Login("cyd"))
+            waiting = asyncio.ensure_future(ci.asks.wait(asked.id, 30))
+            await app.inbox.approve(row, by=Login("ben"))
+            state = await waiting
+            assert (state.status, state.arguments) == ("approved", ARGUMENTS)
+            with pytest.raises(NotPending):
+                await cd.asks.claim(state.id, state.digest, "job")
+            held = await ci.asks.claim(state.id, state.digest, "job", lasts="1h")
+            assert held.claimed_until is not None
+            await ci.asks.hold(state.id, "job", lasts="2h")
+            with pytest.raises(Conflict):
+                await ci.asks.withdraw(state.id)
+            assert (await ci.asks.report(state.id, "job", "succeeded", "done")).result == "done"
+            with pytest.raises(Conflict):
+                await ci.asks.ask(refund(arguments="{}"), requester="cyd")

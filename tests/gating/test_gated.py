@@ -1,0 +1,329 @@
+"""A gated function runs once its call is approved: as approved, once, and never on the word of an error."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Generator
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+
+from keyturn import App, Approval, Secret, UserError
+from keyturn.gating import (
+    CallClaimed,
+    CallDenied,
+    CallExpired,
+    CallFailed,
+    CallInDoubt,
+    CallWaiting,
+    CallWithdrawn,
+    Gated,
+    GatedFunction,
+    decide_all,
+)
+from keyturn.journal.rows import RequestRow
+from keyturn.policies.rules import Policy, allow
+from tests.server.programs import Port
+from tests.waiting import until_now
+
+RAN: list[Any] = []
+
+
+class Desk:
+    """A gate on a journal of this process, and the person who decides there."""
+
+    def __init__(self, place: str, **options: Any) -> None:
+        self.gate = Gated(place, **options)
+
+    @property
+    def app(self) -> App:
+        self.gate._door.open()  # pyright: ignore[reportPrivateUsage]  # the person decides in the process of the gate
+        return self.gate._door._opened  # pyright: ignore[reportPrivateUsage]  # as above
+
+    def do(self, made: Any) -> Any:
+        return self.gate._door.run(made)  # pyright: ignore[reportPrivateUsage]  # as above
+
+    def pending(self) -> RequestRow:
+        """Wait until a call is pending."""
+        return until_now(lambda: self.do(self.app.inbox.list()))[0]
+
+    def decided(self, verdict: str = "approve", **words: Any) -> threading.Thread:
+        """Decide the next call that is pending, in another thread."""
+
+        def decide() -> None:
+            self.do(getattr(self.app.inbox, verdict)(self.pending(), by="ada", **words))
+
+        thread = threading.Thread(target=decide, daemon=True)
+        thread.start()
+        return thread
+
+
+@pytest.fixture
+def desk() -> Generator[Desk]:
+    RAN.clear()
+    made = Desk("memory://")
+    yield made
+    made.gate.close()
+
+
+def refund_of(desk: Desk, **options: Any) -> GatedFunction[..., Any]:
+    @desk.gate(**options)
+    def refund(order: str, amount: int = 3, *rest: int, card: Annotated[str, Secret] = "") -> dict[str, Any]:
+        """Refund an order."""
+        RAN.append((order, amount, rest, card))
+        return {"order": order, "amount": amount}
+
+    return refund
+
+
+def test_a_call_waits_and_runs_with_all_its_arguments(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    refund = refund_of(desk, approval=Approval(expires="4h"), execute_by="10m", risk="high")
+    desk.decided()
+    assert refund("A1", 5, 7, card="4929") == {"order": "A1", "amount": 5}
+    assert RAN == [("A1", 5, (7,), "4929")]
+    [row] = desk.do(desk.app.inbox.list(state=None))
+    assert (row.tool, row.request.risk) == ("refund", "high")
+    assert row.params == {"order": "A1", "amount": 5, "rest": [7], "card": "[redacted]"}
+    assert row.request.terms == Approval(expires="4h", execute_by="10m")
+    assert refund.__doc__ == "Refund an order."
+    assert "4929" not in row.body
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words", "error"),
+    [("reject", {"message": "Too much."}, CallDenied), ("answer", {"output": {"amount": 1}}, None)],
+)
+def test_a_rejection_raises_and_an_answer_is_the_result(
+    desk: Desk, verdict: str, words: dict[str, Any], error: type[Exception] | None
+) -> None:
+    refund = refund_of(desk)
+    desk.decided(verdict, **words)
+    if error is None:
+        assert refund("A1") == {"amount": 1}
+    else:
+        with pytest.raises(error, match=r"rejected by ada: Too much\."):
+            refund("A1")
+    assert RAN == []
+
+
+def test_an_edit_is_validated_by_the_signature_and_runs(desk: Desk) -> None:
+    refund = refund_of(desk)
+    desk.decided(edit={"order": "A1", "amount": 2, "rest": [], "card": ""})
+    assert refund("A1", 5)["amount"] == 2
+    fixed = refund_of(desk, editable=False, name="fixed")
+    with desk.gate.context(wait=False), pytest.raises(CallWaiting) as waiting:
+        fixed("A1")
+    with pytest.raises(UserError):
+        desk.do(desk.app.inbox.approve(desk.pending(), by="ada", edit={"order": "A2"}))
+    assert fixed.state(waiting.value.id).status == "pending"
+
+
+def test_what_cannot_be_shown_is_not_asked_for(desk: Desk) -> None:
+    refund = refund_of(desk)
+    for call in (lambda: refund(object()), lambda: refund("A1", "many"), lambda: refund("A1", float("nan"))):
+        with pytest.raises(UserError, match="was not asked for"):
+            call()
+    with pytest.raises(TypeError):
+        refund()
+    assert desk.do(desk.app.inbox.list(state=None)) == []
+    with pytest.raises(UserError, match="generator"):
+
+        @desk.gate
+        def many() -> Any:
+            yield 1
+
+
+def test_a_call_that_does_not_wait_is_resumed_once_by_whoever_has_the_function(desk: Desk) -> None:
+    refund = refund_of(desk)
+    pending = refund.ask("A1", 5)
+    with pytest.raises(CallWaiting) as waiting:
+        refund.resume(pending)
+    assert waiting.value.id == pending.id
+    desk.decided().join()
+    until_now(lambda: refund.state(pending).status == "approved")
+    results: list[Any] = []
+
+    def resume() -> None:
+        try:
+            results.append(refund.resume(pending.id))
+        except CallClaimed as error:
+            results.append(error)
+
+    threads = [threading.Thread(target=resume) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert RAN == [("A1", 5, (), "")]
+    assert {"order": "A1", "amount": 5} in results
+    assert refund.resume(pending) == {"order": "A1", "amount": 5}
+    with pytest.raises(UserError, match="is a call of 'refund'"):
+        refund_of(desk, name="other").resume(pending)
+    assert len(RAN) == 1
+
+
+def _order(params: dict[str, Any]) -> object:
+    return params["order"]
+
+
+def test_a_run_that_is_repeated_joins_its_requests_and_a_second_call_asks_again(desk: Desk) -> None:
+    refund = refund_of(desk)
+
+    def job() -> list[str]:
+        made: list[str] = []
+        with desk.gate.context(run="job-42", requester="cyd", wait=False):
+            for _ in range(2):
+                with pytest.raises(CallWaiting) as waiting:
+                    refund("A1")
+                made.append(waiting.value.id)
+        return made
+
+    first = job()
+    assert job() == first
+    assert len(set(first)) == 2
+    assert {row.request.requester for row in desk.do(desk.app.inbox.list())} == {"cyd"}
+    by_key = refund_of(desk, key=_order, name="keyed")
+    assert by_key.ask("A1").id == by_key.ask("A1").id
+    assert by_key.ask("A1").id != by_key.ask("A2").id
+
+
+def test_errors_of_the_function_are_raised_and_recorded_without_their_words(desk: Desk) -> None:
+    @desk.gate
+    def fails(kind: str) -> None:
+        RAN.append(kind)
+        raise {"value": ValueError("card 4929"), "interrupt": KeyboardInterrupt()}[kind]
+
+    for kind, raised, then in (("value", ValueError, CallFailed), ("interrupt", KeyboardInterrupt, CallInDoubt)):
+        pending = fails.ask(kind)
+        desk.decided().join()
+        until_now(lambda pending=pending: fails.state(pending).status == "approved")
+        with pytest.raises(raised):
+            fails.resume(pending)
+        with pytest.raises(then) as again:
+            fails.resume(pending)
+        assert "4929" not in str(again.value)
+    assert RAN == ["value", "interrupt"]
+
+
+def test_a_result_that_is_no_json_is_returned_and_not_recorded(desk: Desk) -> None:
+    @desk.gate
+    def opened(name: str) -> Any:
+        return object() if name else None
+
+    pending = opened.ask("x")
+    desk.decided().join()
+    until_now(lambda: opened.state(pending).status == "approved")
+    assert type(opened.resume(pending)) is object
+    with pytest.raises(CallClaimed):
+        opened.resume(pending)
+
+
+def test_expired_and_withdrawn(desk: Desk) -> None:
+    refund = refund_of(desk, expires=0.05)
+    with pytest.raises(CallExpired):
+        refund("A1")
+    later = refund_of(desk, name="later")
+    pending = later.ask("A2")
+    desk.do(desk.app.asks.withdraw(pending.id))
+    with pytest.raises(CallWithdrawn):
+        later.resume(pending)
+
+
+async def test_in_a_loop_a_call_is_awaited_and_a_cancelled_one_is_withdrawn(desk: Desk) -> None:
+    refund = refund_of(desk)
+    with pytest.raises(UserError, match=r"use `await refund\.aio"):
+        refund("A1")
+    waiting = asyncio.ensure_future(refund.aio("A1", 4))
+    desk.decided()
+    assert (await waiting)["amount"] == 4
+
+    @desk.gate
+    async def send(to: str) -> str:
+        return f"sent to {to}"
+
+    sending: Any = asyncio.ensure_future(send("ann"))
+    desk.decided()
+    assert await sending == "sent to ann"
+    gone: Any = asyncio.ensure_future(refund.aio("A9"))
+    row = await asyncio.to_thread(desk.pending)
+    gone.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await gone
+    assert (await asyncio.to_thread(desk.do, desk.app.get(row.run))).status == "cancelled"
+    with decide_all("reject"), pytest.raises(CallDenied):
+        await refund.aio("A1")
+
+
+def test_a_policy_lets_a_call_run_unasked() -> None:
+    desk = Desk("memory://", policy=Policy(allow(tool="refund")))
+    try:
+        with desk.gate.context(wait=10.0):
+            assert refund_of(desk)("A1")["order"] == "A1"
+    finally:
+        desk.gate.close()
+
+
+def test_at_a_server_by_its_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    from keyturn import ExternalAgent
+
+    with Port(more=[ExternalAgent()]) as port:
+        token = port.tokens["asking"] = port.does(port.app.people.issue_token("bot", ["ask"], by="ada"))
+        monkeypatch.setenv("KEYTURN_SERVER", port.url)
+        monkeypatch.delenv("KEYTURN_TOKEN", raising=False)
+        gate = Gated()
+
+        @gate
+        def refund(order: str) -> str:
+            return order
+
+        with pytest.raises(UserError, match="KEYTURN_TOKEN"):
+            refund.ask("A1")
+        monkeypatch.setenv("KEYTURN_TOKEN", token)
+        pending = refund.ask("A1")
+        row = until_now(lambda: port.does(port.app.inbox.list()))[0]
+        port.does(port.app.inbox.approve(row, by="ada"))
+        until_now(lambda: refund.state(pending).status == "approved")
+        assert refund.resume(pending) == "A1"
+        gate.close()
+    monkeypatch.delenv("KEYTURN_SERVER")
+    with pytest.raises(UserError, match="a place to ask"):
+        refund.ask("A1")
+
+
+SCRIPT = """
+import sys, time
+from keyturn.gating import Gated
+gate = Gated(sys.argv[1])
+@gate
+def wipe(disk: str) -> str:
+    print("running", flush=True)
+    time.sleep(60 if sys.argv[2] == "dies" else 0)
+    return disk
+with gate.context(run="night"):
+    print(wipe("sda"), flush=True)
+"""
+
+
+def test_a_process_that_dies_in_the_call_leaves_it_in_doubt_and_runs_it_no_second_time(tmp_path: Path) -> None:
+    place = f"sqlite:///{tmp_path}/gate.db"
+    program = [sys.executable, "-c", SCRIPT, place]
+    first = subprocess.Popen([*program, "dies"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    desk = Desk(place)
+    try:
+        desk.do(desk.app.inbox.approve(desk.pending(), by="ada"))
+        assert first.stdout is not None
+        assert first.stdout.readline() == "running\n"
+        os.kill(first.pid, signal.SIGKILL)
+        first.wait()
+        again = subprocess.run([*program, "lives"], capture_output=True, text=True, timeout=120, check=False)
+        assert "running" not in again.stdout
+        assert "is run, or was run, by another process" in again.stderr
+    finally:
+        first.kill()
+        desk.gate.close()
