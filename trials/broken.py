@@ -139,7 +139,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "stale approval executed",
         "I1 an approval is executed in its time",
-        Edit(expiry.stale, "limit is not None and", "False and"),
+        Edit(expiry.stale, "at is not None and", "False and"),
     ),
     mutant(
         "edit not validated",

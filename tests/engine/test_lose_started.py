@@ -16,7 +16,9 @@ class Driven:
     """A run with calls at work; `ends` are those whose results come in while the loss of all is recorded."""
 
     def __init__(self, ends: list[str]) -> None:
-        started = {name: SimpleNamespace(id=name) for name in ("r/1.0", "r/2.0")}
+        started = {
+            name: SimpleNamespace(id=name, proposal=SimpleNamespace(claimed=False)) for name in ("r/1.0", "r/2.0")
+        }
         self.run = SimpleNamespace(groups={"started": started}, frames={})
         self.ends, self.lost = ends, list[str]()
 

@@ -17,11 +17,13 @@ from ..agents.context import RunContextWrapper
 from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
 from ..core.items import Item
+from ..core.preview import Preview
 from ..core.strict import parse
 from ..models.base import Model, ModelResponse
 from ..support.constructors import settings
-from ..tools.base import InvalidArguments, Prepared, Tool, ToolProblem
+from ..tools.base import InvalidArguments, Prepared, Tool, ToolProblem, redacts
 from .ask import Ask, AskedBy
+from .shown import preview_of
 
 _ALONE = "an ExternalAgent runs what external callers ask: use App.asks, the API or @gated, and not Runner.run"
 
@@ -75,6 +77,11 @@ class ExternalTool(Tool):
     def edit(self, params: Any) -> Prepared:
         """Return the arguments as a person made them."""
         return Prepared(canonical(params))
+
+    @redacts
+    def preview(self, params: Any) -> Preview:
+        """Return what people are shown: the arguments, by their shape."""
+        return preview_of(params, self.secrets)
 
     async def invoke(self, context: Any, prepared: Prepared) -> Any:
         """Refuse: the caller that asked carries it out."""

@@ -105,8 +105,12 @@ def wakes_at(run: Run) -> int | None:
     ends = [call.expires_at for call in waits if call.state == "asked"]
     warnings = [call.warns_at for call in waits if call.state == "asked"]
     drill = [] if run.drill is None else [run.drill]
-    ends += [call.held_until for call in run.groups["started"].values()]
-    ends += [stale_at(call) for call in run.groups["run"].values() if call.proposal.claimed]
+    for call in run.groups["started"].values():
+        if call.held_until is not None:
+            ends.append(call.held_until)
+    for call in run.groups["run"].values():
+        if call.proposal.claimed:
+            ends.append(stale_at(call))
     return min(
         [*drill, *(at + 1 for at in ends if at is not None), *(at for at in warnings if at is not None)], default=None
     )
@@ -114,8 +118,11 @@ def wakes_at(run: Run) -> int | None:
 
 def at_work(run: Run) -> list[Call]:
     """Return the started calls whose tools are at work here: neither a nested agent nor a caller outside has them."""
-    started = run.groups["started"].values()
-    return [call for call in started if call.id not in run.frames and not call.proposal.claimed]
+    found: list[Call] = []
+    for call in run.groups["started"].values():
+        if call.id not in run.frames and not call.proposal.claimed:
+            found.append(call)
+    return found
 
 
 def waiting(run: Run) -> bool:

@@ -242,24 +242,23 @@ class Loop:
 _Perform = Callable[[Any, str], Awaitable[None]]
 
 
-def _of_call(perform: _Perform) -> _Perform:
-    """Perform an effect on a call; what is raised carries none of its secrets to a record or a trace."""
+def _of_call(perform: _Perform, at_provider: _Perform | None = None, by_caller: _Perform | None = None) -> _Perform:
+    """Perform an effect on a call, elsewhere where it runs there; what is raised carries none of its secrets on."""
 
     async def performed(drive: Any, call_id: str) -> None:
         call = drive.run.calls[call_id]
         try:
-            await perform(drive, call_id)
+            if at_provider and call.proposal.by_provider:
+                await at_provider(drive, call_id)
+            elif by_caller and call.proposal.claimed:
+                await by_caller(drive, call_id)
+            else:
+                await perform(drive, call_id)
         except Exception as error:
             keep_words(call, error)
             raise
 
     return performed
-
-
-async def _run(drive: Any, call_id: str) -> None:
-    """Run a call where it runs: here, at the provider, or at the caller outside that claims it."""
-    made = drive.run.calls[call_id].proposal
-    await (claim_call if made.claimed else run_at_provider if made.by_provider else run_tool)(drive, call_id)
 
 
 #: What performs each effect.
@@ -270,7 +269,7 @@ PERFORM: dict[str, _Perform] = {
     "exhausted": exhausted,
     "limited": limited,
     "screen": _of_call(screen),
-    "run": _of_call(_run),
+    "run": _of_call(run_tool, run_at_provider, claim_call),
     "settle": _of_call(settle),
     "judge": judge,
     "return": return_owed,
