@@ -5,14 +5,12 @@ There is no second gate and no second store: what an external caller asks is a r
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import field
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, cast
 
 import msgspec
 
 from ..agents.agent import Agent
-from ..agents.agent_base import ToolSource
 from ..agents.context import RunContextWrapper
 from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
@@ -20,7 +18,6 @@ from ..core.items import Item
 from ..core.preview import Preview
 from ..core.strict import parse
 from ..models.base import Model, ModelResponse
-from ..support.constructors import settings
 from ..tools.base import InvalidArguments, Prepared, Tool, ToolProblem, redacts
 from .ask import Ask, AskedBy
 from .shown import preview_of
@@ -136,7 +133,6 @@ def _message(text: str) -> dict[str, Any]:
     return {"type": "message", "role": "assistant", "status": "completed", "content": [part]}
 
 
-@settings(eq=False)
 class ExternalAgent(Agent[Any]):
     """Stands for agents, scripts and services that are not written with Keyturn, and that run their calls themselves.
 
@@ -147,6 +143,6 @@ class ExternalAgent(Agent[Any]):
     'ci'
     """
 
-    name: str = "external"
-    model: str | Model | None = field(default_factory=_Caller)
-    mcp_servers: Sequence[ToolSource] = field(default_factory=lambda: [_Tools()])
+    def __init__(self, name: str = "external", **settings: Any) -> None:
+        own: dict[str, Any] = {"model": _Caller(), "mcp_servers": [_Tools()]}
+        super().__init__(name, **own | settings)

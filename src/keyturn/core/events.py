@@ -211,8 +211,7 @@ class CallVoided(Event, frozen=True):
 class CallStarted(Event, frozen=True):
     """A tool is about to be called; until its result the call may be in doubt.
 
-    `by` names the process that calls it, as its claim does, if a journal keeps the run; or the caller outside that
-    carries it out, and is to report what came of it by the time `until`.
+    `by` names the process, as its claim does, if a journal keeps the run; or the caller outside that reports by `until`.
     """
 
     call: str
