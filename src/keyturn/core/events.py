@@ -211,7 +211,7 @@ class CallVoided(Event, frozen=True):
 class CallStarted(Event, frozen=True):
     """A tool is about to be called; until its result the call may be in doubt.
 
-    `by` names the process, as its claim does, if a journal keeps the run; or the caller outside that reports by `until`.
+    `by` names the process, as its claim does, if a journal keeps it; or the caller outside that reports by `until`.
     """
 
     call: str
