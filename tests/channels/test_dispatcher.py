@@ -73,7 +73,7 @@ async def test_expiry_escalation_and_revocation_are_told() -> None:
         await until(lambda: len(mail.told) == 3)
     assert mail.topics == ["created", "expiring", "escalated"]
     assert mail.told[1].title == "expires soon: desk asks to run pay"
-    assert "until 2026-" in mail.told[1].text
+    assert "expires: 2026-" in mail.told[1].text
 
 
 async def test_a_channel_that_fails_is_asked_again_and_holds_up_no_other() -> None:

@@ -6,7 +6,6 @@ import base64
 import io
 import json
 import re
-from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 from urllib.parse import parse_qs
@@ -14,7 +13,6 @@ from urllib.parse import parse_qs
 import http_ece
 import msgspec
 import pytest
-import pytest_asyncio
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from py_vapid import Vapid02
@@ -32,34 +30,11 @@ from keyturn.channels.terminal import TerminalChannel
 from keyturn.channels.webhook import WebhookChannel
 from keyturn.channels.webpush import WebPushChannel
 from keyturn.journal.rows import Delivery
-from keyturn.testing.loopback.receiver import ReceiverServer
 from keyturn.testing.loopback.wire import HttpReply
 from keyturn.testing.suites.channels import ChannelSuite, Mood
+from tests.channels.posted import Posted
 
 SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()
-
-
-class Posted(ChannelSuite):
-    """A channel that posts to the receiver."""
-
-    replies: ClassVar[dict[str, HttpReply]] = {}
-
-    @pytest_asyncio.fixture(autouse=True)
-    async def receiver(self) -> AsyncGenerator[None]:
-        async with ReceiverServer(self.replies) as self.server:
-            yield
-
-    def mood(self, mood: Mood) -> None:
-        self.server.mood = mood
-
-    def read(self) -> list[str]:
-        return [self.text(request.body) for request in self.server.taken]
-
-    def everything(self) -> Any:
-        return [(request.headers, request.body, self.read()) for request in self.server.requests]
-
-    def text(self, body: bytes) -> str:
-        raise NotImplementedError
 
 
 class TestWebhook(Posted):

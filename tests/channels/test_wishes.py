@@ -45,7 +45,7 @@ async def test_quiet_hours_end_and_then_one_message_says_how_many_wait() -> None
         await wake(journal)
         await until(lambda: mail.told)
         await until(lambda: settled(journal))
-    assert [(message.title, message.count) for message in mail.told] == [("3 wait for a decision", 3)]
+    assert [(message.title, message.count) for message in mail.told] == [("3 pending requests", 3)]
     assert mail.told[0].text.count("asks to run pay") == 3
 
 

@@ -12,8 +12,11 @@ from msgspec.structs import replace
 from keyturn.journal.rows import RequestRow
 from keyturn.journal.sealing import seal_row
 
-#: Takes back what schema 8 added.
+#: Takes back what schemas 8 and 9 added.
 WITHOUT_SHAPES = (
+    *(f"DROP INDEX deliveries_{each}" for each in ("due", "left")),
+    "CREATE INDEX deliveries_due ON deliveries (tenant, channel, due_at, number) WHERE state <> 'dead'",
+    "ALTER TABLE deliveries DROP COLUMN sent_at",
     *(f"DROP INDEX requests_open_{each}" for each in ("shape", "unshaped")),
     "ALTER TABLE requests DROP COLUMN shape",
 )

@@ -5,12 +5,16 @@ from .base import ChannelRefused as ChannelRefused
 from .base import Message as Message
 from .base import QuietHours as QuietHours
 from .base import Recipient as Recipient
+from .mail import MailChannel as MailChannel
+from .opsgenie import OpsgenieChannel as OpsgenieChannel
+from .pagerduty import PagerDutyChannel as PagerDutyChannel
 from .plan import Attempts as Attempts
 from .plan import ChannelPlan as ChannelPlan
 from .slack import SlackChannel as SlackChannel
 from .slack_replies import SlackClick as SlackClick
 from .slack_replies import SlackRefused as SlackRefused
 from .slack_replies import SlackReplies as SlackReplies
+from .teams import TeamsChannel as TeamsChannel
 from .terminal import TerminalChannel as TerminalChannel
 from .webhook import WebhookChannel as WebhookChannel
 from .webpush import WebPushChannel as WebPushChannel

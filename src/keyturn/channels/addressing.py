@@ -16,7 +16,7 @@ from ..core.request import Request
 from ..journal.base import Store
 from ..journal.rows import Delivery, DeliveryQuery, Dispatch, Notice, Query, RequestRow
 from ..support.user_code import class_name
-from .base import TOPICS, Recipient
+from .base import CLAIMED, TOPICS, Recipient
 from .plan import ChannelPlan
 
 log = logging.getLogger("keyturn.channels")
@@ -24,9 +24,10 @@ log = logging.getLogger("keyturn.channels")
 #: Under this channel's name stands what was not addressed yet.
 NOBODY = ""
 LOOKED = "request.looked"
-_ABOUT_REQUESTS = frozenset(topic for topic in TOPICS if topic != "grant.revoked")
+_TOPICS = frozenset({*TOPICS, CLAIMED})
+_ABOUT_REQUESTS = _TOPICS - {"grant.revoked"}
 # What is no news any more once the request is over.
-CALLS_FOR_DECISION = frozenset({"request.created", "request.expiring", "request.escalated"})
+CALLS_FOR_DECISION = frozenset({"request.created", "request.expiring", "request.escalated", CLAIMED})
 _PAGE = 200
 
 
@@ -47,7 +48,7 @@ class Addressing:
                 dropped = await self._given_up(subject, notice.topic, person)
                 gone |= {row.number for row in dropped}
                 added = [row for row in added if not _given_up(row, subject, notice.topic, person, self._books)]
-            if notice.topic in TOPICS:
+            if notice.topic in _TOPICS:
                 unaddressed = Delivery(NOBODY, "", notice.topic, notice.run, subject, notice.about, notice.number, now)
                 added += await self.addressed(unaddressed, now)
         return Dispatch([notice.number for notice in notices], added, gone=sorted(gone))
@@ -74,7 +75,7 @@ class Addressing:
         elif self._stale(notice, now):
             return []
         who = await self._plan.who(request)
-        return [_to(notice, each, now) for each in who.values() if notice.topic in each.topics]
+        return [_to(notice, each, now) for each in who.values() if self._plan.hears(each, notice.topic)]
 
     async def row_of(self, notice: Delivery) -> RequestRow | None:
         """Return the row of the request that a notice is about; None where it was erased or altered."""

@@ -31,6 +31,8 @@ TOPICS = (
     "request.glass_broken",
     "grant.revoked",
 )
+#: That an approver claimed a request is heard by channels that say so, whatever a recipient chose: it is about them.
+CLAIMED = "request.claimed"
 
 _LONGEST_S = 366 * 86_400
 _LAST_MS = 253_402_300_799_999
@@ -154,7 +156,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     `id` is the same at each attempt, so that a receiver can drop what it has. `title` is one line and `text` several,
     both escaped; rows of data in `text` begin with a margin that no word of ours has. `request` and `revision` name
     what a decision is about, `digest` is what it is bound to, `verdicts` the words that can be said. `whole` says that
-    the text shows all of what would run, at a glance. `facts` are plain data for machines.
+    the text shows all of what would run, at a glance. `facts` are plain data for machines. `about` and `rows` are parts
+    of `text`, for a channel that lays them out: labels with their values, and the rows of what would run.
 
     >>> ada = Recipient(person="ada", channel="mail")
     >>> Message(id="m1", topic="request.created", to=ada, title="desk asks to run pay").count
@@ -176,6 +179,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     link: str = ""
     count: int = 1
     facts: dict[str, Any] = {}
+    about: tuple[tuple[str, str], ...] = ()
+    rows: tuple[str, ...] = ()
 
 
 # Who is to be told of a request; None stands for what is about no request, such as a grant that was revoked.
@@ -191,6 +196,8 @@ class Channel(abc.ABC):
 
     `timeout` is how many seconds one message may take, `at_once` how many people are told at the same time. A channel
     with `every_event` is told of what is over by now as well: it keeps books, where a person wants to know what to do.
+    `sends_topics` are the events that it can send at all. One that does not `combine` gets each notice by itself, also
+    where a recipient wants a digest: it opens an incident for a request, and closes that one.
 
     >>> Channel.every_event
     False
@@ -200,6 +207,8 @@ class Channel(abc.ABC):
     timeout: float = 30.0
     at_once: int = 4
     every_event: ClassVar[bool] = False
+    combine: ClassVar[bool] = True
+    sends_topics: ClassVar[frozenset[str]] = frozenset(TOPICS)
 
     @abc.abstractmethod
     async def send(self, message: Message) -> None:

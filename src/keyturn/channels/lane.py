@@ -235,7 +235,7 @@ class Lane:
                 changed=[replace(each, state="waiting", due_at=later) for each in [row, *await self._due(row, now)]]
             )
         told = [noticed]
-        if not alone and (who.digest is not None or who.quiet is not None or who.rate is not None):
+        if not alone and self._combines(who):
             told += await self._others(row, now)
         if len(told) > 1:
             rows[1:] = [replace(rows[0], **_counted(each.delivery)) for each in told[1:]]
@@ -246,7 +246,8 @@ class Lane:
             await answer_of(self._channel.send, message)
         self._held.pop(row.person, None)
         self._sent.setdefault(row.person, deque(maxlen=10_000)).append(now)
-        return Dispatch(gone=[each.number for each in rows])
+        sent_at = await self._desk.store.now()
+        return Dispatch(changed=[replace(each, state="sent", sent_at=sent_at, error="") for each in rows])
 
     async def _noticed(self, row: Delivery) -> NoticedRequest | None:
         """Return a delivery with its request as it is now; None where it is no news any more."""
@@ -283,7 +284,7 @@ class Lane:
     async def _recipient(self, row: Delivery, noticed: NoticedRequest) -> Recipient | None:
         """Return the recipient of a delivery as they are now; None where they are not to hear of it any more."""
         who = (await self._desk.plan.who(noticed.request)).get((row.channel, row.person))
-        return who if who is not None and row.topic in who.topics else None
+        return who if who is not None and self._desk.plan.hears(who, row.topic) else None
 
     async def _instead(self, row: Delivery, noticed: NoticedRequest, now: int) -> list[Delivery]:
         """Return the deliveries to those who hear of it where nobody else is left who can be told."""
@@ -291,6 +292,10 @@ class Lane:
         if row.topic not in CALLS_FOR_DECISION or not all(each.otherwise for each in left):
             return []
         return await self._desk.addressing.addressed(row, now)
+
+    def _combines(self, who: Recipient) -> bool:
+        """Return whether what else waits for a recipient goes into the same message."""
+        return self._channel.combine and any(wish is not None for wish in (who.digest, who.quiet, who.rate))
 
     def _put_off(self, who: Recipient, now: int) -> int | None:
         """Return until when a recipient does not want to be told; None if they do."""
@@ -320,8 +325,8 @@ class Lane:
             told = {"state": "dead" if dead else "waiting", "attempts": row.attempts if dead else tried}
             changed.append(replace(row, **told, due_at=now + int(wait * 1_000), error=_words(error)))
             if dead:
-                said = "%s was not told %s by %r, which is kept (`keyturn notifications`): %s"
-                log.warning(said, row.person or "nobody", row.topic, row.channel, _words(error))
+                said = "%s to %s by %r was not delivered, it is a dead letter (`keyturn notifications list`): %s"
+                log.warning(said, row.topic, row.person or "the channel", row.channel, _words(error))
         if not refused:
             self._leave_alone(rows, now, busy)
         return Dispatch(changed=changed)

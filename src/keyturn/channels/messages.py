@@ -23,9 +23,10 @@ from ..render.escape import clip, quote
 from ..render.layout import LayoutLine
 from ..render.length import is_long
 from ..render.names import doubtful_names
+from ..render.plural import plural
 from ..render.terminal import drawn
 from ..render.verdicts import STATES
-from .base import Message, Recipient
+from .base import CLAIMED, Message, Recipient
 
 # How many characters a name, the line of a request, a text of it and a whole message may have.
 NAME = 60
@@ -40,7 +41,7 @@ _NAMED = 10
 _KINDS = {
     "approval": "asks to run",
     "external": "needs an answer for",
-    "in_doubt": "lost track of",
+    "in_doubt": "does not know the outcome of",
     "review": "has a call to review:",
 }
 
@@ -95,6 +96,7 @@ def _single(told: NoticedRequest, to: Recipient, tenant: str, link: str | None) 
         return Message(**common, facts=_facts(note, None, details=to.details))
     request = row.request
     opens = _opens(link, row.id)
+    about, rows = _about(row, request, details=to.details), _rows(note, row, request, details=to.details)
     return Message(
         **common,
         request=row.id,
@@ -103,7 +105,9 @@ def _single(told: NoticedRequest, to: Recipient, tenant: str, link: str | None) 
         verdicts=tuple(request.verdicts) if row.state == "open" and _asks(note) else (),
         whole=to.details and _asks(note) and shows_whole(row),
         link=opens,
-        text=_text(note, row, request, opens, details=to.details),
+        text=_text(row, about, rows, opens),
+        about=about,
+        rows=rows,
         facts=_facts(note, request, details=to.details),
     )
 
@@ -111,7 +115,7 @@ def _single(told: NoticedRequest, to: Recipient, tenant: str, link: str | None) 
 def _digest(told: Sequence[NoticedRequest], to: Recipient, tenant: str, link: str | None) -> Message:
     """Say several notices in one message: how many wait, and a line of each."""
     waits = len({each.row.id for each in told if each.row is not None and each.row.state == "open"})
-    title = f"{waits} wait for a decision" if waits != 1 else "1 waits for a decision"
+    title = plural(waits, "pending request")
     lines = [title_of(each.delivery, each.row, details=to.details) for each in told[:_NAMED]]
     more = len(told) - len(lines)
     text = "\n".join([*(f"- {line}" for line in lines), *([f"and {more} more"] if more else [])])
@@ -119,7 +123,7 @@ def _digest(told: Sequence[NoticedRequest], to: Recipient, tenant: str, link: st
         id=message_id(told, tenant),
         topic="digest",
         to=to,
-        title=title if waits else f"{len(told)} notices",
+        title=title if waits else plural(len(told), "notification"),
         text=text,
         at=max(_number(each.delivery.about.get("at")) for each in told),
         link=_opens(link, ""),
@@ -129,16 +133,16 @@ def _digest(told: Sequence[NoticedRequest], to: Recipient, tenant: str, link: st
 
 
 def _asks(note: Delivery) -> bool:
-    """Return whether a message shows what would run; one that tells of a decision does not, and takes none.
+    """Return whether a message shows what would run; one about a decision or a claim does not, and asks for none.
 
     It may go out late, when its request asks anew.
     """
-    return note.topic != "request.decided"
+    return note.topic not in ("request.decided", CLAIMED)
 
 
 def title_of(note: Delivery, row: RequestRow | None, *, details: bool = True) -> str:
     """Say a notice in one escaped line."""
-    by = _name(note.about.get("by")) or "somebody"
+    by = _name(note.about.get("by")) or "an unknown user"
     if note.topic == "grant.revoked":
         return f"{by} revoked grant {_name(note.subject)}"
     what = _what(row, details=details)
@@ -152,7 +156,8 @@ def title_of(note: Delivery, row: RequestRow | None, *, details: bool = True) ->
         "request.expiring": "expires soon: ",
         "request.escalated": "escalated to you: ",
         "approval.revoked": f"approval revoked by {by}: ",
-        "request.glass_broken": f"{by} broke the glass and approved alone: ",
+        "request.glass_broken": f"approved alone by {by} (emergency override): ",
+        CLAIMED: f"claimed by {by}: ",
     }
     return lead.get(note.topic, "") + what
 
@@ -161,23 +166,31 @@ def _what(row: RequestRow | None, *, details: bool) -> str:
     if row is None:
         return "a request"
     if not details:
-        return "a request waits" if row.state == "open" else "a request"
+        return "a pending request" if row.state == "open" else "a request"
     return f"{_name(row.agent)} {_KINDS.get(row.kind, 'asks to run')} {_name(row.tool)}"
 
 
-def _text(note: Delivery, row: RequestRow, request: Request, link: str, *, details: bool) -> str:
-    head = list[str]()
+def _about(row: RequestRow, request: Request, *, details: bool) -> tuple[tuple[str, str], ...]:
+    """Return what is known of a request besides what would run: labels of ours, with escaped values."""
+    about = list[tuple[str, str]]()
     if request.expires_at is not None and row.state == "open":
-        head.append(f"until {_moment(request.expires_at)}")
+        about.append(("expires", _moment(request.expires_at)))
     if row.reason and details:
-        head.append(f"reason: {clip(row.reason, TEXT, keep='')}")
+        about.append(("reason", clip(row.reason, TEXT, keep="")))
     if row.risk and details:
-        head.append(f"risk: {_name(row.risk)}")
+        about.append(("risk", _name(row.risk)))
     for name, odd in doubtful_names([row.tool], request.params) if details else ():
-        head.append(f"note: the {'tool' if name == row.tool else 'argument'}'s name {odd}")
-    tail = [f"digest {row.digest}", *([link] if link else [])]
-    shown = _shown(row, request) if details and _asks(note) else []
-    return "\n".join([*head, *shown, *tail])
+        about.append(("note", f"the {'tool' if name == row.tool else 'argument'}'s name {odd}"))
+    return tuple(about)
+
+
+def _rows(note: Delivery, row: RequestRow, request: Request, *, details: bool) -> tuple[str, ...]:
+    return tuple(_shown(row, request)) if details and _asks(note) else ()
+
+
+def _text(row: RequestRow, about: tuple[tuple[str, str], ...], rows: tuple[str, ...], link: str) -> str:
+    head = [f"{label}: {value}" for label, value in about]
+    return "\n".join([*head, *rows, f"digest {row.digest}", *([link] if link else [])])
 
 
 def _shown(row: RequestRow, request: Request) -> list[str]:

@@ -12,7 +12,7 @@ from ..core.errors import UserError
 from ..core.immutable import immutable
 from ..core.request import Request
 from ..support.user_code import answer_of
-from .base import Channel, Recipient, Recipients, channel_name
+from .base import CLAIMED, Channel, Recipient, Recipients, channel_name
 
 log = logging.getLogger("keyturn.channels")
 
@@ -88,6 +88,10 @@ class ChannelPlan:
     def by_name(self) -> dict[str, Channel]:
         """Return the channels by their names."""
         return {channel.name: channel for channel in self.channels}
+
+    def hears(self, who: Recipient, topic: str) -> bool:
+        """Return whether a recipient is notified of a topic: they want it, and their channel can send it."""
+        return (topic in who.topics or topic == CLAIMED) and topic in self.by_name[who.channel].sends_topics
 
     def everybody(self, _request: Request | None) -> list[Recipient]:
         """Return one recipient for each channel, at the channel's own address."""

@@ -150,7 +150,7 @@ async def _rows(store: Store) -> list[Diagnosis]:
         made.append(Diagnosis("ok", "rows", f"{told}; {plural(len(requests), 'open request')}"))
     dead = sum(each.state == "dead" for each in await store.deliveries(DeliveryQuery(limit=_LOOKED_AT)))
     if dead:
-        made.append(Diagnosis("warn", "channels", plural(dead, "dead letter"), "keyturn notifications URL --again"))
+        made.append(Diagnosis("warn", "channels", plural(dead, "dead letter"), "keyturn notifications resend URL"))
     due = await store.due(_LOOKED_AT)
     if due:
         said = f"{plural(len(due), 'run')} due, and no worker is executing any"

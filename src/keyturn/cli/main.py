@@ -56,7 +56,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "keys": "list and rotate the keys that sign and encrypt the journal: keyturn keys rotate",
         "audit": "verify, search and export the audit log: keyturn audit verify URL",
         "insights": "show how approvers decide, and suggest rules: keyturn insights --journal URL [--suggest]",
-        "notifications": "list and resend failed notifications: keyturn notifications sqlite:///keyturn.db",
+        "notifications": "list and resend failed notifications, preview one: keyturn notifications list sqlite:///keyturn.db",
         "completion": "print a shell completion script: keyturn completion bash",
     },
     "Journal": {

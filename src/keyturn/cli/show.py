@@ -9,7 +9,7 @@ from ..console.screen import Terminal
 from ..inbox.personal import PersonalInbox
 from ..render.terminal import wants_colour
 from .deciding.batch import batch_data, batch_of, draw_batch
-from .deciding.drawing import beside, draw_request, draw_trail, request_data, trail_data
+from .deciding.drawing import beside, draw_notified, draw_request, draw_trail, notified_data, request_data, trail_data
 from .finding import SHORTEST, find_request
 from .seats.sitting import run_with_inbox
 from .with_journal import Told, describe_journal
@@ -38,9 +38,12 @@ def run(arguments: argparse.Namespace) -> int:
             draw_batch(drawing_to(rows), batch, await inbox.now())
             return Told(rows, batch_data(batch), drawn=True)
         facts = await beside(inbox, row)
-        draw_request(drawing_to(rows), row, await inbox.now(), context=facts.context)
+        now = await inbox.now()
+        draw_request(drawing_to(rows), row, now, context=facts.context)
         draw_trail(drawing_to(rows), facts.trail)
-        return Told(rows, request_data(row) | {"trail": trail_data(facts.trail)}, drawn=True)
+        draw_notified(drawing_to(rows), facts.notified, now)
+        beside_it = {"trail": trail_data(facts.trail), "notified": notified_data(facts.notified)}
+        return Told(rows, request_data(row) | beside_it, drawn=True)
 
     return run_with_inbox(arguments, "show", work, scope="")
 

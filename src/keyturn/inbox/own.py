@@ -70,7 +70,7 @@ class OwnInbox:
         """Return one request with all that stands beside it."""
         row = await self.get(request)
         standing, log = await self._standing(row), await log_in(self._inbox.store, row.run)
-        return RequestFacts.of(row, standing, log.steps)
+        return RequestFacts.of(row, standing, log.steps, await self._inbox.notified(row))
 
     async def _standing(self, row: RequestRow) -> Standing:
         terms, requester = row.request.terms_now, row.request.requester

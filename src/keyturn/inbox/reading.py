@@ -16,8 +16,9 @@ from ..directory.login import Login
 from ..engine.run.log_cache import log_in
 from ..engine.states.undelivered import edited
 from ..engine.views.items import ToolApprovalItem
-from ..journal.rows import ALL, GrantRow, Query, RequestRow
+from ..journal.rows import ALL, DeliveryQuery, GrantRow, Query, RequestRow
 from ..presenting.edit_preview import EditPreview
+from ..presenting.notifications import SHOWN, Notification, notifications_of
 from ..presenting.shown_request import ShownRequest
 from ..presenting.trail import TrailMark, trail_of
 from ..presenting.words_before import Context, context_of
@@ -121,6 +122,12 @@ class Reading:
     async def trail(self, row: RequestRow) -> list[TrailMark]:
         """Return what happened to the call of a request so far, oldest first: votes, decisions, edits, its result."""
         return trail_of((await log_in(self._requests.store, row.run)).steps, row.call)
+
+    async def notified(self, row: RequestRow) -> list[Notification]:
+        """Return who was notified of a request, by which channel, when, and whether it was delivered."""
+        store = self._requests.store
+        found = await store.deliveries(DeliveryQuery(subject=row.id, sent=True, limit=SHOWN))
+        return notifications_of(found, await store.now())
 
     async def preview_edit(self, request: Shown, edit: Mapping[str, Any], **words: Unpack[Naming]) -> EditPreview:
         """Return what approving a request with these arguments would run, as its tool checks it; nothing is recorded.

@@ -150,6 +150,9 @@ def known_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
         yield from labelled("note", "you", detail.standing.why, width)
     if detail.standing.voted:
         yield from labelled("note", "you voted already", STATES.get(detail.standing.voted, ""), width)
+    for each in detail.notified:
+        style = "bad" if each.state == "failed" else "quiet"
+        yield from labelled(style, "notified", f"{each.to}: {each.words(now)}", width)
     yield from _others(detail, width)
     yield []
     yield from labelled("quiet", "request", detail.row.id, width)

@@ -20,6 +20,7 @@ from ..inbox.signing_key import signing_key
 from ..journal.rows import RequestRow
 from ..presenting.asking import Standing, mark_of
 from ..presenting.edit_preview import EditPreview
+from ..presenting.notifications import Notification
 from ..presenting.shown_request import ShownRequest, bare_item
 from ..presenting.trail import TrailMark
 from ..presenting.words_before import Context
@@ -75,6 +76,7 @@ class Detail(NamedTuple):
     trail: Sequence[TrailMark]
     head: int
     ran: bool
+    notified: Sequence[Notification] = ()
 
     @property
     def mark(self) -> str:
@@ -128,7 +130,7 @@ class InboxSeat:
         row = found.row
         kept = before is not None and before.asking == (row.id, row.digest, row.revision)
         request = before.request if before is not None and kept else await self._request(row)
-        return Detail(row, request, found.standing, found.context, found.trail, found.lines, found.ran)
+        return Detail(row, request, found.standing, found.context, found.trail, found.lines, found.ran, found.notified)
 
     async def _request(self, row: RequestRow) -> ShownRequest:
         if self.inbox.server is not None:

@@ -98,6 +98,7 @@ class MemoryRows:
             row
             for row in self.outgoing.values()
             if row.number > query.after
+            and (query.with_sent or row.state != "sent")
             and row.person not in query.without
             and all(getattr(row, name) == value for name, value in wanted)
         ]
@@ -105,7 +106,7 @@ class MemoryRows:
             return nsmallest(query.limit, fits, key=lambda row: row.number)
         heads = dict[tuple[str, str, str], int]()
         for row in self.outgoing.values():  # in the order of their numbers
-            if row.state != "dead":
+            if row.state not in ("dead", "sent"):
                 heads.setdefault((row.channel, row.person, row.subject), row.number)
         first = (row for row in fits if heads.get((row.channel, row.person, row.subject)) == row.number)
         return nsmallest(query.limit, first, key=lambda row: (row.due_at, row.number))

@@ -23,7 +23,9 @@ _NAMES = Delivery.__struct_fields__
 _COLUMNS = ", ".join(_NAMES)
 _GIVEN = _NAMES[:-1]  # the number is the store's own
 _ADD = f"INSERT INTO deliveries (tenant, {', '.join(_GIVEN)}) VALUES ({', '.join('?' * (len(_GIVEN) + 1))})"
-_CHANGE = "UPDATE deliveries SET due_at = ?, attempts = ?, state = ?, error = ? WHERE tenant = ? AND number = ?"
+_CHANGE = (
+    "UPDATE deliveries SET due_at = ?, attempts = ?, state = ?, error = ?, sent_at = ? WHERE tenant = ? AND number = ?"
+)
 _GONE = "DELETE FROM deliveries WHERE tenant = ? AND number = ?"
 _DEAD = "SELECT count(*) FROM deliveries WHERE tenant = ? AND number = ? AND state = 'dead'"
 _AGAIN = (
@@ -32,8 +34,8 @@ _AGAIN = (
 )
 _FIRST = (
     "NOT EXISTS (SELECT 1 FROM deliveries AS former WHERE former.tenant = one.tenant AND former.subject = one.subject "
-    "AND former.channel = one.channel AND former.person = one.person AND former.state <> 'dead' "
-    "AND former.number < one.number)"
+    "AND former.channel = one.channel AND former.person = one.person "
+    "AND former.state <> 'dead' AND former.state <> 'sent' AND former.number < one.number)"
 )
 
 
@@ -63,6 +65,7 @@ def deliveries(db: StoreConnection, tenant: str, query: DeliveryQuery) -> list[D
     if not all(map(fits_a_store, [*wanted.values(), *query.without])):
         return []
     clauses = ["tenant = ?", *(f"{column} = ?" for column in wanted), "number > ?"]
+    clauses += [] if query.with_sent else ["state <> 'sent'"]
     clauses += ["state <> 'dead'", _FIRST] if query.first else []
     clauses += [f"person NOT IN ({', '.join('?' * len(query.without))})"] if query.without else []
     order = "due_at, number" if query.first else "number"
@@ -80,7 +83,7 @@ def dispatch(db: StoreConnection, tenant: str, step: Dispatch) -> None:
         values = [msgspec.json.encode(row.about).decode() if name == "about" else getattr(row, name) for name in _GIVEN]
         db.tell(_ADD, tenant, *values)
     for row in step.changed:
-        db.tell(_CHANGE, row.due_at, row.attempts, row.state, row.error, tenant, row.number)
+        db.tell(_CHANGE, row.due_at, row.attempts, row.state, row.error, row.sent_at, tenant, row.number)
     for number in step.gone:
         db.tell(_GONE, tenant, number)
 

@@ -214,8 +214,9 @@ class Delivery(msgspec.Struct, frozen=True, omit_defaults=True):
     """Holds a notice on its way to one person by one channel; `number` is the store's own, in the order of notices.
 
     `subject` is the request or grant that it is about, `notice` the number that the notice had. It is sent no sooner
-    than `due_at`; one with a `delay` is given up once its person has looked. `state` is waiting, sending, or dead
-    after too many `attempts`, and `error` says why the last one failed.
+    than `due_at`; one with a `delay` is given up once its person has looked. `state` is waiting, sending, sent, or dead
+    after too many `attempts`, and `error` says why the last one failed. One that was sent, at `sent_at`, is kept for
+    as long as its run, so that a request shows who was notified.
 
     >>> Delivery("mail", "ada", "request.created", "run", "5e1f").state
     'waiting'
@@ -233,6 +234,7 @@ class Delivery(msgspec.Struct, frozen=True, omit_defaults=True):
     attempts: int = 0
     state: str = "waiting"
     error: str = ""
+    sent_at: int = 0
     number: int = 0
 
 
@@ -241,7 +243,7 @@ class Dispatch(msgspec.Struct, frozen=True):
 
     The notices with the numbers `told` are deleted, since what became of them is in `added`: those that were read, and
     no others, since a notice can be committed after one with a higher number. `changed` are told by their number; one
-    that is not there any more stays away. `gone` are the numbers of those that were delivered.
+    that is not there any more stays away. `gone` are the numbers of those that are not to be delivered any more.
     """
 
     told: Sequence[int] = ()
@@ -252,6 +254,8 @@ class Dispatch(msgspec.Struct, frozen=True):
 
 class DeliveryQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Selects deliveries: all that is given must be equal; pages follow by `after`, a number.
+
+    Those that were sent are left out, unless `sent` or that state asks for them.
 
     With `first`, in the order in which they are due, only those before which nothing is to be delivered to the same
     person, by the same channel, about the same thing; dead ones hold up nothing and are left out. Those of the persons
@@ -265,10 +269,16 @@ class DeliveryQuery(msgspec.Struct, frozen=True, kw_only=True):
     person: str | None = None
     subject: str | None = None
     state: str | None = None
+    sent: bool = False
     first: bool = False
     without: tuple[str, ...] = ()
     after: int = 0
     limit: int = 100
+
+    @property
+    def with_sent(self) -> bool:
+        """Return whether those that were sent are among them."""
+        return (self.sent or self.state == "sent") and not self.first
 
 
 #: Where the buckets of a tally end, in milliseconds: a time is in the first that ends after it. The last is open.

@@ -113,7 +113,7 @@ POSTGRES = SqlDialect(
 
 def migrations(dialect: SqlDialect) -> list[list[str]]:
     """Return the statements of each version of the schema from `FIRST` on; a released one is never changed."""
-    return [_first(dialect), _WIDER_GRANTS, _deliveries(dialect), _tallies(dialect), _SESSIONS, _TAKERS, _SHAPES]
+    return [_first(dialect), _WIDER_GRANTS, _deliveries(dialect), _tallies(dialect), _SESSIONS, _TAKERS, _SHAPES, _SENT]
 
 
 def _first(dialect: SqlDialect) -> list[str]:
@@ -206,6 +206,15 @@ _SHAPES = [
     # What was asked before there was the column, which its seal does not cover, is open for a while and then gone.
     "CREATE INDEX requests_open_unshaped ON requests (tenant, kind, tool, asked_at, id) "
     "WHERE state = 'open' AND shape = ''",
+]
+
+# What was sent is kept, and is in no index of what is to be done.
+_SENT = [
+    "ALTER TABLE deliveries ADD COLUMN sent_at BIGINT NOT NULL DEFAULT 0",
+    "DROP INDEX deliveries_due",
+    "CREATE INDEX deliveries_due ON deliveries (tenant, channel, due_at, number) "
+    "WHERE state <> 'dead' AND state <> 'sent'",
+    "CREATE INDEX deliveries_left ON deliveries (tenant, number) WHERE state <> 'sent'",
 ]
 
 RUN_COLUMNS = "run, agent, status, started_at, updated_at, waiting, turns, workflow, error"

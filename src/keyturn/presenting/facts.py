@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ..core.events import Step
 from ..journal.rows import RequestRow, RunRow
 from .asking import Standing
+from .notifications import Notification
 from .trail import TrailMark, trail_of, was_started
 from .words_before import NOTHING_SAID, Context, context_of
 
@@ -21,12 +22,15 @@ class RequestFacts(NamedTuple):
     trail: Sequence[TrailMark] = ()
     lines: int = 0
     ran: bool = False
+    notified: Sequence[Notification] = ()
 
     @classmethod
-    def of(cls, row: RequestRow, standing: Standing, steps: Sequence[Step]) -> RequestFacts:
+    def of(
+        cls, row: RequestRow, standing: Standing, steps: Sequence[Step], notified: Sequence[Notification] = ()
+    ) -> RequestFacts:
         """Return what the log of its run has of a request."""
         trail = trail_of(steps, row.call)
-        return cls(row, standing, context_of(steps, row.call), trail, len(steps), was_started(trail))
+        return cls(row, standing, context_of(steps, row.call), trail, len(steps), was_started(trail), notified)
 
 
 class Story(NamedTuple):

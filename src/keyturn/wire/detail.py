@@ -9,6 +9,7 @@ import msgspec
 from ..core.encodable import in_milliseconds, moment
 from ..presenting.asking import Standing
 from ..presenting.facts import RequestFacts
+from ..presenting.notifications import Notification
 from ..presenting.pressure import KINDS, Sign
 from ..presenting.trail import TrailMark
 from ..presenting.words_before import Context
@@ -85,6 +86,32 @@ class MarkSeen(msgspec.Struct, frozen=True):
         return TrailMark(self.line, in_milliseconds(self.at), word, self.by, _arrived(self.text), self.kind)
 
 
+class NotificationSeen(msgspec.Struct, frozen=True):
+    """Describes one notification of the request.
+
+    `state` is delivered, sending, scheduled, queued, retrying or failed; `at` is when it was delivered, or when the
+    next attempt is due.
+    """
+
+    person: str
+    channel: str
+    about: str
+    state: str
+    at: datetime
+    note: str
+
+    @classmethod
+    def of(cls, given: Notification) -> NotificationSeen:
+        """Show one notification."""
+        return cls(given.person, given.channel, given.about, given.state, moment(given.at), given.note)
+
+    @property
+    def notification(self) -> Notification:
+        """Return what it shows; whatever could act is escaped once more."""
+        about, state, note = (escape(text, keep="") for text in (self.about, self.state, self.note))
+        return Notification(self.person, self.channel, about, state, in_milliseconds(self.at), note)
+
+
 class RequestDetail(msgspec.Struct, frozen=True):
     """Holds a request and what stands beside it.
 
@@ -98,19 +125,22 @@ class RequestDetail(msgspec.Struct, frozen=True):
     lines: int
     ran: bool
     now: datetime
+    notified: list[NotificationSeen] = []
 
     @classmethod
     def of(cls, facts: RequestFacts, now: int) -> RequestDetail:
         """Show a request with what stands beside it."""
         marks = [MarkSeen.of(mark) for mark in facts.trail]
+        notified = [NotificationSeen.of(each) for each in facts.notified]
         beside = StandingSeen.of(facts.standing), ContextSeen.of(facts.context)
-        return cls(RequestSeen.of(facts.row), *beside, marks, facts.lines, facts.ran, moment(now))
+        return cls(RequestSeen.of(facts.row), *beside, marks, facts.lines, facts.ran, moment(now), notified)
 
     @property
     def facts(self) -> RequestFacts:
         """Return what it shows; whatever could act is escaped once more."""
         beside = self.standing.standing, self.context.context, [each.mark for each in self.trail]
-        return RequestFacts(self.request.row, *beside, self.lines, self.ran)
+        notified = [each.notification for each in self.notified]
+        return RequestFacts(self.request.row, *beside, self.lines, self.ran, notified)
 
 
 def _plain(text: Escaped | None) -> str | None:

@@ -18,6 +18,7 @@ from ...inbox.personal import PersonalInbox
 from ...journal.rows import RequestRow
 from ...presenting.asking import Standing
 from ...presenting.facts import RequestFacts
+from ...presenting.notifications import Notification
 from ...presenting.shown_request import ShownRequest, bare_item
 from ...presenting.terms import DECIDERS, Term, deciders_of, terms_of
 from ...presenting.trail import TrailMark
@@ -143,6 +144,20 @@ def draw_trail(screen: Terminal, trail: Sequence[TrailMark]) -> None:
         lines = [LayoutLine("context", line) for line in str(mark.text or "").split("\n") if line]
         for drawn in screen.rows([lines]):
             screen.show(drawn)
+
+
+def draw_notified(screen: Terminal, notified: Sequence[Notification], now: int) -> None:
+    """Draw who was notified, by which channel, when, and whether it was delivered."""
+    if not notified:
+        return
+    screen.rule("Notified")
+    for each in notified:
+        screen.label("to", f"{each.to}: {each.words(now)}")
+
+
+def notified_data(notified: Sequence[Notification]) -> list[dict[str, Any]]:
+    """Return who was notified as plain data."""
+    return [each._asdict() | {"at": f"{moment(each.at):%Y-%m-%dT%H:%M:%SZ}"} for each in notified]
 
 
 def trail_data(trail: Sequence[TrailMark]) -> list[dict[str, Any]]:

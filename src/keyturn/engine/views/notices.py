@@ -31,6 +31,9 @@ def notices_of(run: Run, opened: list[Call], closed: dict[str, Closing], events:
         elif isinstance(event, ev.CallLooked):
             about = {"at": run.now, "request": request_id(run, event.call), "person": event.decider.id}
             told.append(Notice("request.looked", run.id, about))
+        elif isinstance(event, ev.CallMarked) and event.mark == "claim" and event.until is not None:
+            about = {"at": run.now, "request": request_id(run, event.call), "by": event.decider.id}
+            told.append(Notice("request.claimed", run.id, about))
         elif isinstance(event, ev.ExpiryNear) and event.call in run.groups["wait"]:
             told.append(_of_call(run, run.groups["wait"][event.call], "request.expiring"))
         elif isinstance(event, ev.GrantRevoked):

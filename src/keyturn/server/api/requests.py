@@ -166,13 +166,14 @@ async def get_request(here: Here, request: IdPath) -> Any:
 
 @routes.add("GET", "/requests/{request}/detail", scope="read", gives=RequestDetail, errors=(404,))
 async def get_detail(here: Here, request: IdPath) -> Any:
-    """Return a request with what stands beside it: what you can do, what was said before, and what happened to it."""
+    """Return a request with its context: what you can do, the conversation, what happened, and who was notified."""
     row = await here.sight.request(request, shows=True)
     stands, now = await standing_of(here.app, here.visitor, row), await here.app.inbox.now()
     if row.state == "damaged":
         return answer(RequestDetail.of(RequestFacts(row, stands), now))
     log = await log_in(here.app.journal, row.run)
-    return answer(RequestDetail.of(RequestFacts.of(row, stands, log.steps), now))
+    notified = await here.app.inbox.notified(row)
+    return answer(RequestDetail.of(RequestFacts.of(row, stands, log.steps, notified), now))
 
 
 @routes.add("GET", "/requests/{request}/form", scope=("read", "decide"), gives=Form, errors=(404,))

@@ -225,6 +225,7 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
         "context": context_of(log.steps, row.call),
         "advice": ADVICE,
         "trail": trail_of(log.steps, row.call),
+        "notified": await at.app.inbox.notified(row),
         "unrecorded": None,
         "claimed": shown.claimed_by(at.now),
         "put_off": shown.is_snoozed(at.visitor.id, at.now),

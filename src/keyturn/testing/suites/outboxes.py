@@ -86,6 +86,17 @@ class OutboxSuite(JournalCase):
         assert await journal.deliveries(DeliveryQuery(subject="q2", person="ada", channel="mail")) == [two]
         assert await journal.deliveries(DeliveryQuery(after=one.number, limit=1)) == [two]
 
+    async def test_what_was_sent_is_kept_and_holds_up_nothing(self, journal: Store) -> None:
+        claim = await self.held(journal)
+        await journal.dispatch(claim, Dispatch(added=[delivery(), delivery(due_at=1)]))
+        one, two = await journal.deliveries(DeliveryQuery())
+        sent = msgspec.structs.replace(one, state="sent", sent_at=5)
+        await journal.dispatch(claim, Dispatch(changed=[sent]))
+        assert await journal.deliveries(DeliveryQuery()) == await journal.deliveries(DeliveryQuery(first=True)) == [two]
+        assert await journal.deliveries(DeliveryQuery(sent=True, subject="q1")) == [sent, two]
+        assert await journal.deliveries(DeliveryQuery(state="sent")) == [sent]
+        assert await journal.send_again([one.number]) == 0
+
     async def test_one_about_the_same_thing_waits_for_the_former(self, journal: Store) -> None:
         """The order per request, person and channel holds; nothing else waits."""
         claim = await self.held(journal)

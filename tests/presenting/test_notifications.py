@@ -1,0 +1,83 @@
+"""A request says who was notified, by which channel, when, and whether it was delivered: the same on every face."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+
+import pytest
+
+from keyturn import App, MemoryJournal
+from keyturn.channels.base import Channel, ChannelRefused, Message
+from keyturn.channels.plan import Attempts, ChannelPlan
+from keyturn.cli.deciding.drawing import notified_data
+from keyturn.inbox.desk import Inbox
+from keyturn.journal.rows import Delivery
+from keyturn.presenting.notifications import notifications_of
+from keyturn.wire.detail import RequestDetail
+from tests.channels.telling import Recorder, desk, to
+from tests.server.office import Clock, peopled
+from tests.server.web.visiting import Visiting
+from tests.waiting import until
+
+pytestmark = pytest.mark.usefixtures("own_key")
+
+
+def test_each_state_of_a_delivery_has_its_words() -> None:
+    def words(**given: object) -> str:
+        row = Delivery("slack", "gus", "request.created", "run", "q", **given)  # type: ignore[arg-type]
+        [made] = notifications_of([row], 100_000)
+        return f"{made.to}: {made.words(100_000)}"
+
+    assert words(state="sent", sent_at=40_000) == "gus by slack: delivered 1 min ago (new request)"
+    assert words(due_at=160_000, delay=60_000) == (
+        "gus by slack: scheduled, due in 1 min (new request): not sent if viewed before"
+    )
+    assert words(due_at=1) == "gus by slack: queued (new request)"
+    assert words(about={"again": "expired"}) == "gus by slack: queued (requested again)"
+    assert "retrying (new request): 2 attempts: TimeoutError; next" in words(attempts=2, error="TimeoutError")
+    assert words(state="dead", attempts=1, error="gone") == "gus by slack: failed (new request): 1 attempt: gone"
+    [unknown] = notifications_of([Delivery("", "", "request.created", "run", "q")], 0)
+    assert unknown.to == "recipients not known yet"
+
+
+class Refusing(Channel):
+    """A channel whose receiver refuses for good."""
+
+    name = "mail"
+
+    async def send(self, message: Message) -> None:
+        raise ChannelRefused("no such <mailbox>")
+
+
+async def test_page_api_terminal_and_program_say_who_was_notified() -> None:
+    plan = ChannelPlan(
+        [Recorder("slack"), Refusing()], lambda _request: [to("ada", "slack"), to("ben")], attempts=Attempts(most=1)
+    )
+    journal = MemoryJournal(Clock())
+    async with App([desk("lumen")], journal, channels=plan) as app:
+        tokens = await peopled(app)
+        run = await app.start("desk", "Pay.")
+        await run.wait()
+        [row] = await app.inbox.list()
+
+        async def states() -> list[str]:
+            return [each.state for each in await app.inbox.notified(row)]
+
+        async def ended() -> bool:
+            return sorted(await states()) == ["delivered", "failed"]
+
+        await until(ended)
+        visit = Visiting(app, tokens["ada"])
+        page = (await visit.see(f"/requests/{row.id}")).text
+        part = page.partition('class="notified"')[2].partition("</details>")[0]
+        shown = html.unescape(re.sub("<[^>]*>", "", part))
+        assert "1 of 2 delivered" in shown
+        assert re.search(r"ada by slack delivered \d+ s ago \(new request\)", shown)
+        assert "ben by mail failed (new request): 1 attempt: ChannelRefused: no such <mailbox>" in shown
+
+        facts = await Inbox(journal).as_person("ada").facts(row.id)
+        detail = RequestDetail.of(facts, await app.inbox.now())
+        assert detail.facts.notified == facts.notified == await app.inbox.notified(row)
+        assert [each["state"] for each in json.loads(json.dumps(notified_data(facts.notified)))] == await states()
