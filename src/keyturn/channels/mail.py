@@ -86,9 +86,7 @@ class MailChannel(Channel, Sealed):
         except smtplib.SMTPDataError as error:
             raise _judged(error.smtp_code, "the message") from None
         finally:
-            with suppress(
-                smtplib.SMTPException, OSError
-            ):  # what was taken stays taken
+            with suppress(smtplib.SMTPException, OSError):  # what was taken stays taken
                 server.quit()
             server.close()
 
@@ -123,7 +121,7 @@ def letter(message: Message, sender: Address, to: Address) -> EmailMessage:
         made["References"] = f"<request-{message.request}@{sender.domain}>"
     made["Auto-Submitted"] = "auto-generated"
     made["X-Auto-Response-Suppress"] = "All"
-    made.set_content("\n".join(line for line in [message.title, "", *_text(message)] if line is not None))
+    made.set_content("\n".join([message.title, "", *_text(message)]))
     made.add_alternative(page(message), subtype="html")
     return made
 

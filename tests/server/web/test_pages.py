@@ -178,7 +178,7 @@ async def test_empty_pages_say_what_would_be_here() -> None:
         "/policies": "No policy is set",
         "/insights": "Nothing was decided",
         "/audit": "Nothing is on record",
-        "/channels": "Nobody is told",
+        "/channels": "No notification channel is configured",
     }.items():
         assert words in (await visit.see(path)).text, path
 

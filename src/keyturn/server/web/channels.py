@@ -1,4 +1,4 @@
-"""The channels: by which people are told, what is on its way, and what was given up and can be sent again."""
+"""The page of notification channels: which there are, what is queued, and failed deliveries, which can be resent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOWN = 50
 
 
 class ChannelRow(NamedTuple):
-    """Holds one channel: its name, what it is, and how many messages are on their way, and were given up."""
+    """Holds one channel: its name, what it is, and how many notifications are queued, and failed."""
 
     name: str
     kind: str
@@ -39,7 +39,7 @@ async def channels_page(request: HttpRequest, at: Overseeing) -> Response:
 
 @router.post("/channels/again")
 async def again(request: HttpRequest, at: Overseeing) -> Response:
-    """Send dead messages again: one, or all that there are."""
+    """Resend failed deliveries: one, or all that there are."""
 
     async def make(form: PageForm) -> str:
         administers(at)
@@ -48,7 +48,7 @@ async def again(request: HttpRequest, at: Overseeing) -> Response:
         else:
             given = form.text("number")
             if not (given.isascii() and given.isdigit()):
-                raise UserError("the form does not say which message; load the page again")
+                raise UserError("the form does not name a notification; reload the page")
             numbers = [int(given[:15])]
         await at.app.journal.send_again(numbers)
         return "/channels"

@@ -7,7 +7,7 @@ from contextlib import suppress
 from email import policy
 from email.message import EmailMessage
 from email.parser import BytesParser
-from typing import Any, cast
+from typing import Any
 
 _RECIPIENT = {"fails": b"451 4.3.0 try again later", "refuses": b"550 5.1.1 no such user"}
 _OK = b"250 2.0.0 OK"
@@ -46,7 +46,7 @@ class MailboxServer:
     def mails(self) -> list[EmailMessage]:
         """Return the mails that it took, parsed."""
         parser = BytesParser(policy=policy.default)
-        return [cast("EmailMessage", parser.parsebytes(each)) for each in self.raw]
+        return [parser.parsebytes(each) for each in self.raw]
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         line = asyncio.current_task()
