@@ -104,6 +104,13 @@ def test_search_prints_and_pages(here: Here) -> None:
     second = here.audit("search", here.url, "--person", "ada", "--limit", "1", "--after", key, "--json")
     assert json.loads(second.out)["key"] == told[1]["key"]
     assert here.audit("search", here.url, "--until", "2001-01-01").out == "no decisions\n"
+    run = json.loads(found.out.splitlines()[0])["run"]
+    named = here.audit("search", here.url, "--run", run[:8], "--since", "7d", "--decisions", "--json")
+    assert {json.loads(line)["run"] for line in named.out.splitlines()} == {run}
+    assert {json.loads(line)["what"] for line in named.out.splitlines()} <= {"decision", "verdict"}
+    assert here.audit("search", here.url, "--run", run[:8], "--until", "7d").out == "no decisions\n"
+    assert here.audit("search", here.url, "--run", "zzzzzz").code == 2
+    assert here.audit("export", here.url, "--out", here.file("one.csv"), "--format", "csv", "--run", run[:8]).code == 0
 
 
 def test_other_formats_and_standard_input(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:

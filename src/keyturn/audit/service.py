@@ -11,7 +11,7 @@ import io
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, tzinfo
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypedDict, Unpack
@@ -31,6 +31,7 @@ from ..journal.base import RESERVED, Store
 from ..journal.rows import Query
 from ..support.whole_files import replaced
 from .decisions.agentack import POLICY, trace_of
+from .decisions.by_time import search_by_time
 from .decisions.entry import AuditEntry
 from .decisions.search import FoundEntries, SearchTerms, entries, search, search_page
 from .decisions.table import DecisionTable
@@ -58,6 +59,7 @@ class Terms(TypedDict, total=False):
     verdict: str | None
     between: tuple[datetime | None, datetime | None]
     text: str | None
+    decisions: bool
 
 
 class Audit:
@@ -146,6 +148,25 @@ class Audit:
         more: Any = {"newest": newest, "seconds": seconds, "looks": looks}
         return await search_page(self._store, SearchTerms(**terms), after, limit, **more)
 
+    async def latest(
+        self,
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        seconds: float | None = None,
+        looks: int | None = None,
+        by: By | None = None,
+        **terms: Unpack[Terms],
+    ) -> FoundEntries:
+        """Return a page of the same by time, the newest decision first, whatever run it is of.
+
+        `decisions=True` leaves out what a call passed before its decision. The page ends early after so many seconds,
+        or `looks` at lines of logs.
+        """
+        if by is not None:
+            await self._reads.note(by, "search", what=_words(terms))
+        return await search_by_time(self._store, SearchTerms(**terms), after, limit, seconds=seconds, looks=looks)
+
     async def reads(self, *, person: str | None = None, request: str | None = None) -> list[Read]:
         """Return who read the arguments of calls, the oldest first: what is on record of it."""
         logs = [name for name in await names_of(self._store) if name.startswith(READS)]
@@ -165,6 +186,7 @@ class Audit:
         secrets: bool = False,
         heads: Files = (),
         by: By | None = None,
+        zone: tzinfo | None = None,
         **terms: Unpack[Terms],
     ) -> SignedFile:
         """Export the record: whole and verifiable as JSONL, one row a decision as CSV, or as traces for `agentack`.
@@ -172,19 +194,19 @@ class Audit:
         Lines that hold what a tool marked as secret are withheld from a JSONL unless `secrets`; their digests stand
         there. `terms` choose decisions for a CSV, and `run` one run for a trace; a JSONL is always whole. For
         `agentack`, `out` is a folder. `by` says who exports it, which is put on record where the directory says so; an
-        export with secrets always is.
+        export with secrets always is. `zone` adds a column to a CSV: each time by the clocks of that time zone.
         """
         if format not in FORMATS:
             raise UserError(f"format is one of {', '.join(FORMATS)}, and not {format!r}")
         if format != "jsonl" and (secrets or heads):
             raise UserError("secrets= and heads= are for jsonl: other formats show no secrets and are not signed")
-        given = [name for name, value in terms.items() if value is not None]
+        given = [name for name, value in terms.items() if value is not None and value is not False]
         if format == "jsonl" and given:
             raise UserError(f"a jsonl export is whole; leave out {', '.join(given)}, or export a csv")
         if secrets or by is not None:
             await self._reads.note(by, "secrets" if secrets else "export", what=_words(terms), always=secrets)
         if format == "csv":
-            return await self._table(Path(out), SearchTerms(**terms).checked())
+            return await self._table(Path(out), SearchTerms(**terms).checked(), zone)
         if format == "agentack":
             if set(given) - {"run"}:
                 raise UserError("a trace is of a whole run: choose by run= alone")
@@ -214,11 +236,11 @@ class Audit:
         known = [verify_file(path, keys) for path in named]
         return max(known, key=lambda each: each.at or 0).statement
 
-    async def _table(self, out: Path, wanted: SearchTerms) -> SignedFile:
+    async def _table(self, out: Path, wanted: SearchTerms, zone: tzinfo | None) -> SignedFile:
         made = SignedFile("export")
         with replaced(out) as stream:
             text = io.TextIOWrapper(stream, "utf-8", newline="")
-            table = DecisionTable(text)
+            table = DecisionTable(text, zone)
             table.begin()
             async for entry in entries(self._store, wanted):
                 table.add(entry)
@@ -261,7 +283,7 @@ class Audit:
 
 def _words(terms: Terms) -> str:
     """Return what was searched for, in a few words."""
-    given = {name: value for name, value in terms.items() if value is not None}
+    given = {name: value for name, value in terms.items() if value is not None and value is not False}
     return ", ".join(f"{name} {value}" for name, value in given.items())[:_LONGEST_WORDS]
 
 

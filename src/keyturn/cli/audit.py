@@ -10,9 +10,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import sys
-from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -24,20 +25,24 @@ from ..audit.evidence.signing import Signer, key_file
 from ..audit.evidence.write import SignedFile
 from ..audit.service import FORMATS, Audit, Terms, own_keys, read_public
 from ..core.errors import KeyturnError, LogDamaged, UserError
+from ..core.policy import milliseconds
 from ..directory.login import By
 from ..directory.people import People
 from ..directory.read_lines import Read
 from ..engine.run.open_run import clock_ms
 from ..journal import open_journal
+from ..journal.base import Store
 from ..render.escape import escape, quote
 from ..render.plural import plural
 from ..support.whole_files import replaced
-from .finding import SHORT
+from .finding import SHORT, SHORTEST, WHOLE, RunList, find_run
 from .logging_in import reader_of
 from .printing import must_be_there, print_labelled, print_row
+from .seats.base import Seat
 from .seats.sitting import seated
 from .with_journal import describe_journal, describe_json, describe_url, url_of
 
+_AGO = re.compile(r"[0-9]{1,9}(?:s|m|h|d|w)")
 _URLS = ("sqlite:", "postgresql:", "postgres:", "memory:")
 _NAMES: dict[str, LiteralString] = {
     "checkpoint": "keyturn audit checkpoint",
@@ -83,6 +88,9 @@ def _describe_verify(parser: argparse.ArgumentParser) -> None:
 def _describe_search(parser: argparse.ArgumentParser) -> None:
     describe_url(parser)
     _terms(parser)
+    parser.add_argument(
+        "--decisions", action="store_true", help="only decisions, and calls that were allowed without one"
+    )
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="the most results (default: %(default)s)")
     parser.add_argument("--after", metavar="KEY", help="continue after the entry with this key")
     _common(parser, reads=True, server=True)
@@ -114,9 +122,9 @@ def _terms(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--person", metavar="ID", help="only decisions by this user")
     parser.add_argument("--tool", metavar="NAME", help="only calls of this tool")
     parser.add_argument("--agent", metavar="NAME", help="only calls of this agent")
-    parser.add_argument("--run", metavar="RUN", help="only this run")
+    parser.add_argument("--run", metavar="RUN", help=f"only this run: its id, or its first {SHORTEST} characters")
     parser.add_argument("--verdict", metavar="WORD", help="approve, edit, reject, answer, expire, allow, ask, deny ...")
-    parser.add_argument("--since", metavar="TIME", help="not before: 2026-11-02, or 2026-11-02T09:30:00+01:00")
+    parser.add_argument("--since", metavar="TIME", help="not before: 7d (ago), 2026-11-02, 2026-11-02T09:30:00+01:00")
     parser.add_argument("--until", metavar="TIME", help="not after")
     parser.add_argument("--text", metavar="TEXT", help="only entries that contain this text, in upper or lower case")
 
@@ -157,7 +165,16 @@ def run(arguments: argparse.Namespace) -> int:
         return 1 if isinstance(error, LogDamaged) else 2
 
 
-def _with_store(arguments: argparse.Namespace, do: Callable[[Audit, By | None], Coroutine[Any, Any, Any]]) -> Any:
+async def _whole_name(runs: RunList, given: str | None) -> str | None:
+    """Return the id of a run that is named by its beginning; one that is short or whole is taken as it is."""
+    short = given is not None and SHORTEST <= len(given) < WHOLE
+    return (await find_run(runs, given)).run if given is not None and short else given
+
+
+_Doing = Callable[[Audit, By | None, Store], Coroutine[Any, Any, Any]]
+
+
+def _with_store(arguments: argparse.Namespace, do: _Doing) -> Any:
     async def done() -> Any:
         url = url_of(arguments)
         must_be_there(url)
@@ -166,7 +183,7 @@ def _with_store(arguments: argparse.Namespace, do: Callable[[Audit, By | None], 
             store = whole.of(arguments.tenant)
             trusted: list[str] = getattr(arguments, "trusted_key", [])
             by = await reader_of(People(store), arguments) if hasattr(arguments, "by") else None
-            return await do(Audit(store, key=getattr(arguments, "key", None), trusted_keys=trusted), by)
+            return await do(Audit(store, key=getattr(arguments, "key", None), trusted_keys=trusted), by, store)
         finally:
             if hasattr(whole, "close"):
                 await whole.close()
@@ -175,14 +192,20 @@ def _with_store(arguments: argparse.Namespace, do: Callable[[Audit, By | None], 
 
 
 def _checkpoint(arguments: argparse.Namespace) -> int:
-    made = _with_store(arguments, lambda audit, _by: audit.checkpoint(arguments.out, heads=arguments.heads))
+    made = _with_store(arguments, lambda audit, _by, _store: audit.checkpoint(arguments.out, heads=arguments.heads))
     return _told(arguments, made)
 
 
 def _export(arguments: argparse.Namespace) -> int:
     options: dict[str, Any] = {"format": arguments.format, "secrets": arguments.secrets, "heads": arguments.heads}
     options |= {name: value for name, value in _wanted(arguments).items() if value is not None}
-    made = _with_store(arguments, lambda audit, by: audit.export(arguments.out, by=by, **options))
+
+    async def export(audit: Audit, by: By | None, store: Store) -> SignedFile:
+        if arguments.run is not None:
+            options["run"] = await _whole_name(store, arguments.run)
+        return await audit.export(arguments.out, by=by, **options)
+
+    made = _with_store(arguments, export)
     return _told(arguments, made)
 
 
@@ -210,7 +233,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     given: str | None = arguments.url
     if given is None or given.startswith(_URLS):
         named = {"heads": arguments.heads, "public": arguments.public}
-        report: VerifyReport = _with_store(arguments, lambda audit, _by: audit.verify(**named))
+        report: VerifyReport = _with_store(arguments, lambda audit, _by, _store: audit.verify(**named))
     else:
         report = _verified_file(arguments)
     if arguments.json:
@@ -234,7 +257,12 @@ def _verified_file(arguments: argparse.Namespace) -> VerifyReport:
 def _search(arguments: argparse.Namespace) -> int:
     terms = _wanted(arguments)
     options: dict[str, Any] = {"after": arguments.after, "limit": arguments.limit}
-    found: list[AuditEntry] = asyncio.run(seated(arguments, lambda seat: seat.record.search(**options, **terms)))
+
+    async def search(seat: Seat) -> Sequence[AuditEntry]:
+        run = await _whole_name(seat.runs, arguments.run)
+        return await seat.record.search(**options, **terms | {"run": run})
+
+    found: Sequence[AuditEntry] = asyncio.run(seated(arguments, search))
     for entry in found:
         if arguments.json:
             print(json.dumps(dict(entry)))
@@ -286,6 +314,8 @@ def _row(entry: AuditEntry) -> str:
 def _wanted(arguments: argparse.Namespace) -> Terms:
     names = ("person", "tool", "agent", "run", "verdict", "text")
     made: Any = {name: getattr(arguments, name) for name in names}
+    if getattr(arguments, "decisions", False):
+        made["decisions"] = True
     if arguments.since is not None or arguments.until is not None:
         made["between"] = (_time("--since", arguments.since), _time("--until", arguments.until))
     return made
@@ -294,10 +324,12 @@ def _wanted(arguments: argparse.Namespace) -> Terms:
 def _time(name: str, text: str | None) -> datetime | None:
     if text is None:
         return None
+    if _AGO.fullmatch(text):
+        return datetime.now(UTC) - timedelta(milliseconds=milliseconds(text))
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise UserError(f"{name} is a time such as 2026-11-02 or 2026-11-02T09:30:00+01:00, not {text!r}") from None
+        raise UserError(f"{name} is a time such as 2026-11-02, 2026-11-02T09:30:00+01:00 or 7d, not {text!r}") from None
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 

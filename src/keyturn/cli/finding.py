@@ -14,7 +14,7 @@ from ..journal.rows import GrantRow, Query, RequestRow, RunRow
 
 SHORTEST = 6
 SHORT = 8  # characters of an id that lists show
-_WHOLE = 32
+WHOLE = 32
 _PAGE = 500
 _NAMED = 5  # of the ids that fit, an error names so many
 
@@ -23,7 +23,7 @@ _Page = Callable[[Query], Awaitable[Sequence[Any]]]
 
 async def find_request(inbox: PersonalInbox, given: str) -> RequestRow:
     """Return the request of an id, an open one rather than one that was settled."""
-    if len(given) >= _WHOLE:
+    if len(given) >= WHOLE:
         return await inbox.get(given)
     for query in (Query(state="open"), Query()):
         found = await _fitting(given, partial(inbox.page, shown=False), query, lambda row: row.place)
@@ -42,7 +42,7 @@ class RunList(Protocol):
 
 async def find_run(store: RunList, given: str) -> RunRow:
     """Return the run of an id."""
-    if len(given) >= _WHOLE or len(given) < SHORTEST:
+    if len(given) >= WHOLE or len(given) < SHORTEST:
         found: Sequence[RunRow] = await store.runs(Query(run=given))
     else:
         found = await _fitting(given, store.runs, Query(newest=True), lambda row: (row.started_at, row.run), "run")

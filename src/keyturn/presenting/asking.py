@@ -6,6 +6,7 @@ Sentences are ours; names and texts of others stand apart from them and are esca
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, tzinfo
 from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
@@ -117,9 +118,7 @@ def telling_line(request: Request) -> Escaped:
                 getattr(block, "command", "") or getattr(block, "text", "") or getattr(block, "path", "")
             )
     if not text:
-        given: Any = request.requests if request.kind == "external" else request.params
-        named = cast("dict[str, Any]", given) if isinstance(given, dict) else {"": given}
-        text = first_arguments(named, LINE).strip() or f"[{len(named)} arguments]"
+        text = arguments_line(request.requests if request.kind == "external" else request.params)
     first = text.split("\n", 1)[0]
     cut = first if len(first) <= LINE and first == text.rstrip("\n") else f"{first[:LINE]}"
     more = "" if cut == text.rstrip("\n") else " \\[…]"
@@ -233,6 +232,16 @@ def looking_of(row: RequestRow, person: str, now: int) -> Looking | None:
     return Looking(takes, takes if since is None else min(takes, max(0, since + takes - now)), since is not None)
 
 
+def arguments_line(given: object) -> str:
+    """Return the first arguments that a line has room for, or how many there are; it is not escaped yet.
+
+    >>> arguments_line({"order": "A-7", "amount": 40})
+    'order: "A-7", amount: 40'
+    """
+    named = cast("dict[str, Any]", given) if isinstance(given, dict) else {"": given}
+    return first_arguments(named, LINE).strip() or f"[{len(named)} arguments]"
+
+
 class Fact(NamedTuple):
     """Holds one line of what is known of a request: our word for it, data, and our words behind it."""
 
@@ -242,12 +251,12 @@ class Fact(NamedTuple):
     mark: str = ""
 
 
-def facts_of(row: RequestRow, now: int) -> list[Fact]:
-    """Return why it asks, who may decide, and what holds for it."""
-    return list(_facts(row, row.request, now))
+def facts_of(row: RequestRow, now: int, zone: tzinfo = UTC) -> list[Fact]:
+    """Return why it asks, who may decide, and what holds for it, with times of the reader's zone."""
+    return list(_facts(row, row.request, now, zone))
 
 
-def _facts(row: RequestRow, shown: Request, now: int) -> Iterator[Fact]:
+def _facts(row: RequestRow, shown: Request, now: int, zone: tzinfo) -> Iterator[Fact]:
     if row.reason:
         yield Fact("reason", row.reason)
     given: Any = shown.requests if row.kind == "external" else shown.params
@@ -261,13 +270,14 @@ def _facts(row: RequestRow, shown: Request, now: int) -> Iterator[Fact]:
         if term.about not in DECIDERS and term.about != "expiry":  # which has its time below
             yield Fact(term.about, "", term.text)
     if row.expires_at is not None:
-        yield Fact("expires", "", f"{stamp(row.expires_at)}; then {at_expiry(terms)}")
+        yield Fact("expires", "", f"{stamp(row.expires_at, zone)}; then {at_expiry(terms)}")
     if shown.started_at is not None:
         by = shown.started_by or ""
-        yield Fact("was started", by, f"{span(now - in_ms(shown.started_at))} ago, {stamp(in_ms(shown.started_at))}")
+        started = in_ms(shown.started_at)
+        yield Fact("was started", by, f"{span(now - started)} ago, {stamp(started, zone)}")
     if shown.former is not None:
         yield Fact("was approved by", shown.former.by or "a standing decision", STATES.get(shown.former.verdict, ""))
-    yield Fact("requested", "", f"{span(now - row.asked_at)} ago, {stamp(row.asked_at)}")
+    yield Fact("requested", "", f"{span(now - row.asked_at)} ago, {stamp(row.asked_at, zone)}")
 
 
 def seconds(ms: int) -> str:
@@ -303,7 +313,7 @@ class Voted(NamedTuple):
     note: str
 
 
-def votes_of(shown: Request, now: int) -> list[Voted]:
+def votes_of(shown: Request, now: int, zone: tzinfo = UTC) -> list[Voted]:
     """Return who voted already."""
     said: list[Vote] = [*([shown.confirmed] if shown.confirmed is not None else []), *shown.votes]
     return [
@@ -311,7 +321,7 @@ def votes_of(shown: Request, now: int) -> list[Voted]:
             each.by,
             STATES.get(each.verdict, each.verdict),
             span(now - in_ms(each.at)),
-            stamp(in_ms(each.at)),
+            stamp(in_ms(each.at), zone),
             each.note or "",
         )
         for each in said

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 
 from ..core.encodable import moment
 
@@ -26,13 +26,13 @@ def span(ms: int) -> str:
     return "0 s"
 
 
-def stamp(ms: int) -> str:
-    """Return a time as it stands on a page: the day, the second, and that it is UTC.
+def stamp(ms: int, zone: tzinfo = UTC) -> str:
+    """Return a time as it stands on a page: the day, the second, and of which zone it is.
 
     >>> stamp(0)
     '1970-01-01 00:00:00 UTC'
     """
-    return f"{moment(ms):%Y-%m-%d %H:%M:%S} UTC"
+    return f"{moment(ms).astimezone(zone):%Y-%m-%d %H:%M:%S %Z}"
 
 
 def in_ms(at: datetime) -> int:

@@ -330,3 +330,14 @@ async def test_hostile_words_stay_words(door: Door) -> None:
 def test_settings_that_make_no_sense_are_refused(wrong: Any) -> None:
     with pytest.raises(UserError):
         ServerSettings(**wrong)
+
+
+async def test_a_person_chooses_the_time_zone_of_their_pages(door: Door) -> None:
+    bob = door.browser()
+    await bob.log_in()
+    assert (await bob.send("/account/zone", zone="Europe/Berlin")).headers["location"] == "/account?done=zone"
+    assert (await door.people.get("bob")).settings["zone"] == "Europe/Berlin"
+    refused = await bob.send("/account/zone", zone="../etc")
+    assert (refused.status_code, "Europe/Berlin" in refused.text) == (422, True)
+    await bob.send("/account/zone", zone="")
+    assert "zone" not in (await door.people.get("bob")).settings

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import pytest
 import pytest_asyncio
 
-from keyturn import Agent, App, Grant, MemoryJournal
+from keyturn import Agent, App, Approval, Grant, MemoryJournal, function_tool
+from keyturn.core.commands import Tick
 from keyturn.journal.rows import ALL, DeliveryQuery, Query
-from keyturn.models.scripted.model import ScriptedModel
+from keyturn.models.scripted.model import ScriptedModel, function_call
 from tests.server.busy import SECRET, busy_app, lived_in
 from tests.server.office import HOSTILE, Clock, peopled
 from tests.server.web.visiting import Visiting
@@ -177,7 +178,7 @@ async def test_empty_pages_say_what_would_be_here() -> None:
         "/agents": "No agents",
         "/policies": "No policy is set",
         "/insights": "Nothing was decided",
-        "/audit": "Nothing is on record",
+        "/audit": "No decision is recorded yet",
         "/channels": "No notification channel is configured",
     }.items():
         assert words in (await visit.see(path)).text, path
@@ -247,10 +248,12 @@ async def test_the_record_is_searched_verified_and_taken_along(office: Office) -
     assert "#line-" in text
     first = (await visit.see("/audit")).text
     assert "after=" in first
-    for query in ("verdict=what", "since=yesterday", "after=x.y"):
+    assert "asks for approval" not in re.sub("<select.*?</select>", "", first, flags=re.S)
+    assert "screened: <b>asks for approval" in (await visit.see("/audit?view=lines")).text
+    for query in ("verdict=what", "since=yesterday", "after=x.y", "view=lines&after=x"):
         assert (await visit.see(f"/audit?{query}")).status_code == 422, query
     verified = await posted(visit, "/audit", "/audit/verify")
-    assert "Nothing was found altered" in verified.text
+    assert "No alteration was found" in verified.text
     table = await posted(visit, "/audit", "/audit/export", format="csv", tool="pay")
     assert table.status_code == 200
     assert table.text.startswith("run,line,at")
@@ -261,6 +264,62 @@ async def test_the_record_is_searched_verified_and_taken_along(office: Office) -
     assert "attachment" in whole.headers["content-disposition"]
     assert SECRET not in whole.text
     assert (await posted(visit, "/audit", "/audit/export", format="agentack")).status_code == 422
+
+
+async def test_who_approved_what_last_week_is_two_clicks_in_the_readers_zone(office: Office) -> None:
+    """The audit log, and "Last week": days begin as the reader's clocks say, and the hint has UTC beside them."""
+    visit = office.as_("ben")
+    visit.client.cookies.set("keyturn_zone", "Asia%2FTokyo")
+    links = dict(re.findall(r'<a href="\?([^"]*)"[^>]*>(Today|Last week)</a>', (await visit.see("/audit")).text))
+    days = {name: html.unescape(query) for query, name in links.items()}
+    assert days == {"Today": "since=2026-11-18&until=2026-11-18", "Last week": "since=2026-11-09&until=2026-11-15"}
+    today = (await visit.see(f"/audit?{days['Today']}")).text
+    assert re.search(r'title="2026-11-18 20:0\d:\d\d JST, 2026-11-18 11:0\d:\d\d UTC">2026-11-18 20:0', today)
+    times = re.findall(r'<time datetime="([^"]*)"', today)
+    assert len(times) == 25
+    assert times == sorted(times, reverse=True)
+    assert "No entry matches" in (await visit.see(f"/audit?{days['Last week']}")).text
+    await office.app.people.set("zone", "Europe/Berlin", person="ben", by="ben")
+    assert "Times are Europe/Berlin" in (await visit.see("/audit")).text
+    await office.app.people.set("zone", "Nowhere", person="ben", by="ben")
+    visit.client.cookies.set("keyturn_zone", "..%2F..%2Fetc%2Fpasswd")
+    assert "Times are UTC" in (await visit.see("/audit")).text
+
+
+async def test_who_could_have_decided_what_expired_is_told_so() -> None:
+    clock = Clock()
+    app = App(_desk_of_finance(), MemoryJournal(clock))
+    async with app:
+        tokens = await peopled(app)
+        run = await app.start("desk", "Pay.")
+        await run.wait()
+        [row] = await app.inbox.list()
+        clock.now += 2 * 3_600_000
+        await app.inbox.tell(row.run, Tick())
+        pages = {name: (await Visiting(app, tokens[name]).see(f"/requests/{row.id}")).text for name in ("ben", "cyd")}
+    assert ["You missed this one" in pages[name] for name in ("ben", "cyd")] == [True, False]
+
+
+def _desk_of_finance() -> list[Agent[Any]]:
+    @function_tool(approval=Approval(role="finance", expires="1h"))
+    def pay(to: str) -> str:
+        return f"paid {to}"
+
+    return [Agent("desk", model=ScriptedModel([[function_call("pay", {"to": "ann"})], "Done."]), tools=[pay])]
+
+
+async def test_filters_are_saved_by_whom_they_are_of(office: Office) -> None:
+    ben = office.as_("ben")
+    sent = {"name": " big  refunds ", "person": "ada", "verdict": "reject"}
+    saved = await posted(ben, "/audit?person=ada", "/audit/filters", **sent)
+    assert saved.headers["location"] == "/audit?person=ada&verdict=reject"
+    link = '<a href="?person=ada&amp;verdict=reject"><span class="theirs">big refunds</span></a>'
+    assert link in (await ben.see("/audit")).text
+    assert "big refunds" not in (await office.as_("ada").see("/audit")).text
+    for wrong in ({"name": ""}, {"name": "x" * 61}, {"name": "x", "since": "soon"}):
+        assert (await posted(ben, "/audit?person=ada", "/audit/filters", **wrong)).status_code == 422, wrong
+    await posted(ben, "/audit?person=ada", "/audit/filters", do="forget", name="big refunds")
+    assert "big refunds" not in (await ben.see("/audit")).text
 
 
 async def test_people_are_changed_by_who_administers_and_their_own_by_themselves(office: Office) -> None:

@@ -58,6 +58,11 @@ def damage(run: str, started_at: int, line: int, at: int, why: str) -> AuditEntr
     return AuditEntry(key, run, line, moment(max(at, 0)), "damage", "damaged", note=why)
 
 
+def decides(entry: AuditEntry) -> bool:
+    """Return whether an entry is what people decided, or says that a call was allowed without a decision."""
+    return entry.what not in ("verdict", "recheck") or (entry.what == "verdict" and entry.verdict == "allow")
+
+
 def texts(entry: AuditEntry) -> str:
     """Return all that an entry says, to be searched."""
     return "\n".join(str(value) for value in msgspec.structs.asdict(entry).values()).casefold()

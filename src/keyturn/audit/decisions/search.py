@@ -22,12 +22,12 @@ from ...journal.base import Store
 from ...journal.rows import Query, RunRow
 from .calls import CallBook
 from .entries import entries_of
-from .entry import AuditEntry, damage, texts
+from .entry import AuditEntry, damage, decides, texts
 
 _PAGE = 200
 #: How many lines of a log are held at once.
 PIECE = 100
-_MOST = 10_000
+MOST = 10_000
 _DIGITS = 18  # of a number of a key: no store compares more
 _VERDICTS = (
     *("approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire", "drill_passed", "drill_failed"),
@@ -63,6 +63,9 @@ class EntryPlace(NamedTuple):
 class SearchTerms(NamedTuple):
     """Says what is searched for: all that is given must fit.
 
+    With `decisions`, only what people decided, and calls that were allowed without a decision: not what a call passed
+    before.
+
     >>> SearchTerms(verdict="approve").verdict
     'approve'
     """
@@ -74,6 +77,7 @@ class SearchTerms(NamedTuple):
     verdict: str | None = None
     between: tuple[datetime | None, datetime | None] = (None, None)
     text: str | None = None
+    decisions: bool = False
 
     def checked(self) -> SearchTerms:
         """Refuse what no entry can have."""
@@ -109,7 +113,7 @@ class SearchTerms(NamedTuple):
             (self.agent, entry.agent),
             (self.verdict, entry.verdict),
         )
-        if any(asked is not None and asked != has for asked, has in pairs):
+        if any(asked is not None and asked != has for asked, has in pairs) or (self.decisions and not decides(entry)):
             return False
         return self.text is None or self.text.casefold() in texts(entry)
 
@@ -168,8 +172,8 @@ async def search_page(
     FoundEntries(entries=[], next=None, late=False)
     """
     wanted.checked()
-    if not isinstance(limit, int) or not 1 <= limit <= _MOST:
-        raise UserError(f"limit is a number from 1 to {_MOST}, and not {limit!r}")
+    if not isinstance(limit, int) or not 1 <= limit <= MOST:
+        raise UserError(f"limit is a number from 1 to {MOST}, and not {limit!r}")
     ends = None if seconds is None else time.monotonic() + seconds
     place = None if after is None else EntryPlace.of(after)
     found: list[AuditEntry] = []

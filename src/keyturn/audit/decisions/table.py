@@ -7,6 +7,7 @@ formulas do begins with an apostrophe instead.
 from __future__ import annotations
 
 import csv
+from datetime import tzinfo
 from typing import Any, TextIO, cast
 
 import msgspec
@@ -20,24 +21,26 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff2
 
 
 class DecisionTable:
-    """Writes a table to a text stream.
+    """Writes a table to a text stream; with a `zone`, the last column is the time by its clocks.
 
     >>> import sys
     >>> DecisionTable(sys.stdout).begin()
     run,line,at,what,verdict,by,via,strength,roles,tool,agent,call,request,digest,arguments,edited,note,message,proof
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, zone: tzinfo | None = None) -> None:
         self._rows = csv.writer(stream, lineterminator="\n")
+        self._zone = zone
 
     def begin(self) -> None:
         """Write the names of the columns."""
-        self._rows.writerow(COLUMNS)
+        self._rows.writerow([*COLUMNS, *(["local"] if self._zone else [])])
 
     def add(self, entry: AuditEntry) -> None:
         """Write one decision."""
         told = dict(entry)
-        self._rows.writerow([cell(told.get(name, "")) for name in COLUMNS])
+        local = [f"{entry.at.astimezone(self._zone):%Y-%m-%d %H:%M:%S %Z}"] if self._zone else []
+        self._rows.writerow([cell(told.get(name, "")) for name in COLUMNS] + local)
 
 
 def cell(value: object) -> str:

@@ -35,9 +35,11 @@ async def _terms(
     run: Name = None,
     verdict: Name = None,
     text: Name = None,
+    decisions: Annotated[bool, Param(description="Only decisions, and calls that were allowed without one.")] = False,
 ) -> dict[str, Any]:
     plain(person, tool, agent, run, verdict, text)
-    return {"person": person, "tool": tool, "agent": agent, "run": run, "verdict": verdict, "text": text}
+    named = {"person": person, "tool": tool, "agent": agent, "run": run, "verdict": verdict, "text": text}
+    return named | {"decisions": decisions}
 
 
 @routes.add("GET", "/audit", scope="read", gives=AuditPage)

@@ -23,6 +23,8 @@ from ..errors import refused
 from ..forms import FIELD, changing, form_of, text_in
 from ..limits import TooMany
 from ..visitor import Visitor
+from ..zones import SETTING as ZONE
+from ..zones import browser_zone, named_zone
 from . import attempts
 from .entrance import CHANGES, Entrance, entrance_of, fresh, go, root_of
 from .passwords import SHORTEST, refuse_weak
@@ -38,6 +40,7 @@ _DONE = {
     "address": "The address is kept.",
     "reached": "The address is confirmed: you are told there.",
     "muted": "You are told of nothing until then.",
+    "zone": "The time zone was saved.",
     "heard": "You are told again.",
 }
 
@@ -102,6 +105,8 @@ async def _page(
             for channel, address in sorted(visitor.person.addresses.items())
         ],
         "browsers": _browsers(entrance),
+        "zone": str(visitor.person.settings.get(ZONE) or ""),
+        "browser_zone": browser_zone(request),
         "muted": _time(until) if isinstance(until, int) and until > now else "",
     }
     return await entrance.page(request, "account", visitor, status, **values)
@@ -257,6 +262,19 @@ async def mute(request: Request) -> Response:
         await entrance.people.set(MUTED, until, person=visitor.id, by=visitor.login)
 
     return await _changed(request, "addresses", change, "heard" if hours == "0" else "muted")
+
+
+@router.post("/account/zone")
+async def set_zone(request: Request) -> Response:
+    """Choose the time zone in which pages show times; "" for that of each browser."""
+    zone = text_in(await form_of(request), "zone").strip()
+
+    async def change(entrance: Entrance, visitor: Visitor, _form: FormData) -> None:
+        if zone and named_zone(zone) is None:
+            raise UserError("This is not the name of a time zone: enter one such as Europe/Berlin.")
+        await entrance.people.set(ZONE, zone or None, person=visitor.id, by=visitor.login)
+
+    return await _changed(request, "zone", change, "zone")
 
 
 # Links --------------------------------------------------------------------------------------------------------------

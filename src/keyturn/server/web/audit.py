@@ -1,15 +1,19 @@
-"""The audit: search the record of decisions, verify it now, and take it along.
+"""The audit log: who decided what, and every line of the record; verify it now, and take it along.
 
-Overseeing is for whoever may read. An export that is signed with this server's key is for administrators.
+It is for visitors who may read all of their tenant. An export that is signed with this server's key is for
+administrators.
 """
 
 from __future__ import annotations
 
+import json
 import tempfile
-from datetime import UTC, datetime
+from datetime import tzinfo
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
+import msgspec
 from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
@@ -17,11 +21,14 @@ from starlette.responses import Response
 from ...audit.decisions.entry import AuditEntry
 from ...audit.evidence.report import VerifyReport
 from ...audit.service import Format, Terms
+from ...core.encodable import in_milliseconds
 from ...core.errors import KeyturnError, UserError
+from ...presenting.asking import LINE, arguments_line
 from ..errors import Refused, refused
 from ..exported import ExportedFile
 from ..reading_logs import SEARCH_LOOKS, SEARCH_SECONDS, reading_logs
-from .form import Overseeing, PageForm, administers, form_of
+from ..zones import day_in, periods
+from .form import Overseeing, PageForm, administers, change, form_of
 from .pages import Here, page
 
 router = APIRouter(include_in_schema=False)
@@ -32,28 +39,104 @@ VERDICTS = (
     *("approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire", "drill_passed", "drill_failed"),
     *("allow", "ask", "deny", "revoke", "cancel", "damaged"),
 )
+#: The view of all lines, where the other one shows decisions.
+LINES = "lines"
+#: Where the filters that somebody saved are kept among their settings, and how many they may be.
+SAVED = "audit_filters"
+MOST_SAVED = 20
+_LONGEST_NAME = 60
 _NAMES = ("person", "tool", "agent", "run", "verdict", "text")
+_FIELDS = (*_NAMES, "since", "until", "view")
+
+
+class ShownEntry(NamedTuple):
+    """Holds an entry with its time and its arguments as a page shows them."""
+
+    entry: AuditEntry
+    ms: int
+    arguments: str
+    edited: str
+
+
+class Period(NamedTuple):
+    """Holds a period that is one click away: its name, the query of its page, and whether it is the one shown."""
+
+    name: str
+    query: str
+    chosen: bool
 
 
 @router.get("/audit")
 async def audit_page(request: HttpRequest, at: Overseeing) -> Response:
-    """Search the record."""
+    """Show who decided what, the newest first, or every line of the record."""
     given = request.query_params
-    chosen = {name: given.get(name, "")[:200].replace("\0", "") for name in (*_NAMES, "since", "until")}
+    chosen = {name: given.get(name, "")[:200].replace("\0", "") for name in _FIELDS}
     values: dict[str, Any] = {}
     try:
         async with request.app.state.readers.search(at.visitor.id):
-            values = await _found(at, _terms(chosen), given.get("after", "")[:250].replace("\0", "") or None)
+            values = await _found(at, chosen, given.get("after", "")[:250].replace("\0", "") or None)
     except KeyturnError as error:
         return _drawn(at, chosen, refusal=refused(error))
     return _drawn(at, chosen, **values)
 
 
-async def _found(at: Here, terms: Terms, after: str | None) -> dict[str, Any]:
-    found = await at.app.audit.search_page(
-        after=after, limit=SHOWN, newest=True, seconds=SEARCH_SECONDS, looks=SEARCH_LOOKS, by=at.visitor.login, **terms
-    )
-    return {"entries": found.entries, "more": found.next or "", "late": found.late}
+async def _found(at: Here, chosen: dict[str, str], after: str | None) -> dict[str, Any]:
+    terms = _terms(chosen, at.zone)
+    bounds: Any = {"after": after, "limit": SHOWN, "seconds": SEARCH_SECONDS, "looks": SEARCH_LOOKS}
+    if terms.get("decisions"):
+        found = await at.app.audit.latest(by=at.visitor.login, **bounds, **terms)
+    else:
+        found = await at.app.audit.search_page(newest=True, by=at.visitor.login, **bounds, **terms)
+    return {"entries": [_shown(each) for each in found.entries], "more": found.next or "", "late": found.late}
+
+
+def _shown(entry: AuditEntry) -> ShownEntry:
+    return ShownEntry(entry, in_milliseconds(entry.at), _line(entry.arguments), _line(entry.edited))
+
+
+def _line(arguments: str) -> str:
+    """Return arguments as lists of requests show them."""
+    if not arguments:
+        return ""
+    try:
+        return arguments_line(json.loads(arguments))
+    except (ValueError, RecursionError):  # those of a call that no tool takes are a text
+        return arguments[:LINE]
+
+
+@router.post("/audit/filters")
+async def filters(request: HttpRequest, at: Overseeing) -> Response:
+    """Save the filters that are set under a name, or remove saved ones."""
+
+    async def make(form: PageForm) -> str:
+        saved, name = _saved(at), " ".join(form.text("name").split())
+        chosen = {field: form.text(field)[:200] for field in _FIELDS if form.text(field)}
+        if form.text("do") == "forget":
+            saved.pop(name, None)
+        elif not name or len(name) > _LONGEST_NAME or not name.isprintable():
+            raise UserError(f"A name has 1 to {_LONGEST_NAME} characters.")
+        elif len(saved) >= MOST_SAVED and name not in saved:
+            raise UserError(f"You have {MOST_SAVED} saved filters: remove one first.")
+        else:
+            _terms(chosen, at.zone)
+            saved[name] = chosen
+        await at.app.people.set(SAVED, saved or None, person=at.visitor.id, by=at.visitor.login)
+        return f"/audit?{urlencode(chosen)}"
+
+    async def drawn(refusal: Refused | None) -> Response:
+        return _drawn(at, {}, refusal=refusal)
+
+    return await change(request, at, make, drawn)
+
+
+def _saved(at: Here) -> dict[str, dict[str, str]]:
+    """Return the filters that a visitor saved; what is none of ours in their settings counts as none."""
+    given: Any = at.visitor.person.settings.get(SAVED)
+    try:
+        found = msgspec.convert(given or {}, dict[str, dict[str, str]])
+    except msgspec.ValidationError:
+        return {}
+    return {name: {field: each[field] for field in _FIELDS if each.get(field)} for name, each in found.items()}
 
 
 @router.post("/audit/verify")
@@ -77,11 +160,11 @@ async def export(request: HttpRequest, at: Overseeing) -> Response:
         made = _format(form)
         if made == "jsonl":
             administers(at)
-        terms = _terms({name: form.text(name) for name in (*_NAMES, "since", "until")}) if made == "csv" else Terms()
+        terms = _terms({name: form.text(name) for name in _FIELDS}, at.zone) if made == "csv" else Terms()
         folder = tempfile.TemporaryDirectory(prefix="keyturn-export-")
         path = Path(folder.name) / f"keyturn-audit.{made}"
         async with reading_logs(request.app.state, at.visitor, "the export", "keyturn audit export"):
-            await at.app.audit.export(path, format=made, by=at.visitor.login, **terms)
+            await at.app.audit.export(path, format=made, by=at.visitor.login, zone=at.zone, **terms)
     except KeyturnError as error:
         if folder is not None:
             folder.cleanup()
@@ -100,36 +183,44 @@ def _format(form: PageForm) -> Format:
             raise UserError(f"an export is csv or jsonl, and not {other!r}")
 
 
-def _terms(chosen: dict[str, str]) -> Terms:
+def _terms(chosen: dict[str, str], zone: tzinfo) -> Terms:
     made: Any = {name: chosen[name] for name in _NAMES if chosen.get(name)}
-    since, until = (_time(chosen.get(name, "")) for name in ("since", "until"))
+    since, until = day_in(chosen.get("since", ""), zone), day_in(chosen.get("until", ""), zone, ends=True)
     if since is not None or until is not None:
         made["between"] = (since, until)
+    if chosen.get("view") != LINES:
+        made["decisions"] = True
     return made
 
 
-def _time(text: str) -> datetime | None:
-    if not text:
-        return None
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise UserError(f"a time is such as 2026-11-02 or 2026-11-02T09:30, not {text!r}") from None
-    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+def _periods(at: Here, chosen: dict[str, str]) -> list[Period]:
+    """Return the periods that are one click away, with the other filters as they are."""
+    kept = {name: value for name, value in chosen.items() if value and name not in ("since", "until")}
+    made = list[Period]()
+    for name, first, last in periods(at.now, at.zone):
+        days = {"since": str(first), "until": str(last)}
+        made.append(Period(name, urlencode(kept | days), days == {day: chosen.get(day) for day in days}))
+    return made
 
 
 def _drawn(at: Here, chosen: dict[str, str], **given: Any) -> Response:
     refusal: Refused | None = given.get("refusal")
     report: VerifyReport | None = given.get("report")
-    entries: list[AuditEntry] | None = given.get("entries")
-    names = dict.fromkeys((*_NAMES, "since", "until"), "") | chosen
+    entries: list[ShownEntry] | None = given.get("entries")
+    names = dict.fromkeys(_FIELDS, "") | chosen
+    narrowing = {name: value for name, value in names.items() if value and name != "view"}
     return page(
         at,
         "audit.html",
         200 if refusal is None else refusal.status,
         chosen=names,
-        narrowed=any(names.values()),
-        deeper=any(names[name] for name in ("agent", "verdict", "run", "since", "until")),
+        narrowed=bool(narrowing),
+        deeper=any(names[name] for name in ("agent", "verdict", "run", "text")),
+        lines=names["view"] == LINES,
+        other=urlencode(narrowing | ({} if names["view"] == LINES else {"view": LINES})),
+        query=urlencode({name: value for name, value in names.items() if value}),
+        periods=_periods(at, chosen),
+        saved={name: urlencode(each) for name, each in _saved(at).items()},
         entries=entries,
         more=given.get("more", ""),
         late=given.get("late", False),

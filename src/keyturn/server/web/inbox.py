@@ -10,6 +10,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from ...core.errors import KeyturnError, UserError
+from ...directory.recipients import may_hear
 from ...engine.run.log_cache import log_in
 from ...inbox.listing import Filters, Listed, ListPlace, listed
 from ...inbox.personal import MARKINGS, VERDICTS, Details, Verdict
@@ -219,13 +220,14 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
         "payload": payload,
         "summary": summary_of(shown),
         "choices": choices_of(shown),
-        "facts": facts_of(row, at.now),
-        "votes": votes_of(shown, at.now),
+        "facts": facts_of(row, at.now, at.zone),
+        "votes": votes_of(shown, at.now, at.zone),
         "standing": who,
         "context": context_of(log.steps, row.call),
         "advice": ADVICE,
         "trail": trail_of(log.steps, row.call),
         "notified": await at.app.inbox.notified(row),
+        "missed": row.state == "expire" and may_hear(at.visitor.directory, at.visitor.person, shown, at.now),
         "unrecorded": None,
         "claimed": shown.claimed_by(at.now),
         "put_off": shown.is_snoozed(at.visitor.id, at.now),

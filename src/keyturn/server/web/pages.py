@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from datetime import UTC, tzinfo
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -24,6 +26,7 @@ from ..live import Live
 from ..settings import ServerSettings
 from ..visibility import Sight
 from ..visitor import Visitor, visitor_of
+from ..zones import exactly, zone_of
 from .shown import VisibleHtml, finalize, ready, typed
 from .words import data
 
@@ -42,6 +45,7 @@ class Here(NamedTuple):
     now: int
     root: str
     partial: bool
+    zone: tzinfo = UTC
 
     @property
     def inbox(self) -> PersonalInbox:
@@ -73,8 +77,8 @@ async def here(request: HttpRequest) -> Here:
         path = request.url.path.removeprefix(root)
         raise Elsewhere(f"{root}/login?next={quote(path if request.method == 'GET' else '/')}")
     now = await app.inbox.now()
-    sight = Sight(app, visitor, now)
-    return Here(app, request.app.state.settings, request.app.state.live, visitor, sight, now, root, partial)
+    sight, zone = Sight(app, visitor, now), zone_of(request, visitor.person.settings)
+    return Here(app, request.app.state.settings, request.app.state.live, visitor, sight, now, root, partial, zone)
 
 
 async def elsewhere(request: HttpRequest, error: Exception) -> Response:
@@ -129,9 +133,9 @@ def _environment() -> Environment:
     )
     for name in ("safe", "tojson", "urlize", "forceescape", "xmlattr"):  # they print what `finalize` has not seen
         del made.filters[name]
+    of_time: dict[str, Any] = {"span": span, "stamp": _stamp, "exactly": _exactly}
+    made.filters.update(of_time)
     made.filters |= {
-        "span": span,
-        "stamp": stamp,
         "seconds": seconds,
         "typed": typed,
         "groups": _groups,
@@ -148,6 +152,23 @@ def _environment() -> Environment:
     of_words: dict[str, Any] = {"plural": plural, "data": _data, "name": _named}
     made.filters.update(of_words)
     return made
+
+
+@pass_context
+def _stamp(context: Context, ms: int) -> str:
+    """Return a time as the visitor reads it."""
+    return stamp(ms, _zone(context))
+
+
+@pass_context
+def _exactly(context: Context, ms: int) -> str:
+    """Return a time as a hint has it: as the visitor reads it, and in UTC."""
+    return exactly(ms, _zone(context))
+
+
+def _zone(context: Context) -> tzinfo:
+    at = context.get("at")
+    return UTC if at is None else at.zone
 
 
 def _groups(digest: str) -> str:

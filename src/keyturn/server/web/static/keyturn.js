@@ -4,6 +4,9 @@
   const root = document.body.dataset.root || "";
   const html = document.documentElement;
   html.classList.add("js", "live");
+  // Pages show times of this zone. It is a name and no time, so that a clock that is wrong does nothing.
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (zone) document.cookie = `keyturn_zone=${encodeURIComponent(zone)}; path=${root || "/"}; max-age=31536000; samesite=lax`;
   const one = (selector, inside = document) => inside.querySelector(selector);
   const all = (selector, inside = document) => [...inside.querySelectorAll(selector)];
   const wide = matchMedia("(min-width: 801px)");
