@@ -17,6 +17,7 @@ from ..core.errors import UserError
 from ..core.gate.reviews import kept_from_review
 from ..core.people import barred
 from ..core.request import Request
+from .on_call import notified_first
 from .people import People
 from .state import ADMIN, Directory, Person
 
@@ -57,12 +58,9 @@ class DirectoryRecipients:
     async def __call__(self, request: Request | None) -> list[Recipient]:
         """Return who is told of a request; of what is about no request, those who administer the directory."""
         directory, now = await self._people.directory(), await self._people.now()
-        told = [
-            recipient
-            for person in directory.people.values()
-            if may_hear(directory, person, request, now)
-            for recipient in self._of(person)
-        ]
+        may = [person for person in directory.people.values() if may_hear(directory, person, request, now)]
+        first = _first(directory, request, now, {person.id for person in may})
+        told = [recipient for person in may if person.id in first for recipient in self._of(person)]
         return [*told, *self._otherwise]
 
     def _of(self, person: Person) -> list[Recipient]:
@@ -71,6 +69,15 @@ class DirectoryRecipients:
             Recipient(person=person.id, channel=channel, address=address, after=self._after.get(channel, 0.0), **wishes)
             for channel, address in person.told_at.items()
         ]
+
+
+def _first(directory: Directory, request: Request | None, now: int, may: set[str]) -> set[str]:
+    """Return who is notified of those who may decide: the people on call, where their role has a schedule."""
+    try:
+        return may if request is None else notified_first(directory.settings, request.terms_now, now, may)
+    except UserError:  # a schedule that an earlier version took
+        log.warning("the setting 'on_call' cannot be read, everybody who may decide is notified")
+        return may
 
 
 def may_hear(directory: Directory, person: Person, request: Request | None, now: int) -> bool:

@@ -6,6 +6,8 @@ Programs keep settings of their own beside them: under any other name stands wha
 from __future__ import annotations
 
 from ..core.errors import UserError
+from .on_call import SETTING as ON_CALL
+from .on_call import schedules
 
 #: Whether it is put on record who reads the arguments of calls: see `reads.py`.
 RECORD_READS = "record_reads"
@@ -30,6 +32,9 @@ def check_setting(name: str, value: object, person: str) -> None:
     ...
     keyturn.core.errors.UserError: the setting 'record_reads' is true or false, not 'yes'
     """
+    if name == ON_CALL and not person:
+        schedules(value)
+        return
     words = CHOICES.get(name)
     if words is not None and value is not None and value not in words:
         raise UserError(f"the setting {name!r} is {' or '.join(map(repr, words))}, not {value!r}")

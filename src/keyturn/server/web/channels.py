@@ -13,6 +13,7 @@ from ...core.errors import UserError
 from ...journal.rows import Delivery, DeliveryQuery
 from ..errors import Refused
 from .form import Overseeing, PageForm, administers, change
+from .on_call import schedule_rows
 from .pages import Here, page
 
 router = APIRouter(include_in_schema=False)
@@ -75,6 +76,7 @@ async def _drawn(at: Here, refusal: Refused | None, request: HttpRequest) -> Res
         rows=made,
         counted=len(rows) == COUNTED,
         dead=found[:SHOWN],
+        schedules=schedule_rows(at),
         more=found[SHOWN - 1].number if len(found) > SHOWN else 0,
         refusal=refusal,
     )

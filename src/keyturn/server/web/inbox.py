@@ -32,6 +32,7 @@ from ..errors import refused
 from ..limits import MARKS
 from ..visitor import standing_of
 from .form import Judging, Reading, form_of
+from .on_call import on_call_words
 from .pages import Here, drawn, failure
 from .payload import GUARDED, check_seen, payload_of
 
@@ -228,6 +229,7 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
         "trail": trail_of(log.steps, row.call),
         "notified": await at.app.inbox.notified(row),
         "missed": row.state == "expire" and may_hear(at.visitor.directory, at.visitor.person, shown, at.now),
+        "on_call": on_call_words(at, row),
         "unrecorded": None,
         "claimed": shown.claimed_by(at.now),
         "put_off": shown.is_snoozed(at.visitor.id, at.now),
