@@ -166,7 +166,7 @@ class TestMail(ChannelSuite):
             with pytest.raises(ChannelRefused):
                 await channel.send(await message_to(address))
         with pytest.raises(UserError, match="encrypted"):
-            MailChannel("mail.example.org", "kt@example.org", security="none", username="kt", password="x")
+            MailChannel("mail.example.org", "kt@example.org", security="none", login=("kt", "x"))
 
 
 @pytest.mark.asyncio

@@ -12,6 +12,7 @@ from keyturn.channels.plan import ChannelPlan
 from keyturn.directory.on_call import Level, holes, on_call
 from keyturn.directory.people import People
 from keyturn.directory.recipients import DirectoryRecipients
+from keyturn.testing.suites.channels import message_for
 from tests.channels.telling import Recorder, asked
 from tests.server.office import Clock
 from tests.server.web.visiting import Visiting
@@ -126,3 +127,18 @@ async def test_pages_show_who_is_on_call_and_the_holes(clock: Clock) -> None:
     page = (await visit.see("/channels")).text
     assert "2026-11-04 20:00</time> to" in page
     assert "<b>no one</b>" in page
+
+
+async def test_a_notification_has_times_of_its_recipients_zone(clock: Clock) -> None:
+    journal = MemoryJournal(clock)
+    people = await staffed(journal)
+    for name, zone in (("gus", "Asia/Tokyo"), ("hana", "Nowhere")):
+        await people.set("zone", zone, person=name, by=name)
+    [row] = await asked(journal, terms=Approval(role="finance", expires="4h"))
+    told = await DirectoryRecipients(people)(row.request)
+    found = {who.person: dict(message_for(row, who).about)["expires"] for who in told}
+    assert found == {
+        "gus": "2026-11-05 01:00 JST (2026-11-04 16:00 UTC)",
+        "hana": "2026-11-04 16:00 UTC",
+        "ivy": "2026-11-04 16:00 UTC",
+    }

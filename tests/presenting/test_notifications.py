@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from typing import Any
 
 import pytest
 
@@ -25,8 +26,8 @@ pytestmark = pytest.mark.usefixtures("own_key")
 
 
 def test_each_state_of_a_delivery_has_its_words() -> None:
-    def words(**given: object) -> str:
-        row = Delivery("slack", "gus", "request.created", "run", "q", **given)  # type: ignore[arg-type]
+    def words(**given: Any) -> str:
+        row = Delivery("slack", "gus", "request.created", "run", "q", **given)
         [made] = notifications_of([row], 100_000)
         return f"{made.to}: {made.words(100_000)}"
 

@@ -1,11 +1,13 @@
-"""Telling people that something waits: one file is one way to do so, `base.py` is the seam.
+"""Notification channels: each file is one way to notify approvers, `base.py` is the seam.
 
 base        a channel, a message, a recipient with their wishes
-plan        what an app says about telling people
+plan        the channels and recipients of an app
 dispatcher  the outbox's one worker, under a lease
 addressing  from notices to deliveries
-lane        the deliveries of one channel
-messages    what a message says
+lane        the deliveries of one channel, with retry, backoff and dead letters
+messages    the text of a notification
+incidents   what PagerDuty and Opsgenie have in common
+mail_pages  the HTML of an e-mail
 
 Each name is imported when first used, so that a channel's package is needed only by whoever uses that channel.
 """

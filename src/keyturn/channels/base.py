@@ -63,6 +63,14 @@ class ChannelBusy(KeyturnError):
         self.seconds = seconds
 
 
+def _is_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError, TypeError):  # a name that is unknown, or no name at all
+        return False
+    return True
+
+
 @immutable
 class QuietHours(msgspec.Struct, frozen=True):
     """Says when somebody is not told: from `start` to `end` by the clocks of their time `zone`, across midnight too.
@@ -85,10 +93,8 @@ class QuietHours(msgspec.Struct, frozen=True):
             raise UserError('quiet hours begin and end at times like "22:00"') from None
         if any(each.tzinfo is not None for each in times) or times[0] == times[1]:
             raise UserError("quiet hours begin and end at two different times, without an offset: their zone says it")
-        try:
-            ZoneInfo(self.zone)
-        except (KeyError, ValueError, OSError):  # a name that is unknown, or no name at all
-            raise UserError(f'there is no time zone {self.zone!r}: name one like "Europe/Berlin"') from None
+        if not _is_zone(self.zone):
+            raise UserError(f'there is no time zone {self.zone!r}: name one like "Europe/Berlin"')
 
     def until(self, now: datetime) -> datetime | None:
         """Return when the quiet hours end in which `now` is, later than `now`; None outside of them."""
@@ -113,7 +119,8 @@ class Recipient(msgspec.Struct, frozen=True, kw_only=True):
     `after` is how many seconds later than at once, if nothing else reached them by then. `digest` gathers what comes
     within so many seconds into one message, `rate` is the most messages an hour, `muted_until` a time in milliseconds
     since 1970. Without `details` a message says that something waits, and nothing of what it is. One that is named
-    `otherwise` is told of what nobody else can be told of by the channels that there are.
+    `otherwise` is told of what nobody else can be told of by the channels that there are. With a `zone` a message has
+    times of it, with UTC beside them.
 
     >>> Recipient(person="ada", channel="mail", after=60).digest is None
     True
@@ -130,6 +137,7 @@ class Recipient(msgspec.Struct, frozen=True, kw_only=True):
     muted_until: int | None = None
     details: bool = True
     otherwise: bool = False
+    zone: str = ""
 
     def __post_init__(self) -> None:
         if not self.channel:
@@ -142,6 +150,8 @@ class Recipient(msgspec.Struct, frozen=True, kw_only=True):
         unknown = sorted(frozenset(self.topics) - frozenset(TOPICS))
         if unknown:
             raise UserError(f"topics= has {unknown[0]!r}; there are {', '.join(TOPICS)}")
+        if self.zone and not _is_zone(self.zone):
+            raise UserError(f'there is no time zone {self.zone!r}: name one like "Europe/Berlin"')
         for name, value in (("after", self.after), ("digest", self.digest)):
             if value is not None and not 0 <= value <= _LONGEST_S:  # which a NaN is not, either
                 raise UserError(f"{name}= is a number of seconds, from 0 to a year")

@@ -34,7 +34,8 @@ class MailChannel(Channel, Sealed):
     """Sends e-mail from `sender` ("Keyturn <keyturn@example.org>") by the SMTP server `host`.
 
     The connection is encrypted: by STARTTLS, or from its beginning with `security="tls"`. With "none" it is not, which
-    is for a server on the same machine or network, and no password is sent over it. `tls` is your own TLS context.
+    is for a server on the same machine or network, and no `login` (user name and password) is sent over it. `tls` is
+    your own TLS context.
     """
 
     _rules = CHANNEL_RULES
@@ -46,8 +47,7 @@ class MailChannel(Channel, Sealed):
         *,
         port: int | None = None,
         security: Security = "starttls",
-        username: str = "",
-        password: str = "",
+        login: tuple[str, str] | None = None,
         to: str = "",
         name: str = "mail",
         tls: ssl.SSLContext | None = None,
@@ -56,10 +56,11 @@ class MailChannel(Channel, Sealed):
         self.timeout = 45.0
         if security not in _PORTS:
             raise UserError('security= is "starttls", "tls" or "none"')
-        if security == "none" and (username or password):
+        if security == "none" and login is not None:
             raise UserError('a password is sent over an encrypted connection only: security="starttls" or "tls"')
-        self._host, self._port, self._security = host, port or _PORTS[security], security
-        self._login, self._to = (username, password), to
+        self._host, self._port = host, port or _PORTS[security]
+        self._security: Security = security
+        self._login, self._to = login, to
         self._tls = tls or ssl.create_default_context()
         self._threads = ChannelThreads(self.at_once * 2)
         try:
@@ -77,7 +78,7 @@ class MailChannel(Channel, Sealed):
     def _deliver(self, made: EmailMessage) -> None:
         server = self._connected()
         try:
-            if self._login[0]:
+            if self._login is not None:
                 server.login(*self._login)
             server.send_message(made)
         except smtplib.SMTPRecipientsRefused as error:

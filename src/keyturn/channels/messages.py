@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -96,7 +97,7 @@ def _single(told: NoticedRequest, to: Recipient, tenant: str, link: str | None) 
         return Message(**common, facts=_facts(note, None, details=to.details))
     request = row.request
     opens = _opens(link, row.id)
-    about, rows = _about(row, request, details=to.details), _rows(note, row, request, details=to.details)
+    about, rows = _about(row, request, to), _rows(note, row, request, details=to.details)
     return Message(
         **common,
         request=row.id,
@@ -170,16 +171,16 @@ def _what(row: RequestRow | None, *, details: bool) -> str:
     return f"{_name(row.agent)} {_KINDS.get(row.kind, 'asks to run')} {_name(row.tool)}"
 
 
-def _about(row: RequestRow, request: Request, *, details: bool) -> tuple[tuple[str, str], ...]:
+def _about(row: RequestRow, request: Request, to: Recipient) -> tuple[tuple[str, str], ...]:
     """Return what is known of a request besides what would run: labels of ours, with escaped values."""
     about = list[tuple[str, str]]()
     if request.expires_at is not None and row.state == "open":
-        about.append(("expires", _moment(request.expires_at)))
-    if row.reason and details:
+        about.append(("expires", _moment(request.expires_at, to.zone)))
+    if row.reason and to.details:
         about.append(("reason", clip(row.reason, TEXT, keep="")))
-    if row.risk and details:
+    if row.risk and to.details:
         about.append(("risk", _name(row.risk)))
-    for name, odd in doubtful_names([row.tool], request.params) if details else ():
+    for name, odd in doubtful_names([row.tool], request.params) if to.details else ():
         about.append(("note", f"the {'tool' if name == row.tool else 'argument'}'s name {odd}"))
     return tuple(about)
 
@@ -247,8 +248,9 @@ def _opens(link: str | None, request: str) -> str:
     return "" if not link else link.replace("{request}", request)
 
 
-def _moment(at: datetime) -> str:
-    return at.strftime("%Y-%m-%d %H:%M UTC")
+def _moment(at: datetime, zone: str) -> str:
+    plain = at.strftime("%Y-%m-%d %H:%M UTC")
+    return f"{at.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M %Z} ({plain})" if zone else plain
 
 
 def _number(given: object) -> int:

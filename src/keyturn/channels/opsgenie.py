@@ -1,4 +1,7 @@
-"""Opsgenie as a channel: its Alert API. A request creates an alert, a claim acknowledges it, its end closes it."""
+"""Opsgenie as a channel, by its Alert API.
+
+A request creates an alert, a claim acknowledges it, and its end closes it.
+"""
 
 from __future__ import annotations
 

@@ -97,7 +97,8 @@ def _suggested(made: Sequence[Suggestion]) -> Iterator[str]:
     if not made:
         yield "no suggestions: no kind of call was approved often enough, always and without edits"
     for each in made:
-        free = f"; it holds to no values: {', '.join(escape(name, keep='') for name in each.free)}" if each.free else ""
+        names = ", ".join(escape(name, keep="") for name in each.free)
+        free = f"; not restricted to past values: {names}" if names else ""
         yield f"tool {escape(each.tool, keep='')}, agent {escape(each.agent, keep='')}: {each.says}{free}"
         for line in each.policy.splitlines():
             yield f"    {escape(line, keep='')}"

@@ -26,7 +26,7 @@ log = logging.getLogger("keyturn.directory")
 #: Under this setting stands until when somebody is told nothing, in milliseconds since 1970.
 MUTED = "muted_until"
 #: Under these stand their other wishes; `quiet` is two times and a zone.
-WISHES = ("quiet", "digest", "rate", "topics", "details")
+WISHES = ("quiet", "digest", "rate", "topics", "details", "zone")
 
 
 class DirectoryRecipients:
@@ -122,7 +122,7 @@ def wishes_of(person: Person) -> dict[str, Any]:
 
 
 def _typed(name: str, value: object) -> Any:
-    kinds: dict[str, Any] = {"digest": int | float, "rate": int, "details": bool, MUTED: int}
+    kinds: dict[str, Any] = {"digest": int | float, "rate": int, "details": bool, "zone": str, MUTED: int}
     if name in kinds and (not isinstance(value, kinds[name]) or (isinstance(value, bool) and name != "details")):
         raise TypeError(name)
     return value

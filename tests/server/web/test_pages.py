@@ -177,7 +177,7 @@ async def test_empty_pages_say_what_would_be_here() -> None:
         "/grants": "No grants",
         "/agents": "No agents",
         "/policies": "No policy is set",
-        "/insights": "Nothing was decided",
+        "/insights": "No decision was recorded in this period",
         "/audit": "No decision is recorded yet",
         "/channels": "No notification channel is configured",
     }.items():
@@ -238,7 +238,7 @@ async def test_insights_are_drawn_with_a_table_beside(office: Office) -> None:
     assert "style=" not in text
     for days in ("x", "-1", "999999999999"):
         assert (await visit.see(f"/insights?days={days}")).status_code == 200
-    assert "Rules that would spare people" in (await visit.see("/insights?suggest=1")).text
+    assert "Suggested rules" in (await visit.see("/insights?suggest=1")).text
 
 
 async def test_the_record_is_searched_verified_and_taken_along(office: Office) -> None:

@@ -118,7 +118,8 @@ class _Bound:
     """Says when a search has looked at enough."""
 
     def __init__(self, ends: float | None, looks: int | None) -> None:
-        self._ends, self._left, self.met = ends, looks, False
+        self._ends, self._left = ends, looks
+        self.met = False
 
     def spend(self, looks: int = 0) -> None:
         """Note how much was looked at."""

@@ -58,7 +58,7 @@ class ShownEntry(NamedTuple):
     edited: str
 
 
-class Period(NamedTuple):
+class AuditPeriod(NamedTuple):
     """Holds a period that is one click away: its name, the query of its page, and whether it is the one shown."""
 
     name: str
@@ -193,13 +193,13 @@ def _terms(chosen: dict[str, str], zone: tzinfo) -> Terms:
     return made
 
 
-def _periods(at: Here, chosen: dict[str, str]) -> list[Period]:
+def _periods(at: Here, chosen: dict[str, str]) -> list[AuditPeriod]:
     """Return the periods that are one click away, with the other filters as they are."""
     kept = {name: value for name, value in chosen.items() if value and name not in ("since", "until")}
-    made = list[Period]()
+    made = list[AuditPeriod]()
     for name, first, last in periods(at.now, at.zone):
         days = {"since": str(first), "until": str(last)}
-        made.append(Period(name, urlencode(kept | days), days == {day: chosen.get(day) for day in days}))
+        made.append(AuditPeriod(name, urlencode(kept | days), days == {day: chosen.get(day) for day in days}))
     return made
 
 
