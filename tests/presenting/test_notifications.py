@@ -15,7 +15,7 @@ from keyturn.channels.plan import Attempts, ChannelPlan
 from keyturn.cli.deciding.drawing import notified_data
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.rows import Delivery
-from keyturn.presenting.notifications import notifications_of
+from keyturn.presenting.notifications import Notification, delivered_of, notifications_of, undelivered_first
 from keyturn.wire.detail import RequestDetail
 from tests.channels.telling import Recorder, desk, to
 from tests.server.office import Clock, peopled
@@ -41,6 +41,16 @@ def test_each_state_of_a_delivery_has_its_words() -> None:
     assert words(state="dead", attempts=1, error="gone") == "gus by slack: failed (new request): 1 attempt: gone"
     [unknown] = notifications_of([Delivery("", "", "request.created", "run", "q")], 0)
     assert unknown.to == "recipients not known yet"
+
+
+def test_where_there_is_no_room_for_all_what_was_not_delivered_comes_first() -> None:
+    def made(*states: str) -> list[Notification]:
+        return [Notification(f"p{n}", "mail", "new request", state, n) for n, state in enumerate(states)]
+
+    some = made("delivered", "failed", "delivered", "queued")
+    assert [each.person for each in undelivered_first(some, 4)] == ["p0", "p1", "p2", "p3"]
+    assert [each.person for each in undelivered_first(some, 3)] == ["p1", "p3", "p0"]
+    assert delivered_of(some) == "2 of 4 delivered"
 
 
 class Refusing(Channel):

@@ -10,6 +10,7 @@ from ..console.screen import Terminal, TooNarrow
 from ..core.preview import Diff, Preview
 from ..presenting.asking import MARKS, STATES, ListRow, facts_of, question_of, risk_words, votes_of
 from ..presenting.clock import span, stamp
+from ..presenting.notifications import delivered_of, undelivered_first
 from ..presenting.trail import TrailMark
 from ..presenting.words_before import ADVICE, Context
 from ..render.escape import escape
@@ -33,6 +34,7 @@ _WANTS: dict[str, LiteralString] = {
     "in_doubt": "started",
     "review": "ran",
 }
+_NOTIFIED = 5  # notifications that are shown one by one
 _BAR = 20  # columns of the bar that stands for the time left
 
 
@@ -150,7 +152,9 @@ def known_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
         yield from labelled("note", "you", detail.standing.why, width)
     if detail.standing.voted:
         yield from labelled("note", "you voted already", STATES.get(detail.standing.voted, ""), width)
-    for each in detail.notified:
+    if len(detail.notified) > _NOTIFIED:
+        yield from labelled("quiet", "notified", delivered_of(detail.notified), width)
+    for each in undelivered_first(detail.notified, _NOTIFIED):
         style = "bad" if each.state == "failed" else "quiet"
         yield from labelled(style, "notified", f"{each.to}: {each.words(now)}", width)
     yield from _others(detail, width)

@@ -98,7 +98,7 @@ class MemoryRows:
             row
             for row in self.outgoing.values()
             if row.number > query.after
-            and (query.with_sent or row.state != "sent")
+            and (query.sent or row.state != "sent")
             and row.person not in query.without
             and all(getattr(row, name) == value for name, value in wanted)
         ]

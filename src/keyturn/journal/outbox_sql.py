@@ -65,7 +65,7 @@ def deliveries(db: StoreConnection, tenant: str, query: DeliveryQuery) -> list[D
     if not all(map(fits_a_store, [*wanted.values(), *query.without])):
         return []
     clauses = ["tenant = ?", *(f"{column} = ?" for column in wanted), "number > ?"]
-    clauses += [] if query.with_sent else ["state <> 'sent'"]
+    clauses += [] if query.sent else ["state <> 'sent'"]
     clauses += ["state <> 'dead'", _FIRST] if query.first else []
     clauses += [f"person NOT IN ({', '.join('?' * len(query.without))})"] if query.without else []
     order = "due_at, number" if query.first else "number"

@@ -253,13 +253,11 @@ class Dispatch(msgspec.Struct, frozen=True):
 
 
 class DeliveryQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Selects deliveries: all that is given must be equal; pages follow by `after`, a number.
+    """Selects deliveries, without those that were sent unless `sent`: all that is given must be equal.
 
-    Those that were sent are left out, unless `sent` or that state asks for them.
-
-    With `first`, in the order in which they are due, only those before which nothing is to be delivered to the same
-    person, by the same channel, about the same thing; dead ones hold up nothing and are left out. Those of the persons
-    in `without` are left out, too.
+    Pages follow by `after`, a number. With `first`, in the order in which they are due, only those before which nothing
+    is to be delivered to the same person, by the same channel, about the same thing; dead ones hold up nothing and are
+    left out. Those of the persons in `without` are left out, too.
 
     >>> DeliveryQuery(state="dead").limit
     100
@@ -274,11 +272,6 @@ class DeliveryQuery(msgspec.Struct, frozen=True, kw_only=True):
     without: tuple[str, ...] = ()
     after: int = 0
     limit: int = 100
-
-    @property
-    def with_sent(self) -> bool:
-        """Return whether those that were sent are among them."""
-        return (self.sent or self.state == "sent") and not self.first
 
 
 #: Where the buckets of a tally end, in milliseconds: a time is in the first that ends after it. The last is open.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..journal.rows import Delivery
@@ -56,6 +56,21 @@ class Notification(NamedTuple):
         """
         when = {"delivered": f" {span(now - self.at)} ago", "scheduled": f", due in {span(self.at - now)}"}
         return f"{self.state}{when.get(self.state, '')} ({self.about})" + (f": {self.note}" if self.note else "")
+
+
+def delivered_of(notified: Sequence[Notification]) -> str:
+    """Return how many notifications were delivered.
+
+    >>> delivered_of([Notification("gus", "slack", "new request", "delivered", 0)])
+    '1 of 1 delivered'
+    """
+    return f"{sum(each.state == 'delivered' for each in notified)} of {len(notified)} delivered"
+
+
+def undelivered_first(notified: Sequence[Notification], most: int) -> list[Notification]:
+    """Return as many notifications as there is room for; where not all fit, those that were not delivered first."""
+    fits = len(notified) <= most
+    return [*notified] if fits else sorted(notified, key=lambda each: each.state == "delivered")[:most]
 
 
 def notifications_of(rows: Iterable[Delivery], now: int) -> list[Notification]:

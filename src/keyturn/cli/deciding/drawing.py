@@ -18,7 +18,7 @@ from ...inbox.personal import PersonalInbox
 from ...journal.rows import RequestRow
 from ...presenting.asking import Standing
 from ...presenting.facts import RequestFacts
-from ...presenting.notifications import Notification
+from ...presenting.notifications import Notification, delivered_of, undelivered_first
 from ...presenting.shown_request import ShownRequest, bare_item
 from ...presenting.terms import DECIDERS, Term, deciders_of, terms_of
 from ...presenting.trail import TrailMark
@@ -28,6 +28,8 @@ from ...render.verdicts import STATES as STATES
 from ..finding import SHORT
 from ..printing import print_labelled
 
+# How many notifications of a request are drawn.
+_NOTIFIED = 20
 #: How much of a digest names what was shown.
 DIGEST = 16
 
@@ -151,7 +153,8 @@ def draw_notified(screen: Terminal, notified: Sequence[Notification], now: int) 
     if not notified:
         return
     screen.rule("Notified")
-    for each in notified:
+    screen.label("notified", delivered_of(notified))
+    for each in undelivered_first(notified, _NOTIFIED):
         screen.label("to", f"{each.to}: {each.words(now)}")
 
 

@@ -20,6 +20,7 @@ from ...core.errors import KeyturnError
 from ...inbox.personal import PersonalInbox
 from ...presenting.asking import MARKS, RISKS, STATES, is_held, risk_words, seconds
 from ...presenting.clock import span, stamp
+from ...presenting.notifications import delivered_of, undelivered_first
 from ...render.plural import plural
 from ..errors import refused
 from ..live import Live
@@ -150,6 +151,7 @@ def _environment() -> Environment:
     }
     made.globals.update(known)
     of_words: dict[str, Any] = {"plural": plural, "data": _data, "name": _named}
+    of_words |= {"delivered_of": delivered_of, "undelivered_first": undelivered_first}
     made.filters.update(of_words)
     return made
 
