@@ -32,7 +32,7 @@ _PAGE = 200
 
 
 class Addressing:
-    """Says who is to be told of notices, by an app's plan."""
+    """Names the recipients of notices, by an app's plan."""
 
     def __init__(self, store: Store, plan: ChannelPlan) -> None:
         self._store, self._plan = store, plan
@@ -59,7 +59,7 @@ class Addressing:
             return await self._to_people(notice, now)
         except Exception as error:
             why = class_name(error)
-            log.warning("who is told of %s %s cannot be said, it is tried again: %s", *_named(notice), why)
+            log.warning("the recipients of %s %s could not be determined, retrying: %s", *_named(notice), why)
             tried, attempts = notice.attempts + 1, self._plan.attempts
             state = "waiting" if tried < attempts.most else "dead"
             due = now + int(attempts.wait(tried) * 1_000)

@@ -1,6 +1,6 @@
 """Apprise as a channel: mail, ntfy, Teams, Telegram and a hundred more, by the URL that Apprise knows them under.
 
-What it can tell is a title and a text, so it tells that there is something to decide, and no more: without `details`
+What it can send is a title and a text, so it says that a request is pending, and no more: without `details`
 nothing of what would run leaves by it.
 """
 
@@ -18,7 +18,7 @@ from .threads import ChannelThreads
 try:
     import apprise
 except ImportError as error:
-    raise ImportError("the package apprise tells these services: pip install 'keyturn[apprise]'") from error
+    raise ImportError("the package apprise is needed for these services: pip install 'keyturn[apprise]'") from error
 
 _library: Any = apprise  # its types are partly unknown
 
@@ -30,10 +30,10 @@ _LINKS = re.compile(r"(?<=<)(?=[a-z][a-z0-9+.-]*:)|(?<=\])(?=\()", re.IGNORECASE
 
 
 class AppriseChannel(Channel, Sealed):
-    """Tells by one of `services`, named by the recipient's address; the first one is for those without an address.
+    """Sends by one of `services`, named by the recipient's address; the first one is for those without an address.
 
-    `services` are Apprise's URLs by names of yours: they hold passwords and name servers, so they come from whoever
-    runs this program. A recipient may give a URL of their own only for the `schemes` that you list, such as "tgram".
+    `services` are Apprise's URLs by names of yours: they hold passwords and name servers, so you configure them. A
+    recipient may give a URL of their own only for the `schemes` that you list, such as "tgram".
     """
 
     _rules = CHANNEL_RULES

@@ -1,6 +1,6 @@
-"""The seam to a channel: one way to tell a person that something waits, and what it is given to tell.
+"""The seam to a notification channel: one way to notify a person of a pending request, and what it is given to send.
 
-A channel sends one message and returns, or raises. It decides nothing, keeps nothing and asks nobody else: when, to
+A channel sends one message and returns, or raises. It decides nothing, keeps nothing and asks no one else: when, to
 whom and how often is the dispatcher's affair, and so is what a message says. The text of a message is escaped already;
 a channel escapes what its own medium reads besides.
 """
@@ -116,11 +116,11 @@ class QuietHours(msgspec.Struct, frozen=True):
 class Recipient(msgspec.Struct, frozen=True, kw_only=True):
     """Names a person and the address by which one channel reaches them, with their wishes.
 
-    `after` is how many seconds later than at once, if nothing else reached them by then. `digest` gathers what comes
-    within so many seconds into one message, `rate` is the most messages an hour, `muted_until` a time in milliseconds
-    since 1970. Without `details` a message says that something waits, and nothing of what it is. One that is named
-    `otherwise` is told of what nobody else can be told of by the channels that there are. With a `zone` a message has
-    times of it, with UTC beside them.
+    `after` delays a notification by so many seconds, and drops it if they viewed the request by then. `digest` combines
+    the notifications of so many seconds into one message, `rate` is the most messages an hour, `muted_until` a time in
+    milliseconds since 1970. Without `details` a message says only that a request is pending. One that is named
+    `otherwise` is a fallback: notified of what no other recipient of the plan can be notified of. With a `zone` a
+    message has times of it, with UTC beside them.
 
     >>> Recipient(person="ada", channel="mail", after=60).digest is None
     True
@@ -141,7 +141,7 @@ class Recipient(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.channel:
-            raise UserError("channel= names the channel by which a recipient is told")
+            raise UserError("channel= names the channel by which a recipient is notified")
         for text in (self.person, self.channel):
             plain_text(text, "the person or the channel of a recipient")
         until: object = self.muted_until
@@ -161,7 +161,7 @@ class Recipient(msgspec.Struct, frozen=True, kw_only=True):
 
 @immutable
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """Holds what one recipient is told at once: one notice, or several (`count`) as a digest.
+    """Holds a notification to one recipient: of one event, or of several (`count`) as a digest.
 
     `id` is the same at each attempt, so that a receiver can drop what it has. `title` is one line and `text` several,
     both escaped; rows of data in `text` begin with a margin that no word of ours has. `request` and `revision` name
@@ -193,7 +193,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[str, ...] = ()
 
 
-# Who is to be told of a request; None stands for what is about no request, such as a grant that was revoked.
+# Who is notified of a request; None stands for what is about no request, such as a grant that was revoked.
 Recipients = Callable[[Request | None], Sequence[Recipient] | Awaitable[Sequence[Recipient]]]
 
 
@@ -202,10 +202,10 @@ CHANNEL_RULES: Rules = {"timeout": must(is_positive, "a number of seconds greate
 
 
 class Channel(abc.ABC):
-    """Tells people by one way; subclass it, give it a `name` and `send`.
+    """Sends notifications by one way; subclass it, give it a `name` and `send`.
 
-    `timeout` is how many seconds one message may take, `at_once` how many people are told at the same time. A channel
-    with `every_event` is told of what is over by now as well: it keeps books, where a person wants to know what to do.
+    `timeout` is how many seconds one message may take, `at_once` how many are sent at the same time. A channel with
+    `every_event` is also sent what is over by now: it keeps books, where a person wants to know what to do.
     `sends_topics` are the events that it can send at all. One that does not `combine` gets each notice by itself, also
     where a recipient wants a digest: it opens an incident for a request, and closes that one.
 

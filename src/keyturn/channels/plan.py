@@ -1,4 +1,4 @@
-"""What an app says about telling people: its channels, who is told, and how often a message is tried."""
+"""The notification channels of an app, the recipients, and how often a delivery is attempted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .base import CLAIMED, Channel, Recipient, Recipients, channel_name
 
 log = logging.getLogger("keyturn.channels")
 
-# How long it may take to say who is told, in seconds: one look-up that hangs must not end all deliveries.
+# How long it may take to name the recipients, in seconds: one look-up that hangs must not end all deliveries.
 _NAMING = 30.0
 
 
@@ -45,11 +45,11 @@ class Attempts:
 @immutable
 @dataclass(frozen=True)
 class ChannelPlan:
-    """Holds the channels of an app, and who is told by them: `App(channels=ChannelPlan(...))`.
+    """Holds the channels of an app and their recipients: `App(channels=ChannelPlan(...))`.
 
-    `recipients` says who is told of a request; without it each channel is told once, at its own address. `link` is
-    where a request is opened, with `{request}` in place of its id. Notices of what is over, and older than `forget`
-    seconds, are told to nobody.
+    `recipients` returns who is notified of a request; without it each channel sends once, to its own address. `link` is
+    where a request is opened, with `{request}` in place of its id. Events of requests that are closed, and older than
+    `forget` seconds, are not sent.
 
     >>> from keyturn.channels.terminal import TerminalChannel
     >>> [who.channel for who in ChannelPlan([TerminalChannel()]).everybody(None)]
@@ -98,9 +98,9 @@ class ChannelPlan:
         return [Recipient(person="", channel=channel.name) for channel in self.channels]
 
     async def who(self, request: Request | None) -> dict[tuple[str, str], Recipient]:
-        """Return who is told of a request, by channel and person; of two that are the same, the first.
+        """Return who is notified of a request, by channel and person; of two that are the same, the first.
 
-        Who is named `otherwise` is among them where nobody else can be told by a channel of this plan.
+        Those who are named `otherwise` are among them where no one else can be notified by a channel of this plan.
         """
         async with asyncio.timeout(_NAMING):
             named = await answer_of(self.recipients or self.everybody, request)
@@ -116,7 +116,7 @@ class ChannelPlan:
         for each in [each for each in found if not each.otherwise] or found:
             first = told.setdefault((each.channel, each.person), each)
             if first.address != each.address:
-                said = "recipients= names %r at two addresses of the channel %r, and the second is told nothing"
+                said = "recipients= names %r at two addresses of the channel %r, and the second is not notified"
                 self._warn(said + ": give it a person= of its own", each.person, each.channel)
         return told
 

@@ -1,4 +1,4 @@
-"""Slack as a channel: what waits as a message, with buttons that carry nothing but which request they are of.
+"""Slack as a channel: a pending request as a message, with buttons that carry only which request they are of.
 
 A click comes back to your server as a signed request; `slack_replies.py` verifies it and says who clicked on what. What
 that person may decide is the inbox's affair.
@@ -19,7 +19,7 @@ try:
     from slack_sdk import WebClient
     from slack_sdk.errors import SlackApiError
 except ImportError as error:
-    raise ImportError("the package slack-sdk tells Slack: pip install 'keyturn[slack]'") from error
+    raise ImportError("the package slack-sdk is needed for Slack: pip install 'keyturn[slack]'") from error
 
 # What of a verdict can be said by a click: no words are needed for it, and nothing is changed.
 _CLICKS = {"approve": ("Approve", "primary"), "reject": ("Reject", "danger")}

@@ -25,7 +25,7 @@ _CUT = "\\[cut here: open the request to see all of it]"
 class TeamsChannel(Channel, Sealed):
     """Posts each message to the recipient's own address, else to `url`: a workflow's "When a webhook is received" URL.
 
-    Whoever has the URL can post there, so it is a secret. `loopback` lets it post to this machine: for tests.
+    Everyone who has the URL can post there, so it is a secret. `loopback` lets it post to this machine: for tests.
     """
 
     _rules = CHANNEL_RULES

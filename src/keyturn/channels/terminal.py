@@ -1,4 +1,4 @@
-"""A terminal as a channel: a bell and one line on stderr, for whoever sits at the machine."""
+"""A terminal as a channel: a bell and one line on stderr."""
 
 from __future__ import annotations
 

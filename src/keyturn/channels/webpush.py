@@ -1,7 +1,7 @@
 """Web Push as a channel: "notify this phone", encrypted for one browser and sent through its maker's service.
 
-The service learns that somebody is told something, and nothing of what. A message is short: it says what waits and
-where to open it.
+The push service learns that a notification was sent, and nothing of its content. A message is short: what is pending
+and where to open it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ try:
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
     from py_vapid import Vapid02
 except ImportError as error:
-    raise ImportError("the package pywebpush tells browsers: pip install 'keyturn[webpush]'") from error
+    raise ImportError("the package pywebpush is needed for web push: pip install 'keyturn[webpush]'") from error
 
 _library: Any = pywebpush  # its types are partly unknown
 _vapid: Any = Vapid02

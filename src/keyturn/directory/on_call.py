@@ -1,6 +1,6 @@
 """Say who is on call: by levels of rotas in the setting `on_call`, for each role that has one.
 
-Being on call changes who is notified first, and nothing of who may decide. A level has nobody where its hours are over,
+Being on call changes who is notified first, and nothing of who may decide. A level has no one where its hours are over,
 or where the person whose turn it is has left or may not decide; then the next level is notified. Turns change at the
 same time of a clock on the wall, also where that clock is put forward or back.
 """
@@ -79,7 +79,7 @@ class Level(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OnCall(NamedTuple):
-    """Says who is on call at a level, and which levels before it have nobody.
+    """Says who is on call at a level, and which levels before it have no one.
 
     >>> OnCall("gus", 2).words
     'gus (level 2: level 1 has no one now)'
@@ -143,7 +143,7 @@ def notified_first(settings: Mapping[str, Any], terms: Approval | None, now: int
 
 
 def holes(level: Level, now: int, days: int = 7) -> Iterator[tuple[datetime, datetime]]:
-    """Yield when a level has nobody, by the hours and days of it, in the next days, to a quarter of an hour.
+    """Yield when a level has no one, by the hours and days of it, in the next days, to a quarter of an hour.
 
     >>> level = Level(("gus",), hours=("00:00", "12:00"))
     >>> [(str(start.time()), str(end.time())) for start, end in holes(level, 1_793_577_600_000, days=1)]

@@ -1,7 +1,7 @@
-"""Say who is told of a request: the people of the directory who may decide it, at their addresses, as they wish.
+"""Name the recipients of a request: the users of the directory who may decide it, at their addresses, as they wish.
 
 It is asked again as each message goes out, so a role that was taken away, a person who left and an address that changed
-count from then on. Who may not decide a request is told nothing of it.
+apply from then on. Users who may not decide a request are not notified of it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ WISHES = ("quiet", "digest", "rate", "topics", "details", "zone")
 
 
 class DirectoryRecipients:
-    """Names the recipients of a request: whoever may decide it, on each channel on which they have an address.
+    """Names the recipients of a request: the users who may decide it, on each channel on which they have an address.
 
-    `after` says by channel how many seconds later than at once a person is told there; a channel that it does not name
-    is told at once. `otherwise` are told of what nobody in the directory can be told of, such as an operators' room.
+    Where their role has an on-call schedule, the people on call are notified first. `after` delays notifications by so
+    many seconds, by channel. `otherwise` are notified of what no user can be notified of, such as an operators' room.
 
     >>> import asyncio
     >>> from keyturn import MemoryJournal
@@ -76,7 +76,7 @@ def _first(directory: Directory, request: Request | None, now: int, may: set[str
     try:
         return may if request is None else notified_first(directory.settings, request.terms_now, now, may)
     except UserError:  # a schedule that an earlier version took
-        log.warning("the setting 'on_call' cannot be read, everybody who may decide is notified")
+        log.warning("the setting 'on_call' cannot be read: all approvers are notified")
         return may
 
 
@@ -115,7 +115,7 @@ def wishes_of(person: Person) -> dict[str, Any]:
             value = QuietHours(*said) if name == "quiet" else frozenset(said) if name == "topics" else said
             Recipient(person=person.id, channel="any", **{name: _typed(name, value)})
         except (UserError, TypeError, ValueError, AttributeError):
-            log.warning("the setting %r of %r cannot be read, they are told as if it were not there", name, person.id)
+            log.warning("the setting %r of %r cannot be read and is ignored", name, person.id)
             continue
         found[name] = value
     return found
