@@ -95,6 +95,15 @@ class AttendedExecution(Execution):
         """Begin nothing more, and end once what was begun is recorded."""
         self.drive.leave()
 
+    def left_to_another(self) -> Conflict | None:
+        """Return the error for a run that was left to the process in which an answered call stands open."""
+        if "elsewhere" not in self.drive.stops:
+            return None
+        return Conflict(
+            f"an answered call of run {self.run.id!r} stands open in another process, which goes on with it: resume "
+            "the run once it has"
+        )
+
     def may_talk(self) -> bool:
         """Return whether the model may go on talking: nothing that the run has used is over its limits."""
         return self.drive.meter.lets(self)

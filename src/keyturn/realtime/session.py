@@ -224,12 +224,7 @@ class RealtimeSession(SessionDecisions, Settable):
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         """End the events where the run ended, or can go on no more; nobody pays for a model that talks on."""
-        error = None if task.cancelled() else task.exception()
-        if error is None and "elsewhere" in self._opened.drive.stops:
-            error = Conflict(
-                f"an answered call of run {self._run.id!r} stands open in another process, which goes on with it: "
-                "resume the run once it has"
-            )
+        error = None if task.cancelled() else task.exception() or self._opened.left_to_another()
         self._tell()
         self._events.close(error)
         self._settling.stepped()
