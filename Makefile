@@ -31,7 +31,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports shape format kinds previews pictures probes site package bench bench-peers sweep mutants pace pile recovery first-decision trials costs simulate explore crash race rot forge signatures deep-peers leaks audit-trial published lock clean distclean
+.PHONY: help setup demo test check lint types imports shape format kinds previews pictures probes strings site package bench bench-peers sweep mutants pace pile recovery first-decision trials costs simulate explore crash race rot forge signatures deep-peers leaks audit-trial published lock clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -124,6 +124,9 @@ pictures: $(VENV)/.ready $(VENV)/.system ## Take pictures of every page in the s
 
 probes: $(VENV)/.ready ## Try what strangers try against the server, and write what came back: docs/probes.md
 	@$(BIN)/python -m tests.server.probes
+
+strings: $(VENV)/.ready ## Every text of the source that users see, with its place: ARGS=chat, ARGS="command line"
+	@$(BIN)/python -m tests.strings $(ARGS)
 
 site: $(VENV)/.ready ## Build the website of the manual and the reference: build/site; broken links fail
 	@$(BIN)/python docs/site/make_site.py
