@@ -162,6 +162,32 @@ def many(browser: Browser, taken: list[Path]) -> None:
             at.take(f"page-{name}-phone", f"/{name}", PHONE)
 
 
+def insights(browser: Browser, taken: list[Path]) -> None:
+    """Take the page of insights after two weeks of decisions."""
+    with scene(browser, taken) as at:
+        at.served.does(_two_weeks(at.served.app, at.clock))
+        at.take("insights", "/insights")
+        at.take("insights-dark", "/insights", color_scheme="dark")
+        at.take("insights-phone", "/insights", PHONE)
+
+
+async def _two_weeks(app: App, clock: Clock) -> None:
+    """Let people decide some requests on each of fourteen days: some at once, some rejected, some after hours."""
+    for day in range(14):
+        for number, agent in enumerate(("notices", "config", "db", "ci", "notices")[: 2 + day % 4]):
+            run = await app.start(agent, "Do your work.", requester="cyd")
+            await app.wait(run.id, 20)
+            [row] = await app.inbox.list(run=run.id)
+            clock.now += (4, 35, 90, 1_200, 9)[number] * 1_000 + day * 2_500
+            by = "ben" if agent == "notices" else "ada"
+            if (day + number) % 6 == 5:
+                await app.inbox.reject(row, by=by, message="Not this week.")
+            else:
+                await app.inbox.approve(row, by=by)
+            await app.wait(run.id, 20)
+        clock.now += 24 * 3_600_000
+
+
 def ended(browser: Browser, taken: list[Path]) -> None:
     """Take requests that somebody else decided, that ran out of time, that were decided here."""
     with scene(browser, taken, "notices", "support", "ops", "ci") as at:
@@ -233,7 +259,7 @@ def main() -> int:
     OUT.mkdir(parents=True)
     taken = list[Path]()
     with launched(path) as browser:
-        for series in (few, many, ended):
+        for series in (few, many, insights, ended):
             try:
                 series(browser, taken)
             except KeyturnError as error:

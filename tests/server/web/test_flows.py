@@ -124,11 +124,13 @@ def test_a_letter_never_decides_the_request_before_the_chosen_one(browser: Brows
 def test_what_is_risky_is_held_or_pressed_twice(browser: Browser) -> None:
     with desk(browser, "ci") as at:
         page = at.window(path=f"/requests/{at.asked['ci']}")
-        button = page.get_by_role("button", name="Hold to approve")
-        button.click()
-        expect(page.locator("#notice")).to_contain_text("Hold the button")
+        page.get_by_role("button", name="Hold to approve").wait_for()
+        page.keyboard.down("a")
+        page.keyboard.down("a")  # it is held down, and repeats
+        expect(page.locator("#notice")).to_contain_text("press a again")
         assert at.state("ci") == "open"
-        button.click()
+        page.keyboard.up("a")
+        page.keyboard.press("a")
         expect(page.locator(".sentence")).to_contain_text("Approved by ada")
 
 

@@ -149,7 +149,7 @@
       event.preventDefault();
       event.stopPropagation();
       armed = Date.now();
-      tell("Hold the button, or press it once more within five seconds.", 5000);
+      tell(`High risk: press ${button.dataset.key || "it"} again within five seconds, or hold the button.`, 5000);
     }, true);
   };
 
@@ -291,11 +291,13 @@
   one(".filters")?.addEventListener("change", (event) => event.target.form.requestSubmit());
 
   // Keys: the same letters as on the console -----------------------------------------------------------------------------
-  const press = (letter) => {
+  const press = (letter, repeated) => {
     if (one("#detail")?.inert) return false;
     const found = one(`[data-actions] [data-key="${letter}"]`);
     if (!found || found.disabled) return false;
-    found.tagName === "A" ? found.click() : (found.focus(), found.hasAttribute("data-hold") ? tell("Press Enter twice, or hold the button.") : found.click());
+    if (repeated && found.hasAttribute("data-hold")) return true; // a key that is held down is one press
+    if (found.tagName !== "A") found.focus();
+    found.click();
     return true;
   };
   document.addEventListener("keydown", (event) => {
@@ -316,7 +318,7 @@
     else if (key === "/") one("[data-key='/']")?.focus();
     else if (key === "n" && one("#fresh") && !one("#fresh").hidden) renew();
     else if (key === "?") help();
-    else if ("aerwgdx".includes(key) && key.length === 1) done = press(key);
+    else if ("aerwgdx".includes(key) && key.length === 1) done = press(key, event.repeat);
     else done = false;
     if (done) event.preventDefault();
   });
